@@ -11,20 +11,21 @@ import itertools
 import math
 import types
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from bwcompiler import ops, tree
+from bwcompiler import tree
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.source.concrete.contents import user_method
 from bwcompiler.frontend.source.library import iterators, series
+from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, call, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, call
 from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
 
 Kind = type[int] | type[float] | type[complex]
@@ -33,6 +34,8 @@ Kind = type[int] | type[float] | type[complex]
 def _number(kind: Kind, dtype: DType, what: str) -> Callable[..., Any]:
     """float, int or complex: a traced number becomes a traced Python number."""
     def convert(*args: Any, **kwargs: Any) -> Any:
+        if kind is complex and len(args) == 2 and any(isinstance(x, Tracer) for x in args):
+            return complex_of(*args)
         x = args[0] if len(args) == 1 and not kwargs else None
         if not isinstance(x, Tracer) or (isinstance(x, IndexTracer) and kind is int):
             return x if isinstance(x, IndexTracer) and kind is int else kind(*args, **kwargs)
@@ -43,14 +46,14 @@ def _number(kind: Kind, dtype: DType, what: str) -> Callable[..., Any]:
             raise TypeError("only length-1 arrays can be converted to Python scalars")
         if kind is not complex and x._type.dtype.kind == "c":
             raise TypeError(f"can't convert complex to {what}")
-        return call(_converted, x, dtype, kind)
+        return call(converted, x, dtype, kind)
     convert.__name__ = what
     return convert
 
 
 def as_int(x: Any) -> Any:
     """A traced number as one of Python's integers."""
-    return call(_converted, x, I64, int)
+    return call(converted, x, I64, int)
 
 
 HANDLERS["as_int"] = as_int
@@ -67,13 +70,6 @@ def _known(x: Any, kind: Any) -> Any:
     except TracerError:
         region.refusal = refusal
         return None
-
-
-def _converted(x: Tracer, dtype: DType, kind: Any) -> Tracer:
-    value = value_of(x)
-    if value.shape:
-        value = ops.reshape(value, shape=())
-    return fresh(value if value.dtype is dtype else ops.cast(value, dtype=dtype), kind)
 
 
 def truth_of(x: Any) -> Any:
@@ -96,7 +92,7 @@ def _len(x: Any) -> Any:
     if isinstance(x, ArrayTracer) and not isinstance(x._type.shape[0], int):
         return call(index_handle, x._type.shape[0])
     if isinstance(x, Selection):
-        return call(_converted, x.size if x.whole.rank == x.mask.rank else Selection(x.mask, x.mask).size, I64, int)
+        return call(converted, x.size if x.whole.rank == x.mask.rank else Selection(x.mask, x.mask).size, I64, int)
     return builtins.len(x)
 
 
@@ -261,42 +257,12 @@ def _stands_for(x: Tracer) -> type:
     return np.ndarray
 
 
-def _mathematical(function: Any, numpy: Any) -> Callable[..., Any]:
-    """A function of `math`: NumPy's for traced numbers, which gives nan where math raises ValueError."""
-    def compute(*args: Any) -> Any:
-        if not any(isinstance(x, Tracer) for x in args):
-            return function(*args)
-        found = numpy(*args)
-        if found._type.size != 1:
-            call(_refuse_array, function.__name__, numpy, found)
-        return call(_converted, found, F64, float) if found._type.dtype is not BOOL else found
-    compute.__name__ = function.__name__
-    return compute
-
-
-def _refuse_array(name: str, numpy: Any, found: Tracer) -> NoReturn:
-    better = f"np.{numpy.__name__.strip('_')}"
-    raise TypeError(f"math.{name} takes numbers, not an array of shape {found.shape}\n  hint: {better} instead of math.{name}")
-
-
-_MATH = {math.fabs: np.abs, math.pow: np.power, math.acos: np.arccos, math.asin: np.arcsin, math.atan: np.arctan,
-         math.atan2: np.arctan2, math.acosh: np.arccosh, math.asinh: np.arcsinh, math.atanh: np.arctanh}
-_MATH |= {getattr(math, name): getattr(np, name) for name in (
-    "sqrt", "exp", "expm1", "log1p", "log10", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "degrees", "radians", "copysign",
-    "isnan", "isinf", "isfinite", "hypot", "fmod")}
-
-
 def _scalar_type(kind: Any) -> Callable[..., Any]:
     """np.float64 and so on: a traced value in that dtype."""
     def convert(*args: Any) -> Any:
         return args[0].astype(kind) if len(args) == 1 and isinstance(args[0], Tracer) else kind(*args)
     convert.__name__ = kind.__name__
     return convert
-
-
-def _log(x: Any, *base: Any) -> Any:
-    found = np.log(x)
-    return found / np.log(base[0]) if base else found
 
 
 def _is_scalar(element: Any) -> Any:
@@ -319,10 +285,9 @@ BUILTINS: dict[Any, Any] = {
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, _less), max: _extreme(builtins.max, _greater), sum: _sum,
     sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,
-    math.log: _mathematical(math.log, _log),
     **{kind: _scalar_type(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
                                              np.uint64, np.complex128, np.complex64, np.bool_)},
-    **{function: _mathematical(function, numpy) for function, numpy in _MATH.items()},
+    **MATHEMATICS,
 }
 BUILTINS |= {function: _by_method(BUILTINS.get(function, function), name) for function, name in _METHODS.items()}
 
