@@ -191,7 +191,7 @@ def test_arguments_that_are_assigned_to_are_written_by_the_kernels() -> None:
     function._slow = None
     function._add_form(function._forms[0])          # no way to Python any more
     np.testing.assert_allclose(function(x, W), np.sum((X + 4) * W))
-    function = bw.jit(add_one)
+    function = bw.jit(lambda x, w: add_one(x, w))
     backwards = np.zeros(16)[::-2]
     function(backwards, W)                          # through Python, with a copy
     assert backwards.tolist() == [1.0] * 8

@@ -113,9 +113,11 @@ def forget() -> None:
 
 
 def _key(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Under which a transform is kept; None where its options cannot be compared."""
+    """Under which a transform is kept; None where its options cannot be compared, and where all compilations are to be seen (BW_DUMP)."""
     options = (args, tuple(map(type, args)), *[(key, type(kwargs[key]), kwargs[key]) for key in sorted(kwargs)])
-    key = (_generation, name, options, current_target(), dump_folder(), checks_finite())
+    key = (_generation, name, options, current_target(), checks_finite())
+    if dump_folder() is not None:
+        return None
     try:
         hash(key)
     except TypeError:

@@ -104,7 +104,7 @@ READ: list[tuple[Callable[[Any], Any], set[str]]] = [
     (lambda x: x * sum(map(lambda i: w[i], range(3))), {"w"}),  # noqa: C417
     (lambda x: x[sorted(range(3), key=lambda i: v[i])[0]], {"v"}),
     (lambda x: functools.reduce(lambda a, b: a + b * x, w, 0), {"w"}), (lambda x: x * sum(generated()), {"w"}),
-    (lambda x: x * model[1], {"an array"}), (lambda x: model(x) * model.norm, {"self.weights"}),
+    (lambda x: x * model[1], {"self.weights"}), (lambda x: model(x) * model.norm, {"self.weights"}),
     (lambda x: x * config.layers[0][1], {"config.layers[0]"}), (lambda x: x * config.table["w"][1], {"config.table['w']"}),
     (lambda x: x if 2.0 in w else -x, {"w"}), (lambda x: x * float(f"{w[0]}"), {"w"}), (lambda x: np.pad(x, k[:2]), {"k"}),
     (loop_over_numbers, {"w"}), (pairs, {"edges"}), (numbered_pairs, {"edges"}),
