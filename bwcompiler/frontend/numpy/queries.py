@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.numpy.axes import normalize_axes
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -37,7 +37,7 @@ def ndim(a: Any) -> int:
 @implements(np.size)
 def size(a: Any, axis: Any = None) -> int:
     x = as_tracer(a)
-    return x.size if axis is None else x.shape[normalize_axis(axis, x.ndim)]
+    return x.size if axis is None else math.prod([x.shape[one] for one in normalize_axes(axis, x.ndim)])
 
 
 @implements(np.result_type)

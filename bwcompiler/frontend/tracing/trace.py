@@ -418,7 +418,7 @@ def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
         if isinstance(leaf, Coroutine):
             leaf.close()                       # or Python warns that nobody waited for it
         hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else
-                "return it from a function around the compiled one" if isinstance(leaf, str) else
+                "return it from a function around the compiled one" if isinstance(leaf, str | bytes | type | np.dtype) else
                 "return a list of what it yields" if isinstance(leaf, Generator) else
                 "compile the functions that it awaits, which compute, and not the one that waits" if isinstance(leaf, Coroutine) else
                 "float() of it: derivatives are of machine numbers" if isinstance(leaf, Number) else

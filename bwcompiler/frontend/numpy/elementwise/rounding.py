@@ -14,6 +14,7 @@ from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, delivered, eval
 from bwcompiler.frontend.tracing.operands import cast, constant, number_value, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F16, F32, F64
@@ -89,10 +90,17 @@ def _finite(value: Value, nan: Any, posinf: Any, neginf: Any) -> Value:
     if not value.dtype.is_float:
         return value
     limits = np.finfo(value.dtype.numpy)
-    high = constant(limits.max if posinf is None else posinf, value)
-    low = constant(limits.min if neginf is None else neginf, value)
+    high = _put(limits.max if posinf is None else posinf, value)
+    low = _put(limits.min if neginf is None else neginf, value)
     infinite = ops.select(ops.greater(value, constant(0, value)), high, low)
-    return ops.select(ops.isnan(value), constant(nan, value), ops.select(ops.isinf(value), infinite, value))
+    return ops.select(ops.isnan(value), _put(nan, value), ops.select(ops.isinf(value), infinite, value))
+
+
+def _put(given: Any, value: Value) -> Value:
+    """What is put into an array, a number or an array, traced or not, in its dtype and shape."""
+    if isinstance(given, int | float):
+        return constant(given, value)
+    return broadcast_value(cast(value_as(given), value.dtype), value.shape)
 
 
 @implements(np.sinc)

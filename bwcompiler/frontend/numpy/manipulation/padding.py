@@ -11,10 +11,10 @@ from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.manipulation.joining import join
-from bwcompiler.frontend.tracing.operands import cast, cut, filled, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, filled, is_traced, value_as
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.op import Value
 
 STATISTICS: dict[str, Any] = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}
@@ -69,8 +69,8 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
 
 
 def _constant(x: Value, widths: list[tuple[int, int]], constants: Any) -> Value:
-    if isinstance(constants, Tracer):
-        return _traced_constant(x, widths, constants)
+    if is_traced(constants):
+        return _traced_constants(x, widths, constants)
     values = pairs(constants, x.rank, "constant_values")
     if len({value for pair in values for value in pair}) <= 1:
         fill = x.dtype.numpy.type(values[0][0]).item() if values else 0
@@ -80,13 +80,15 @@ def _constant(x: Value, widths: list[tuple[int, int]], constants: Any) -> Value:
     return x
 
 
-def _traced_constant(x: Value, widths: list[tuple[int, int]], constant: Tracer) -> Value:
-    if constant.ndim:
-        raise UnsupportedError("np.pad: traced constant_values must be a scalar")
-    fill = cast(value_of(constant), x.dtype)
+def _traced_constants(x: Value, widths: list[tuple[int, int]], constants: Any) -> Value:
+    given = np.broadcast_to(as_tracer(constants), (x.rank, 2))
     for axis, (low, high) in enumerate(widths):
-        x = _joined(broadcast_value(fill, _extent(x, axis, low)), x, broadcast_value(fill, _extent(x, axis, high)), axis)
+        x = _joined(_filled_with(given[axis, 0], x, axis, low), x, _filled_with(given[axis, 1], x, axis, high), axis)
     return x
+
+
+def _filled_with(number: Any, x: Value, axis: int, extent: int) -> Value:
+    return broadcast_value(cast(value_as(number), x.dtype), _extent(x, axis, extent))
 
 
 def _extent(x: Value, axis: int, extent: int) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from bwcompiler.frontend.numpy.elementwise.ufuncs import store
 from bwcompiler.frontend.numpy.manipulation.indexing import index_value
 from bwcompiler.frontend.numpy.reductions.reductions import finished, keep_axes, mean, reduce_value
 from bwcompiler.frontend.numpy.reductions.sorting import at_positions, require_known, sorted_value
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, reshape, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, is_traced, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
@@ -86,6 +86,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     x, lanes, axes = _lanes(a, axis)
     if x.dtype.is_complex:
         raise TypeError("a must be an array of real numbers")
+    q = as_tracer(q) if is_traced(q) else q
     if isinstance(q, Tracer):
         ordered = _all_nan_if_any(sorted_value(lanes, lanes.rank - 1))
         return _at_traced_levels(name, x, ordered, filled(lanes.shape[-1], F64, lanes.shape[:-1]), q, axes, out, method, keepdims, scale)
@@ -281,6 +282,7 @@ def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, k
     x, lanes, axes = _lanes(a, axis)
     if not lanes.dtype.is_float:
         return _quantile(name, a, q, axis, out, method, keepdims, scale)
+    q = as_tracer(q) if is_traced(q) else q
     if isinstance(q, Tracer) and lanes.shape[-1]:
         ordered, count = _counted(lanes)
         return _at_traced_levels(name, x, ordered, count, q, axes, out, method, keepdims, scale)

@@ -10,7 +10,7 @@ from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.manipulation.indexing import gather
-from bwcompiler.frontend.tracing.operands import cast, reshape, value_as
+from bwcompiler.frontend.tracing.operands import cast, is_traced, reshape, value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_options
 from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
 from bwcompiler.ir.extent import element_count
@@ -92,7 +92,7 @@ def _check_kth(a: Any, kth: Any, axis: Any, name: str) -> None:
 
 
 def require_known(value: Any, name: str, argument: str) -> None:
-    if isinstance(value, Tracer):
+    if is_traced(value):
         raise UnsupportedError(f"np.{name}: a traced {argument} is not supported\n  hint: make it static (static_argnums)")
 
 

@@ -334,6 +334,14 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], ...] | tuple[Any, ...]] = {
     ),
     "where weak": (lambda f: (np.where(f > 0, f, 0), np.where(f > 0, 1, 2.0), np.where(f > 0, f, 1.5)), F),
     "select": (lambda x: np.select([x > 1, x > 0], [x * 2, x], 7.0), X),
+    "options that are traced": (
+        lambda x, h, p: (
+            np.nan_to_num(h, nan=p[0, 0], posinf=p[0, 1], neginf=p[0, :3]), np.nan_to_num(h, nan=np.array([1.0, 2.0, 3.0])),
+            np.quantile(x, [p[0, 0], 1 - p[0, 0]]), np.percentile(x, (100 * p[0, 0], 50), axis=1), np.quantile(x, ((p[0, 0],), (p[0, 1],)), 0),
+            np.nanquantile(x, [p[0, 0], 0.5], axis=1), np.nanpercentile(x, [100 * p[0, 0]], keepdims=True),
+            np.pad(x, 1, constant_values=(p[0, 0], 2)), np.pad(x, ((1, 2), (0, 1)), constant_values=((1, p[0, 0]), (p[0, 1], 4))),
+            np.pad(x, 2, constant_values=[p[0, 0]]), np.pad(x, 1, constant_values=p[:2, :2])),
+        X, H, P),
     "nan_to_num": (lambda x: (np.nan_to_num(x), np.nan_to_num(x, nan=1.0, posinf=2.0, neginf=3.0)), H),
     "isclose": (
         lambda x, y: (np.isclose(x, y), np.isclose(x, x), np.allclose(x, x), np.array_equal(x, x), np.isclose(x, 0.1, 0.5)),
