@@ -32,15 +32,14 @@ class Register(NamedTuple):
 class Level:
     """One open level.  before: what stands before the loop, None for a level that is no loop.
 
-    empty: whether the loop may have no iterations; conditional: whether the level is a branch, which may be left out.
+    conditional: whether the level is a branch, which may be left out, as it is around a loop that may have no iterations.
     """
 
-    __slots__ = ("before", "conditional", "empty", "lines", "scope")
+    __slots__ = ("before", "conditional", "lines", "scope")
 
-    def __init__(self, lines: list[str], before: list[str] | None = None, empty: bool = False, conditional: bool = False) -> None:
+    def __init__(self, lines: list[str], before: list[str] | None = None, conditional: bool = False) -> None:
         self.lines = lines
         self.before = before
-        self.empty = empty
         self.conditional = conditional
         self.scope: dict[object, Register] = {}
 
@@ -69,19 +68,20 @@ class Registers:
         """for index in 0..extent, where extent > 0 unless the loop may be empty."""
         emit = self.emit
         number = emit.count = emit.count + 1
-        outer, level = emit.lines, Level([], [], empty)
+        outer, level, before = emit.lines, Level([], []), len(self.levels)
+        if empty:                                          # what stands before the loop does so in a branch
+            self.levels.append(Level(outer, conditional=True))
         self.levels.append(level)
         emit.lines = level.lines
         index, after = f"%i{number}", f"%n{number}"
         yield index
-        self.levels.pop()
+        del self.levels[before:]
         emit.lines = outer
-        outer += level.before or ()
         if empty:
             outer += [f"  %e{number} = icmp sgt i64 {extent}, 0", f"  br i1 %e{number}, label %pre{number}, label %exit{number}"]
         else:
-            outer.append(f"  br label %pre{number}")
-        outer += [f"pre{number}:", f"  br label %body{number}", f"body{number}:",
+            outer += [*(level.before or ()), f"  br label %pre{number}"]
+        outer += [f"pre{number}:", *((level.before or ()) if empty else ()), f"  br label %body{number}", f"body{number}:",
                   f"  {index} = phi i64 [ 0, %pre{number} ], [ {after}, %latch{number} ]", *level.lines,
                   f"  br label %latch{number}", f"latch{number}:", f"  {after} = add nuw nsw i64 {index}, 1",
                   f"  %c{number} = icmp slt i64 {after}, {extent}",
@@ -106,15 +106,15 @@ class Registers:
         for number in range(level + 1, len(self.levels)):
             above = self.levels[number]
             if above.before is not None:
-                return above.before, level
+                return above.before, kept
             if above.conditional:
                 kept = number
         return self.emit.lines, kept
 
     def unconditional(self, level: int) -> int:
-        """The outermost level from `level` on where a load may stand: not before a loop or a branch that may be left out."""
+        """The outermost level from `level` on where a load may stand: not before a branch that may be left out."""
         for number in range(self.top, level, -1):
-            if self.levels[number].empty or self.levels[number].conditional:
+            if self.levels[number].conditional:
                 return number
         return level
 
