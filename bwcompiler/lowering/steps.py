@@ -14,7 +14,7 @@ from bwcompiler.ir.contracts.memory import ALIGNMENT, MemoryPlan, StepUse, Updat
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Value, is_constant
 from bwcompiler.lowering.kernels.kernel_pointers import free_indices
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
 from bwcompiler.lowering.loops.call_kernels import build_call_kernel, build_matmul, has_call_kernel
@@ -119,7 +119,8 @@ def _lower_region(value: Value, bodies: tuple[LoweredBody, ...], read: Mapping[i
         updates.append(Update(operands[start], item, operands[start] in others))
     scratch += [types[number].nbytes for number in bodies[-1].swapped]
     reads = [operand for number, operand in enumerate(operands) if number not in filled]
-    fills = tuple([(items[number], value.operands[number].attrs["value"]) for number in sorted(filled)])
+    constants = [number for number in sorted(filled) if is_constant(value.operands[number])]
+    fills = tuple([(items[number], value.operands[number].attrs["value"]) for number in constants])
     return LoweredStep(reads, list(items), value=value, bodies=bodies, items=tuple(items), fills=fills, scratch=scratch, updates=updates)
 
 

@@ -33,6 +33,7 @@ from bwcompiler.ops.contraction import (
 from bwcompiler.ops.creation import (
     full,
     iota,
+    unset,
 )
 from bwcompiler.ops.custom import (
     custom_call,
@@ -376,6 +377,7 @@ __all__ = [
     "triangular_solve",
     "trigamma",
     "trunc",
+    "unset",
     "while_loop",
     "windows",
     "windows_add",

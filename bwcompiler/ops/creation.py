@@ -11,7 +11,7 @@ from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.op import Value, define_op
 from bwcompiler.ir.types import I64, DType, TensorType, tensor
 from bwcompiler.ops import numpy_text
-from bwcompiler.ops.rules import as_scalar
+from bwcompiler.ops.rules import as_scalar, zero_of
 
 
 def _full_element(at: tuple[Any, ...], *, value: Any, shape: Any, dtype: DType) -> s.Scalar:
@@ -27,6 +27,14 @@ full = define_op(
     shape=lambda *, value, shape, dtype: tensor(dtype, shape), vjp=(), batch=_full_batch,
     reference=lambda *, value, shape, dtype: np.full(shape, value, dtype.numpy), numpy=numpy_text.full,
     element=_full_element,
+)
+
+
+unset = define_op(
+    "unset", "constant", doc="An array whose elements are written before they are read: zeros, but anything in native loops that carry it.",
+    attributes=("shape", "dtype"), shape=lambda *, shape, dtype: tensor(dtype, shape), vjp=(), batch=_full_batch,
+    reference=lambda *, shape, dtype: np.zeros(shape, dtype.numpy), numpy=numpy_text.unset,
+    element=lambda at, *, shape, dtype: s.const(zero_of(dtype), dtype),
 )
 
 

@@ -160,6 +160,10 @@ def full(a: Application) -> str:
     return full_text(a.attrs["value"], a.value.type, a.indices)
 
 
+def unset(a: Application) -> str:
+    return full_text(0, a.value.type, a.indices)
+
+
 def iota(a: Application) -> str:
     shape, axis, dtype = a.attrs["shape"], a.attrs["axis"], a.attrs.get("dtype", I64)
     line = call("np.arange", a.extent(shape[axis]), *([] if dtype is I64 else [f"dtype={dtype_text(dtype)}"]))

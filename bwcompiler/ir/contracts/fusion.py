@@ -105,9 +105,11 @@ def update_section(value: Value) -> Section:
 
 
 def starts_filled(value: Value, number: int) -> bool:
-    """Whether operand `number` of a loop is a state that starts as one number everywhere: its memory is filled, and not copied."""
+    """Whether operand `number` of a loop is a state that starts as one number everywhere, or as anything: its memory is filled, or left as
+    it is, and not copied."""
     operand = value.operands[number]
-    return value.op.name in ("loop", "while_loop") and number < value.attrs["carried"] and is_constant(operand)
+    is_state = value.op.name in ("loop", "while_loop") and number < value.attrs["carried"]
+    return is_state and (is_constant(operand) or operand.op.name == "unset")
 
 
 @dataclass

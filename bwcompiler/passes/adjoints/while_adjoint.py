@@ -28,7 +28,7 @@ from bwcompiler.ir.op import Record, Value, constant, current_record, input_valu
 from bwcompiler.ir.types import I64, TensorType, tensor
 from bwcompiler.passes.adjoints.counted_adjoint import Counter, counters_in, expand_counted
 from bwcompiler.passes.adjoints.cut_body import SAFE, CutBody, Cutting, cut_body
-from bwcompiler.passes.adjoints.loop_adjoint import or_zero, stack_inputs, totals, zeros
+from bwcompiler.passes.adjoints.loop_adjoint import or_zero, stack_inputs, totals
 from bwcompiler.passes.loops.region_bodies import padded
 
 BUDGET, LARGEST = 1 << 20, 1 << 25     # bytes of the rings of one loop
@@ -43,6 +43,11 @@ def rows(types: Sequence[TensorType]) -> int:
     """How many iterations' residuals the rings hold."""
     size = max(sum([type_.nbytes for type_ in types]), 1)
     return max(FEWEST, min(MOST, BUDGET // size), min(ENOUGH, LARGEST // size))
+
+
+def unset(type_: TensorType) -> Value:
+    """Rows that are read after they were written."""
+    return ops.unset(shape=type_.shape, dtype=type_.dtype)
 
 
 def slots(types: Sequence[TensorType]) -> int:
@@ -78,8 +83,8 @@ class _Loop(NamedTuple):
         """
         every = constant(self.size, COUNT)
         none = ops.full(value=-1, shape=self.kept[0].shape, dtype=I64)
-        empty = [zeros(type_) for type_ in self.types]
-        start = [*carried, constant(0, COUNT), *empty, none, *[zeros(type_) for type_ in self.kept[1:]], every]
+        empty = [unset(type_) for type_ in self.types]
+        start = [*carried, constant(0, COUNT), *empty, none, *[unset(type_) for type_ in self.kept[1:]], every]
         given = [limit, *fixed]
         looped = ops.while_loop(*start, *given, carried=len(start), condition=_with_snapshots(self, condition),
                                 body=_between_snapshots(self, condition))
@@ -120,7 +125,7 @@ class WhileRule:
         start = [or_zero(cts[k] if k < carried else present[k], operands[k]) for k in parts.active]
         rings, snapshots, filled = kept[:len(loop.types)], kept[len(loop.types):], count
         if not self.keeps_rings:
-            rings, snapshots, filled = [zeros(type_) for type_ in loop.types], operands[:carried], constant(0, COUNT)
+            rings, snapshots, filled = [unset(type_) for type_ in loop.types], operands[:carried], constant(0, COUNT)
         state = [count, filled, *start, *rings]
         given = [*[operands[counter.number] for counter in self.counters], *snapshots, *fixed]
         condition, body = _chunks(parts, loop, self.counters, [value.type for value in state], [value.type for value in given])
@@ -157,7 +162,7 @@ def expand_while(value: Value, operands: Sequence[Value], body: Graph, arrays: S
     if keeps_rings:
         found = loop.run_with_snapshots(condition, operands[:carried], zero, fixed)
     else:
-        found = loop.run(condition, operands[:carried], zero, zero, [zeros(type_) for type_ in types], fixed)
+        found = loop.run(condition, operands[:carried], zero, zero, [unset(type_) for type_ in types], fixed)
     residuals = [found[carried], *fixed, *(found[carried + 1:] if keeps_rings else ())]
     rule = WhileRule(value, parts, loop, counters, keeps_rings)
     return ops.region_link(*operands, *found[:carried], *residuals, rule=rule, given=len(operands), results=carried)

@@ -12,7 +12,7 @@ from bwcompiler.frontend import trace
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.passes.adjoints import while_adjoint
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
-from tests.support.loop_programs import PROGRAMS, check_gradients
+from tests.support.loop_programs import PROGRAMS, check_gradients, weighted
 
 NOT_SMOOTH = ("promoted_carries",)             # float32: differences say nothing
 
@@ -113,3 +113,36 @@ def test_the_cotangent_of_an_array_that_branches_update_is_updated(rng):
     for inner in (body, *[branch for step in body.steps for branch in step.bodies]):
         assert all(result in inner.plan.in_place for step in inner.steps for _, result, _ in step.updates)
         assert inner.plan.arena_bytes < 300 * 8
+
+
+@pytest.mark.parametrize("name", ["many_iterations", "newton_in_a_scan", "while_in_a_while"])
+def test_rings_are_not_filled_before_they_are_written(name):
+    """What a loop fills is a few numbers; garbage in the places of rows that were not written changes nothing."""
+    program, args = PROGRAMS[name]
+    traced = trace(lambda *given: weighted(program, bw, *given), args)
+    steps = list(lower(derive(traced.graph, (0,), ["one"]).graph).steps)
+    filled = []
+    while steps:
+        step = steps.pop()
+        filled += [item.type.size for item, _ in step.fills]
+        steps += [inner for body in step.bodies for inner in body.steps]
+    assert max(filled, default=0) <= max(while_adjoint.SNAPSHOTS, *[np.size(one) for one in args])
+
+
+@pytest.mark.parametrize("rows", [2, 20])
+def test_garbage_in_memory_changes_no_derivative(rows, monkeypatch):
+    """Calls with more iterations leave their rows for calls with fewer, and other programs what they had there."""
+    monkeypatch.setattr(while_adjoint, "rows", lambda types: rows)
+
+    def program(x, limit):
+        return bw.while_loop(lambda c: c[1] < limit, lambda c: (np.sin(c[0]) * c[0] + x, c[1] + 1), (x, 0))[0].sum()
+
+    gradient = bw.grad(program)
+    x = np.array([0.3, -0.8, 1.2])
+    poison = bw.jit(lambda n: np.cumsum(np.full(40000, np.nan)) * n)
+    expected = {limit: gradient(x, limit) for limit in (0, 1, 2, 3, 17, 40)}
+    for limit in (40, 3, 17, 0, 2, 1):
+        poison(np.float64(limit))
+        np.testing.assert_array_equal(gradient(x, limit), expected[limit])
+        ahead = [(program(x + d, limit) - program(x - d, limit)) / 2e-6 for d in 1e-6 * np.eye(3)]
+        np.testing.assert_allclose(expected[limit], ahead, rtol=1e-4, atol=1e-6)
