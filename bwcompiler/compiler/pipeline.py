@@ -45,6 +45,7 @@ from bwcompiler.passes.loops.promote_elements import promote_elements
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.loops.reroll_loops import reroll_loops
 from bwcompiler.passes.loops.select_branches import select_branches
+from bwcompiler.passes.loops.share_parts import share_parts
 from bwcompiler.passes.loops.split_loops import split_loops
 from bwcompiler.passes.loops.turn_columns import turn_columns
 from bwcompiler.passes.loops.unroll_loops import unroll_loops
@@ -112,6 +113,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads are carried beside their array"),
     Pass("carry_transposes", carry_transposes, "matrices that loops carry and go through by columns -> their transposes"),
     Pass("turn_columns", turn_columns, "columns that loops go through -> rows of a transposed matrix"),
+    Pass("share_parts", share_parts, "parts of arrays that loops hand to loops inside -> the arrays"),
     Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
     Pass("hoist_factors", hoist_invariants, "what legalisation makes that is the same in all iterations, as LU factors -> before the loop",
          graphs=_graph),
@@ -173,6 +175,8 @@ ORDER = (
     Before("carry_elements", "carry_transposes", "elements are read of the matrix itself"),
     Before("carry_transposes", "turn_columns", "a transpose that is carried is there for the loops inside"),
     Before("turn_columns", "legalize", "a transpose that a loop is given is stored"),
+    Before("turn_columns", "share_parts", "a matrix of which columns are read is one by itself"),
+    Before("share_parts", "legalize", "the reads that it makes are legalised with the others"),
     Before("carry_elements", "legalize", "the reads that it makes are legalised with the others"),
     Before("legalize", "hoist_factors", "solves, inverses and determinants of one matrix share factors that legalisation makes"),
     Before("hoist_factors", "defer_checks", "indices that are the same in all iterations are checked once, before the loop"),
@@ -256,7 +260,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         run = PassRunner(PIPELINE, options)
         vectorized, _ = _over_arrays(run, run(reroll_loops, graph).graph)
         shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
-        legal = run(legalize, run(turn_columns, run(carry_transposes, run(carry_elements, shared))))
+        legal = run(legalize, run(share_parts, run(turn_columns, run(carry_transposes, run(carry_elements, shared)))))
         legal = run(save_slices, run(defer_checks, run(hoist_invariants, legal).graph))
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, _pairs(legal, into), _lower_bodies(legal, options))

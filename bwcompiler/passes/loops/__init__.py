@@ -8,6 +8,7 @@
     select_branches     choices between a few numbers compute both sides; branch_states: arrays that a choice updates
     promote_elements, carry_elements     elements that an iteration reads or leaves to the next one are numbers
     carry_transposes    matrices that a loop updates by columns are carried transposed
+    share_parts         parts of arrays that loops inside read or fill are read and filled where they lie
     turn_columns        columns that a loop goes through are rows of a transpose
     prune_regions       what nobody reads
     region_bodies       what these share about bodies, also with `passes/adjoints`
