@@ -87,7 +87,7 @@ def test_wrong_calls_say_what_to_write(name: str) -> None:
 
 
 def test_function_without_arguments() -> None:
-    with pytest.raises(GradientError, match="(?s)has 0 arguments.*what it reads from outside as one"):
+    with pytest.raises(GradientError, match="(?s)has 0 positional arguments.*what it reads from outside as one"):
         bw.grad(lambda: np.sum(X))()
 
 
