@@ -207,8 +207,12 @@ from bwcompiler.ops.sorting import (
     sort,
     spacing,
 )
-from bwcompiler.ops.special.complex_derivatives import (
-    special_function,
+from bwcompiler.ops.special import (  # noqa: F401  (which say the derivatives of special_function)
+    bessel_derivatives,
+    complex_derivatives,
+    derivatives,
+    elliptic_derivatives,
+    hypergeometric_derivatives,
 )
 from bwcompiler.ops.special.functions import (
     digamma,
@@ -220,6 +224,7 @@ from bwcompiler.ops.special.functions import (
     sigmoid,
     trigamma,
 )
+from bwcompiler.ops.special.loops import special_function
 
 UPDATES = (slice_update, slice_add)                     # the first operand but for a section, which is set or added to
 WRITES = (*UPDATES, scatter_update, scatter_add)        # all that are made where the first operand lies, if that may be

@@ -13,10 +13,8 @@ from typing import Any
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.complex_parts import imag, make_complex, real
 from bwcompiler.ops.elementwise import cast, cos, cosh, equal, exp, full_like, less, log, select, sin, sinh, sqrt
-from bwcompiler.ops.special.hypergeometric_derivatives import PARTIAL_DERIVATIVES, function
-from bwcompiler.ops.special.loops import COMPLEX_DERIVATIVES, part, special_function
-
-__all__ = ["COMPLEX_DERIVATIVES", "PARTIAL_DERIVATIVES", "special_function", "trigamma"]
+from bwcompiler.ops.special import derivatives  # noqa: F401  (of which some rules are used here)
+from bwcompiler.ops.special.loops import COMPLEX_DERIVATIVES, PARTIAL_DERIVATIVES, function, part, special_function
 
 SLOPE = 2.0 / math.sqrt(math.pi)
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)

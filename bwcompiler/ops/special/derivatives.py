@@ -1,4 +1,4 @@
-"""Partial derivatives of the functions of scipy.special that are computed by SciPy's own loops.
+"""Partial derivatives of the functions of scipy.special that are computed by SciPy's own loops; families of them have files of their own.
 
 A rule takes the result (a list, where there are several) and the operands, and gives the partial derivative by one operand.  Numbers in
 parentheses are equations of the NIST Digital Library of Mathematical Functions (https://dlmf.nist.gov).
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.broadcasting import broadcast, reduce_sum
@@ -41,24 +40,7 @@ from bwcompiler.ops.elementwise import (
     stop_gradient,
 )
 from bwcompiler.ops.special.functions import digamma, erf, erfcx, lgamma
-from bwcompiler.ops.special.loops import PARTIAL_DERIVATIVES, special_function
-
-__all__ = ["PARTIAL_DERIVATIVES", "special_function"]
-
-Rule = Callable[..., Any]
-
-Values = list[Value]
-
-
-def function(name: str) -> Callable[..., Value]:
-    """A function of scipy.special with one result."""
-    def apply(*xs: Value) -> Value:
-        return special_function(*xs, name=name, results=1)
-    return apply
-
-
-def _known(name: str, *rules: Rule | None) -> None:
-    PARTIAL_DERIVATIVES[name] = rules
+from bwcompiler.ops.special.loops import Rule, function, known
 
 
 def _times_log(x: Value, y: Value) -> Value:
@@ -74,75 +56,16 @@ def _where_zero(x: Value, then: float, otherwise: Callable[[Value], Value]) -> V
     return select(zero, full_like(x, then), otherwise(select(zero, full_like(x, 1.0), x)))
 
 
-# ----- Bessel functions: derivatives by recurrence (10.6.1, 10.29.1), those by the order are not known
-def _two(x: Value) -> Value:
-    return full_like(x, 2.0)
-
-
-def _neighbours(name: str, first: float, second: float) -> Rule:
-    """(first f(v - 1, x) + second f(v + 1, x)) / 2."""
-    f = function(name)
-    return lambda out, v, x: (f(v - 1.0, x) * first + f(v + 1.0, x) * second) * 0.5
-
-
-j0, j1, y0, y1, i0, i1, k0, k1 = (function(_name) for _name in ("j0", "j1", "y0", "y1", "i0", "i1", "k0", "k1"))
-i0e, i1e, k0e, k1e, jv, yv, iv, ive, kv, kve = (function(_name) for _name in (
-    "i0e", "i1e", "k0e", "k1e", "jv", "yv", "iv", "ive", "kv", "kve"))
-_known("j0", lambda out, x: -j1(x))
-_known("j1", lambda out, x: (j0(x) - jv(_two(x), x)) * 0.5)
-_known("y0", lambda out, x: -y1(x))
-_known("y1", lambda out, x: (y0(x) - yv(_two(x), x)) * 0.5)
-_known("i0", lambda out, x: i1(x))
-_known("i1", lambda out, x: (i0(x) + iv(_two(x), x)) * 0.5)
-_known("i0e", lambda out, x: i1e(x) - sign(x) * out)
-_known("i1e", lambda out, x: (i0e(x) + ive(_two(x), x)) * 0.5 - sign(x) * out)
-_known("k0", lambda out, x: -k1(x))
-_known("k1", lambda out, x: (k0(x) + kv(_two(x), x)) * -0.5)
-_known("k0e", lambda out, x: out - k1e(x))
-_known("k1e", lambda out, x: out - (k0e(x) + kve(_two(x), x)) * 0.5)
-for _name in ("jv", "jve", "yv", "yve"):                            # the scaling is by imaginary parts
-    _known(_name, None, _neighbours(_name, 1.0, -1.0))
-_known("yn", None, _neighbours("yv", 1.0, -1.0))
-_known("iv", None, _neighbours("iv", 1.0, 1.0))
-_known("kv", None, _neighbours("kv", -1.0, -1.0))
-_known("kn", None, _neighbours("kv", -1.0, -1.0))
-_known("ive", None, lambda out, v, x: (ive(v - 1.0, x) + ive(v + 1.0, x)) * 0.5 - sign(x) * out)
-_known("kve", None, lambda out, v, x: out - (kve(v - 1.0, x) + kve(v + 1.0, x)) * 0.5)
-
-
-def _struve_rest(v: Value, x: Value) -> Value:
-    """(x/2)ᵛ / (√π Γ(v + 3/2))."""
-    return power(x * 0.5, v) * function("rgamma")(v + 1.5) * (1.0 / math.sqrt(math.pi))
-
-
-struve, modstruve = function("struve"), function("modstruve")
-_known("struve", None, lambda out, v, x: (struve(v - 1.0, x) - struve(v + 1.0, x) + _struve_rest(v, x)) * 0.5)             # 11.4.24
-_known("modstruve", None, lambda out, v, x: (modstruve(v - 1.0, x) + modstruve(v + 1.0, x) + _struve_rest(v, x)) * 0.5)    # 11.4.26
-_known("airy", lambda out, x: (out[1], x * out[0], out[3], x * out[2]))
-_known("pbdv", None, lambda out, v, x: (out[1], (x * x * 0.25 - v - 0.5) * out[0]))                   # 12.2.2, of value and slope
-_known("pbvv", None, lambda out, v, x: (out[1], (x * x * 0.25 - v - 0.5) * out[0]))
-_known("pbwa", None, lambda out, a, x: (out[1], (a - x * x * 0.25) * out[0]))                         # 12.14.1
-_known("lpmv", None, None, lambda out, m, v, x: (v * x * out - (v + m) * function("lpmv")(m, v - 1.0, x)) / (x * x - 1.0))     # 14.10.5
-_known("itj0y0", lambda out, x: (j0(x), y0(x)))
-_known("iti0k0", lambda out, x: (i0(x), k0(x)))
-_known("it2j0y0", lambda out, x: ((1.0 - j0(x)) / x, -(y0(x) / x)))
-_known("it2i0k0", lambda out, x: ((i0(x) - 1.0) / x, -(k0(x) / x)))
-_known("itstruve0", lambda out, x: struve(full_like(x, 0.0), x))
-_known("it2struve0", lambda out, x: -(struve(full_like(x, 0.0), x) / x))
-_known("itmodstruve0", lambda out, x: modstruve(full_like(x, 0.0), x))
-for _value, _slope in (("ber", "berp"), ("bei", "beip"), ("ker", "kerp"), ("kei", "keip")):
-    _known(_value, lambda out, x, slope=_slope: function(slope)(x))
-
 # ----- error functions and the normal distribution
 ROOT_PI = math.sqrt(math.pi)
-_known("erfcinv", lambda out, x: exp(out * out) * (-ROOT_PI / 2))
-_known("erfi", lambda out, x: exp(x * x) * (2 / ROOT_PI))
-_known("dawsn", lambda out, x: 1.0 - x * out * 2.0)
-_known("ndtri", lambda out, x: exp(out * out * 0.5) * math.sqrt(2 * math.pi))
-_known("log_ndtr", lambda out, x: math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5)))
-_known("ndtri_exp", lambda out, x: erfcx(out * -math.sqrt(0.5)) * math.sqrt(math.pi / 2))
-_known("fresnel", lambda out, x: (sin(x * x * (math.pi / 2)), cos(x * x * (math.pi / 2))))
-_known("owens_t", lambda out, h, a: exp(h * h * -0.5) * erf(a * h * math.sqrt(0.5)) * (-0.5 / math.sqrt(2 * math.pi)),
+known("erfcinv", lambda out, x: exp(out * out) * (-ROOT_PI / 2))
+known("erfi", lambda out, x: exp(x * x) * (2 / ROOT_PI))
+known("dawsn", lambda out, x: 1.0 - x * out * 2.0)
+known("ndtri", lambda out, x: exp(out * out * 0.5) * math.sqrt(2 * math.pi))
+known("log_ndtr", lambda out, x: math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5)))
+known("ndtri_exp", lambda out, x: erfcx(out * -math.sqrt(0.5)) * math.sqrt(math.pi / 2))
+known("fresnel", lambda out, x: (sin(x * x * (math.pi / 2)), cos(x * x * (math.pi / 2))))
+known("owens_t", lambda out, h, a: exp(h * h * -0.5) * erf(a * h * math.sqrt(0.5)) * (-0.5 / math.sqrt(2 * math.pi)),
        lambda out, h, a: exp(h * h * (a * a + 1.0) * -0.5) / ((a * a + 1.0) * (2 * math.pi)))
 
 
@@ -154,12 +77,12 @@ def _expn_slope(out: Value, n: Value, x: Value) -> Value:
     return -select(below, exp(-x) * (1.0 / x + 1.0) / x, previous)
 
 
-_known("expi", lambda out, x: exp(x) / x)
-_known("exp1", lambda out, x: -(exp(-x) / x))
-_known("expn", None, _expn_slope)
-_known("sici", lambda out, x: (_where_zero(x, 1.0, lambda y: sin(y) / y), cos(x) / x))
-_known("shichi", lambda out, x: (_where_zero(x, 1.0, lambda y: sinh(y) / y), cosh(x) / x))
-_known("spence", lambda out, x: -_where_zero(x - 1.0, 1.0, lambda y: log1p(y) / y))
+known("expi", lambda out, x: exp(x) / x)
+known("exp1", lambda out, x: -(exp(-x) / x))
+known("expn", None, _expn_slope)
+known("sici", lambda out, x: (_where_zero(x, 1.0, lambda y: sin(y) / y), cos(x) / x))
+known("shichi", lambda out, x: (_where_zero(x, 1.0, lambda y: sinh(y) / y), cosh(x) / x))
+known("spence", lambda out, x: -_where_zero(x - 1.0, 1.0, lambda y: log1p(y) / y))
 
 
 # ----- integrals over v > 0 of functions that fall off like exp(-v / scale)
@@ -261,21 +184,21 @@ def _beta_density(a: Value, b: Value, x: Value) -> Value:
     return exp(_times_log(a - 1.0, x) + other - function("betaln")(a, b))
 
 
-_known("betaln", lambda out, a, b: digamma(a) - digamma(a + b), lambda out, a, b: digamma(b) - digamma(a + b))
-_known("gammainc", lambda out, a, x: _gamma_by_shape(a, x), lambda out, a, x: _gamma_density(a, x))
-_known("gammaincc", lambda out, a, x: -_gamma_by_shape(a, x), lambda out, a, x: -_gamma_density(a, x))
+known("betaln", lambda out, a, b: digamma(a) - digamma(a + b), lambda out, a, b: digamma(b) - digamma(a + b))
+known("gammainc", lambda out, a, x: _gamma_by_shape(a, x), lambda out, a, x: _gamma_density(a, x))
+known("gammaincc", lambda out, a, x: -_gamma_by_shape(a, x), lambda out, a, x: -_gamma_density(a, x))
 for _name, _sign in (("gammaincinv", 1.0), ("gammainccinv", -1.0)):
-    _known(_name, lambda out, a, y: -(_gamma_by_shape(a, out) / _gamma_density(a, out)),
+    known(_name, lambda out, a, y: -(_gamma_by_shape(a, out) / _gamma_density(a, out)),
            lambda out, a, y, sign=_sign: sign / _gamma_density(a, out))
-_known("betainc", lambda out, a, b, x: _beta_by_shape(a, b, x, True), lambda out, a, b, x: _beta_by_shape(a, b, x, False),
+known("betainc", lambda out, a, b, x: _beta_by_shape(a, b, x, True), lambda out, a, b, x: _beta_by_shape(a, b, x, False),
        lambda out, a, b, x: _beta_density(a, b, x))
-_known("betaincc", lambda out, a, b, x: -_beta_by_shape(a, b, x, True), lambda out, a, b, x: -_beta_by_shape(a, b, x, False),
+known("betaincc", lambda out, a, b, x: -_beta_by_shape(a, b, x, True), lambda out, a, b, x: -_beta_by_shape(a, b, x, False),
        lambda out, a, b, x: -_beta_density(a, b, x))
 for _name, _sign in (("betaincinv", 1.0), ("betainccinv", -1.0)):
-    _known(_name, lambda out, a, b, y: -(_beta_by_shape(a, b, out, True) / _beta_density(a, b, out)),
+    known(_name, lambda out, a, b, y: -(_beta_by_shape(a, b, out, True) / _beta_density(a, b, out)),
            lambda out, a, b, y: -(_beta_by_shape(a, b, out, False) / _beta_density(a, b, out)),
            lambda out, a, b, y, sign=_sign: sign / _beta_density(a, b, out))
-_known("loggamma", lambda out, x: digamma(x))
+known("loggamma", lambda out, x: digamma(x))
 
 
 def _is_pole(x: Value) -> Value:
@@ -297,9 +220,9 @@ def _past_poles(name: str, slope: Rule, at: Callable[[Value, Value], Value], ope
     return rule
 
 
-_known("poch", _past_poles("poch", lambda out, a, m: out * (digamma(a + m) - digamma(a)),
+known("poch", _past_poles("poch", lambda out, a, m: out * (digamma(a + m) - digamma(a)),
                            lambda a, m: _is_pole(a), 0), lambda out, a, m: out * digamma(a + m))
-_known("binom", _past_poles("binom", lambda out, n, k: out * (digamma(n + 1.0) - digamma(n - k + 1.0)),
+known("binom", _past_poles("binom", lambda out, n, k: out * (digamma(n + 1.0) - digamma(n - k + 1.0)),
                             lambda n, k: bitwise_or(_is_pole(n + 1.0), _is_pole(n - k + 1.0)), 0),
        _past_poles("binom", lambda out, n, k: out * (digamma(n - k + 1.0) - digamma(k + 1.0)),
                    lambda n, k: bitwise_and(bitwise_or(_is_pole(k + 1.0), _is_pole(n - k + 1.0)), invert(_is_pole(n + 1.0))), 1))
@@ -328,7 +251,7 @@ def _zeta_by_order(out: Value | None, s: Value, q: Value) -> Value:
     return total + tail
 
 
-_known("_zeta", _zeta_by_order, lambda out, x, q: -(x * function("_zeta")(x + 1.0, q)))                                    # 25.11.17
+known("_zeta", _zeta_by_order, lambda out, x, q: -(x * function("_zeta")(x + 1.0, q)))                                    # 25.11.17
 def _riemann_slope(out: Value | None, s: Value) -> Value:
     """For s < 0 of ζ(s) = 2ˢ πˢ⁻¹ sin(πs/2) Γ(1 - s) ζ(1 - s) (25.4.1), as the terms cancel there."""
     left = less(s, full_like(s, 0.0))
@@ -341,7 +264,7 @@ def _riemann_slope(out: Value | None, s: Value) -> Value:
     return select(left, reflected, _zeta_by_order(None, select(left, full_like(s, 0.5), s), full_like(s, 1.0)))
 
 
-_known("_riemann_zeta", _riemann_slope)
+known("_riemann_zeta", _riemann_slope)
 
 
 # ----- distribution functions
@@ -378,26 +301,26 @@ def _poisson_mass(k: Value, m: Value) -> Value:
     return exp(_times_log(whole, m) - m - lgamma(whole + 1.0))
 
 
-_known("chdtr", lambda out, v, x: _gamma_by_shape(v * 0.5, x * 0.5) * 0.5, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * 0.5)
-_known("chdtrc", lambda out, v, x: _gamma_by_shape(v * 0.5, x * 0.5) * -0.5, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * -0.5)
-_known("chdtri", lambda out, v, p: -(_gamma_by_shape(v * 0.5, out * 0.5) / _gamma_density(v * 0.5, out * 0.5)),
+known("chdtr", lambda out, v, x: _gamma_by_shape(v * 0.5, x * 0.5) * 0.5, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * 0.5)
+known("chdtrc", lambda out, v, x: _gamma_by_shape(v * 0.5, x * 0.5) * -0.5, lambda out, v, x: _gamma_density(v * 0.5, x * 0.5) * -0.5)
+known("chdtri", lambda out, v, p: -(_gamma_by_shape(v * 0.5, out * 0.5) / _gamma_density(v * 0.5, out * 0.5)),
        lambda out, v, p: -2.0 / _gamma_density(v * 0.5, out * 0.5))
-_known("gdtr", lambda out, a, b, x: x * _gamma_density(b, a * x), lambda out, a, b, x: _gamma_by_shape(b, a * x),
+known("gdtr", lambda out, a, b, x: x * _gamma_density(b, a * x), lambda out, a, b, x: _gamma_by_shape(b, a * x),
        lambda out, a, b, x: a * _gamma_density(b, a * x))
-_known("gdtrc", lambda out, a, b, x: -(x * _gamma_density(b, a * x)), lambda out, a, b, x: -_gamma_by_shape(b, a * x),
+known("gdtrc", lambda out, a, b, x: -(x * _gamma_density(b, a * x)), lambda out, a, b, x: -_gamma_by_shape(b, a * x),
        lambda out, a, b, x: -(a * _gamma_density(b, a * x)))
-_known("fdtr", lambda out, n, d, x: _f_by_freedom(n, d, x, True), lambda out, n, d, x: _f_by_freedom(n, d, x, False),
+known("fdtr", lambda out, n, d, x: _f_by_freedom(n, d, x, True), lambda out, n, d, x: _f_by_freedom(n, d, x, False),
        lambda out, dfn, dfd, x: _f_density(dfn, dfd, x))
-_known("fdtrc", lambda out, n, d, x: -_f_by_freedom(n, d, x, True), lambda out, n, d, x: -_f_by_freedom(n, d, x, False),
+known("fdtrc", lambda out, n, d, x: -_f_by_freedom(n, d, x, True), lambda out, n, d, x: -_f_by_freedom(n, d, x, False),
        lambda out, dfn, dfd, x: -_f_density(dfn, dfd, x))
-_known("fdtri", lambda out, n, d, p: -(_f_by_freedom(n, d, out, True) / _f_density(n, d, out)),
+known("fdtri", lambda out, n, d, p: -(_f_by_freedom(n, d, out, True) / _f_density(n, d, out)),
        lambda out, n, d, p: -(_f_by_freedom(n, d, out, False) / _f_density(n, d, out)),
        lambda out, dfn, dfd, p: 1.0 / _f_density(dfn, dfd, out))
-_known("stdtr", lambda out, df, t: _student_by_freedom(df, t), lambda out, df, t: _student_density(df, t))
-_known("stdtrit", lambda out, df, p: -(_student_by_freedom(df, out) / _student_density(df, out)),
+known("stdtr", lambda out, df, t: _student_by_freedom(df, t), lambda out, df, t: _student_density(df, t))
+known("stdtrit", lambda out, df, p: -(_student_by_freedom(df, out) / _student_density(df, out)),
        lambda out, df, p: 1.0 / _student_density(df, out))
-_known("pdtr", None, lambda out, k, m: -_poisson_mass(k, m))
-_known("pdtrc", None, lambda out, k, m: _poisson_mass(k, m))
+known("pdtr", None, lambda out, k, m: -_poisson_mass(k, m))
+known("pdtrc", None, lambda out, k, m: _poisson_mass(k, m))
 
 
 # ----- powers
@@ -415,10 +338,10 @@ def _inverse_transform(out: Value, y: Value, exponent: Value) -> Value:
     return out * select(zero, y * y * -0.5, (y / (p * y + 1.0) - log1p(p * y) / p) / p)
 
 
-_known("boxcox", lambda out, x, p: power(x, p - 1.0), lambda out, x, p: _power_transform(log(x), out, power(x, p), p))
-_known("boxcox1p", lambda out, x, p: exp((p - 1.0) * log1p(x)), lambda out, x, p: _power_transform(log1p(x), out, exp(p * log1p(x)), p))
-_known("inv_boxcox", lambda out, y, p: out / (p * y + 1.0), lambda out, y, p: _inverse_transform(out, y, p))
-_known("inv_boxcox1p", lambda out, y, p: (out + 1.0) / (p * y + 1.0), lambda out, y, p: _inverse_transform(out + 1.0, y, p))
+known("boxcox", lambda out, x, p: power(x, p - 1.0), lambda out, x, p: _power_transform(log(x), out, power(x, p), p))
+known("boxcox1p", lambda out, x, p: exp((p - 1.0) * log1p(x)), lambda out, x, p: _power_transform(log1p(x), out, exp(p * log1p(x)), p))
+known("inv_boxcox", lambda out, y, p: out / (p * y + 1.0), lambda out, y, p: _inverse_transform(out, y, p))
+known("inv_boxcox1p", lambda out, y, p: (out + 1.0) / (p * y + 1.0), lambda out, y, p: _inverse_transform(out + 1.0, y, p))
 
 
 def _relative_exponential(out: Value, x: Value) -> Value:
@@ -431,14 +354,14 @@ def _relative_exponential(out: Value, x: Value) -> Value:
     return select(near, series, (exp(x) - out) / select(near, full_like(x, 1.0), x))
 
 
-_known("exprel", _relative_exponential)
-_known("cosm1", lambda out, x: -sin(x))
+known("exprel", _relative_exponential)
+known("cosm1", lambda out, x: -sin(x))
 for _name, _slope, _factor in (("sindg", "cosdg", 1.0), ("cosdg", "sindg", -1.0)):
-    _known(_name, lambda out, x, slope=_slope, factor=_factor: function(slope)(x) * (factor * math.pi / 180))
-_known("tandg", lambda out, x: (out * out + 1.0) * (math.pi / 180))
-_known("cotdg", lambda out, x: (out * out + 1.0) * (-math.pi / 180))
-_known("wrightomega", lambda out, x: out / (out + 1.0))
-_known("wright_bessel", None, None, lambda out, a, b, x: function("wright_bessel")(a, a + b, x))
+    known(_name, lambda out, x, slope=_slope, factor=_factor: function(slope)(x) * (factor * math.pi / 180))
+known("tandg", lambda out, x: (out * out + 1.0) * (math.pi / 180))
+known("cotdg", lambda out, x: (out * out + 1.0) * (-math.pi / 180))
+known("wrightomega", lambda out, x: out / (out + 1.0))
+known("wright_bessel", None, None, lambda out, a, b, x: function("wright_bessel")(a, a + b, x))
 
 
 # ----- orthogonal polynomials, by their argument (18.9.15 - 18.9.21)
@@ -466,35 +389,26 @@ def _constant(value: float) -> Callable[..., Value]:
     return lambda n, *parameters: full_like(n, value)
 
 
-_known("eval_chebyt", None, _polynomial("eval_chebyu", lambda n: n, mirror=(0.0, 1.0)))
-_known("eval_chebyu", None, _polynomial("eval_gegenbauer", _constant(2.0), _constant(2.0), mirror=(2.0, -1.0)))
-_known("eval_chebyc", None, _polynomial("eval_chebyu", lambda n: n, inner=0.5, mirror=(0.0, 1.0)))
-_known("eval_chebys", None, _polynomial("eval_gegenbauer", _constant(1.0), _constant(2.0), inner=0.5, mirror=(2.0, -1.0)))
-_known("eval_legendre", None, _polynomial("eval_gegenbauer", _constant(1.0), _constant(1.5), mirror=(1.0, 1.0)))
-_known("eval_gegenbauer", None, None, _polynomial("eval_gegenbauer", lambda n, a: a * 2.0, lambda n, a: a + 1.0))
-_known("eval_jacobi", None, None, None, _polynomial("eval_jacobi", lambda n, a, b: (n + a + b + 1.0) * 0.5, lambda n, a, b: a + 1.0,
+known("eval_chebyt", None, _polynomial("eval_chebyu", lambda n: n, mirror=(0.0, 1.0)))
+known("eval_chebyu", None, _polynomial("eval_gegenbauer", _constant(2.0), _constant(2.0), mirror=(2.0, -1.0)))
+known("eval_chebyc", None, _polynomial("eval_chebyu", lambda n: n, inner=0.5, mirror=(0.0, 1.0)))
+known("eval_chebys", None, _polynomial("eval_gegenbauer", _constant(1.0), _constant(2.0), inner=0.5, mirror=(2.0, -1.0)))
+known("eval_legendre", None, _polynomial("eval_gegenbauer", _constant(1.0), _constant(1.5), mirror=(1.0, 1.0)))
+known("eval_gegenbauer", None, None, _polynomial("eval_gegenbauer", lambda n, a: a * 2.0, lambda n, a: a + 1.0))
+known("eval_jacobi", None, None, None, _polynomial("eval_jacobi", lambda n, a, b: (n + a + b + 1.0) * 0.5, lambda n, a, b: a + 1.0,
                                                     lambda n, a, b: b + 1.0))
-_known("eval_sh_jacobi", None, None, None, _polynomial("eval_sh_jacobi", lambda n, p, q: n, lambda n, p, q: p + 2.0,
+known("eval_sh_jacobi", None, None, None, _polynomial("eval_sh_jacobi", lambda n, p, q: n, lambda n, p, q: p + 2.0,
                                                        lambda n, p, q: q + 1.0))
-_known("eval_laguerre", None, _polynomial("eval_genlaguerre", _constant(-1.0), _constant(1.0)))
-_known("eval_genlaguerre", None, None, _polynomial("eval_genlaguerre", _constant(-1.0), lambda n, a: a + 1.0))
-
-# ----- derivatives of Kelvin functions, by their differential equation (10.61.3)
-def _kelvin(even: str, odd: str, sign_: float) -> Rule:
-    return lambda out, x: function(odd)(x) * sign_ - out / x
-
-
-for _name, _even, _odd in (("ber", "ber", "bei"), ("ker", "ker", "kei")):
-    _known(f"{_name}p", _kelvin(_even, _odd, -1.0))
-    _known(f"{_odd}p", _kelvin(_odd, _even, 1.0))
+known("eval_laguerre", None, _polynomial("eval_genlaguerre", _constant(-1.0), _constant(1.0)))
+known("eval_genlaguerre", None, None, _polynomial("eval_genlaguerre", _constant(-1.0), lambda n, a: a + 1.0))
 
 # ----- statistics of several variables, tests of distributions
-_known("kolmogorov", lambda out, x: function("_kolmogp")(x))
-_known("kolmogi", lambda out, p: 1.0 / function("_kolmogp")(out))
-_known("smirnov", None, lambda out, n, d: function("_smirnovp")(n, d))
-_known("smirnovi", None, lambda out, n, p: 1.0 / function("_smirnovp")(n, out))
-_known("chndtr", lambda out, x, df, nc: function("_ncx2_pdf")(x, df, nc), None,
+known("kolmogorov", lambda out, x: function("_kolmogp")(x))
+known("kolmogi", lambda out, p: 1.0 / function("_kolmogp")(out))
+known("smirnov", None, lambda out, n, d: function("_smirnovp")(n, d))
+known("smirnovi", None, lambda out, n, p: 1.0 / function("_smirnovp")(n, out))
+known("chndtr", lambda out, x, df, nc: function("_ncx2_pdf")(x, df, nc), None,
        lambda out, x, df, nc: (function("chndtr")(x, df + 2.0, nc) - out) * 0.5)
-_known("nctdtr", None, None, lambda out, df, nc, t: function("_nct_pdf")(t, df, nc))
-_known("ncfdtr", None, None, None, lambda out, dfn, dfd, nc, f: function("_ncf_pdf")(f, dfn, dfd, nc))
-_known("powm1", lambda out, x, y: y * power(x, y - 1.0), lambda out, x, y: _times_log(power(x, y), x))
+known("nctdtr", None, None, lambda out, df, nc, t: function("_nct_pdf")(t, df, nc))
+known("ncfdtr", None, None, None, lambda out, dfn, dfd, nc, f: function("_ncf_pdf")(f, dfn, dfd, nc))
+known("powm1", lambda out, x, y: y * power(x, y - 1.0), lambda out, x, y: _times_log(power(x, y), x))

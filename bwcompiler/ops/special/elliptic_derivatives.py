@@ -9,14 +9,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ops.broadcasting import broadcast, reduce_sum
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import cosh, equal, exp, full_like, less, log, select, sin, sinh, sqrt, stop_gradient
-from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES, function
-
-__all__ = ["PARTIAL_DERIVATIVES", "function"]
-
-
-def _known(name: str, *rules: object) -> None:
-    PARTIAL_DERIVATIVES[name] = rules
-
+from bwcompiler.ops.special.loops import function, known
 
 # ----- elliptic functions (19.4.1 - 19.5)
 ellipk, ellipe, ellipkinc, ellipeinc = (function(_name) for _name in ("ellipk", "ellipe", "ellipkinc", "ellipeinc"))
@@ -63,9 +56,9 @@ def ellipk_slope(out: Value, m: Value) -> Value:
     return (out - _complete_difference(m, ellipk, ellipe)) / ((1.0 - m) * 2.0)
 
 
-_known("ellipk", ellipk_slope)
-_known("ellipkm1", lambda out, p: -((out - _complete_difference(1.0 - p, lambda _: _near_one(p), ellipe)) / (p * 2.0)))
-_known("ellipe", lambda out, m: _complete_difference(m, ellipk, ellipe) * -0.5)
+known("ellipk", ellipk_slope)
+known("ellipkm1", lambda out, p: -((out - _complete_difference(1.0 - p, lambda _: _near_one(p), ellipe)) / (p * 2.0)))
+known("ellipe", lambda out, m: _complete_difference(m, ellipk, ellipe) * -0.5)
 
 
 def _agm_slope(out: Value, x: Value, y: Value) -> Value:
@@ -76,9 +69,9 @@ def _agm_slope(out: Value, x: Value, y: Value) -> Value:
     return out / x * (1.0 - ellipk_slope(first, m) / first * ratio * ratio * 2.0)
 
 
-_known("agm", _agm_slope, lambda out, x, y: _agm_slope(out, y, x))
-_known("ellipkinc", lambda out, phi, m: 1.0 / _root(phi, m), _incomplete_first)
-_known("ellipeinc", lambda out, phi, m: _root(phi, m), lambda out, phi, m: _at_zero(
+known("agm", _agm_slope, lambda out, x, y: _agm_slope(out, y, x))
+known("ellipkinc", lambda out, phi, m: 1.0 / _root(phi, m), _incomplete_first)
+known("ellipeinc", lambda out, phi, m: _root(phi, m), lambda out, phi, m: _at_zero(
     m, (sin(phi * 2.0) * 0.5 - phi) * 0.25, lambda m: (out - ellipkinc(phi, m)) / (m * 2.0)))
 
 
@@ -90,7 +83,7 @@ def _jacobi_by_parameter(out: list[Value], u: Value, m: Value) -> tuple[Value, .
     return cn * slope, -(sn * slope), -(sn * (sn * 0.5 + m * cn * slope) / dn), slope
 
 
-_known("ellipj", lambda out, u, m: (out[1] * out[2], -(out[0] * out[2]), -(m * out[0] * out[1]), out[2]), _jacobi_by_parameter)
+known("ellipj", lambda out, u, m: (out[1] * out[2], -(out[0] * out[2]), -(m * out[0] * out[1]), out[2]), _jacobi_by_parameter)
 
 
 # ----- Carlson's symmetric integrals (19.18.1, and 19.16.1 - 19.16.5 under the integral sign)
@@ -159,9 +152,9 @@ def _degenerate(out: Value, x: Value, y: Value) -> Value:
     return select(principal, by_equation, elliprd(beside, beside, x) * (-1.0 / 6.0))
 
 
-_known("elliprc", _degenerate, lambda out, x, y: -((out * 0.5 + x * _degenerate(out, x, y)) / y))              # homogeneous of degree -1/2
-_known("elliprd", *[_second(k) for k in range(3)])
-_known("elliprj", *[_third(k) for k in range(4)])
-_known("elliprf", *[lambda out, *xs, k=k: elliprd(xs[k - 1], xs[k - 2], xs[k]) * (-1.0 / 6.0) for k in range(3)])
-_known("elliprg", *[lambda out, *xs, k=k: (function("elliprf")(*xs) * 3.0 - xs[k] * elliprd(xs[k - 1], xs[k - 2], xs[k])) * (1.0 / 12.0)
+known("elliprc", _degenerate, lambda out, x, y: -((out * 0.5 + x * _degenerate(out, x, y)) / y))              # homogeneous of degree -1/2
+known("elliprd", *[_second(k) for k in range(3)])
+known("elliprj", *[_third(k) for k in range(4)])
+known("elliprf", *[lambda out, *xs, k=k: elliprd(xs[k - 1], xs[k - 2], xs[k]) * (-1.0 / 6.0) for k in range(3)])
+known("elliprg", *[lambda out, *xs, k=k: (function("elliprf")(*xs) * 3.0 - xs[k] * elliprd(xs[k - 1], xs[k - 2], xs[k])) * (1.0 / 12.0)
                     for k in range(3)])

@@ -11,14 +11,7 @@ from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import absolute, cos, cosh, equal, exp, full_like, greater, less, less_equal, log1p, select, stop_gradient
 from bwcompiler.ops.layout import reshape, slice_
 from bwcompiler.ops.scan import cumprod, cumsum
-from bwcompiler.ops.special.elliptic_derivatives import PARTIAL_DERIVATIVES, function
-from bwcompiler.ops.special.loops import part, special_function
-
-__all__ = ["PARTIAL_DERIVATIVES", "function"]
-
-
-def _known(name: str, *rules: object) -> None:
-    PARTIAL_DERIVATIVES[name] = rules
+from bwcompiler.ops.special.loops import function, known, part, special_function
 
 
 # ----- derivatives of the series Σ (a₁)ₙ (a₂)ₙ ... / ((b₁)ₙ ...) zⁿ / n! by one of the parameters
@@ -72,11 +65,11 @@ def _confluent(a: Value, b: Value, x: Value, by_first: bool) -> Value:
     return scale * (by_b + select(turned, by_a, full_like(x, 0.0)))
 
 
-_known("hyp0f1", lambda out, v, z: _slope_of_series([], [v], z, 0, CONFLUENT_TERMS),
+known("hyp0f1", lambda out, v, z: _slope_of_series([], [v], z, 0, CONFLUENT_TERMS),
        lambda out, v, z: function("hyp0f1")(v + 1.0, z) / v)
-_known("hyp1f1", lambda out, a, b, x: _confluent(a, b, x, True), lambda out, a, b, x: _confluent(a, b, x, False),
+known("hyp1f1", lambda out, a, b, x: _confluent(a, b, x, True), lambda out, a, b, x: _confluent(a, b, x, False),
        lambda out, a, b, x: a / b * function("hyp1f1")(a + 1.0, b + 1.0, x))
-_known("hyperu", None, None, lambda out, a, b, x: -(a * function("hyperu")(a + 1.0, b + 1.0, x)))
+known("hyperu", None, None, lambda out, a, b, x: -(a * function("hyperu")(a + 1.0, b + 1.0, x)))
 
 
 # ----- Gauss's function (15.5.1)
@@ -96,7 +89,7 @@ def _gauss(out: Value, a: Value, b: Value, c: Value, z: Value, by: str) -> Value
     return select(turned, -by_second, by_second) if by == "b" else slope(2) + select(turned, by_second, zero)
 
 
-_known("hyp2f1", lambda out, a, b, c, z: _gauss(out, a, b, c, z, "a"), lambda out, a, b, c, z: _gauss(out, a, b, c, z, "b"),
+known("hyp2f1", lambda out, a, b, c, z: _gauss(out, a, b, c, z, "a"), lambda out, a, b, c, z: _gauss(out, a, b, c, z, "b"),
        lambda out, a, b, c, z: _gauss(out, a, b, c, z, "c"),
        lambda out, a, b, c, z: a * b / c * function("hyp2f1")(a + 1.0, b + 1.0, c + 1.0, z))
 
@@ -117,9 +110,9 @@ def _mathieu(wave: str) -> Callable[..., Value]:
 
 
 for _letter, _wave in (("a", "mathieu_cem"), ("b", "mathieu_sem")):
-    _known(f"mathieu_{_letter}", None, _mathieu(_wave))
-    _known(_wave, None, None, lambda out, m, q, x, value=f"mathieu_{_letter}": (
+    known(f"mathieu_{_letter}", None, _mathieu(_wave))
+    known(_wave, None, None, lambda out, m, q, x, value=f"mathieu_{_letter}": (
         out[1] * RADIAN, (q * 2.0 * cos(x * (2 * RADIAN)) - function(value)(m, q)) * out[0] * RADIAN))
     for _kind in ("mod" + _wave[8:] + "1", "mod" + _wave[8:] + "2"):
-        _known(f"mathieu_{_kind}", None, None, lambda out, m, q, x, value=f"mathieu_{_letter}": (
+        known(f"mathieu_{_kind}", None, None, lambda out, m, q, x, value=f"mathieu_{_letter}": (
             out[1], (function(value)(m, q) - q * 2.0 * cosh(x * 2.0)) * out[0]))

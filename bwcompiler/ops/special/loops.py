@@ -5,7 +5,7 @@ Derivatives are in `derivatives`; where none is known, differentiating raises an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,8 @@ def part(x: Value, number: int, results: int) -> Value:
 def _loop_results(out: Value, *xs: Value, name: str, results: int) -> tuple[Value, ...]:
     return tuple([part(out, k, results) for k in range(results)])
 
+
+Rule = Callable[..., Any]
 
 # name -> one rule(out, *xs) per operand, which gives the partial derivative (a tuple of them, one per result), or None where it is not
 # known; filled by `derivatives`.
@@ -116,3 +118,15 @@ special_function: Op = define_op(
     reference=scipy_special, kinds="fc", cheap=False,
     library=InnerLoop((), "", module=MODULE, choose=lambda name, results: name, results=_loop_results),
 )
+
+
+def function(name: str) -> Callable[..., Value]:
+    """A function of scipy.special with one result."""
+    def apply(*xs: Value) -> Value:
+        return special_function(*xs, name=name, results=1)
+    return apply
+
+
+def known(name: str, *rules: Rule | None) -> None:
+    """Say the partial derivatives of a function, one rule for each operand."""
+    PARTIAL_DERIVATIVES[name] = rules

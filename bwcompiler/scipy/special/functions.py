@@ -25,7 +25,7 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import UFUNC_OPS
 from bwcompiler.nn.activations import log_softmax_value, logsumexp_value
 from bwcompiler.nn.activations import softmax as nn_softmax
-from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES
+from bwcompiler.ops.special.loops import PARTIAL_DERIVATIVES
 
 scipy_special = lazy.module("scipy.special")
 

@@ -12,7 +12,7 @@ import scipy.special
 
 import bwcompiler as bw
 from bwcompiler.errors import GradientError, UnsupportedError
-from bwcompiler.ops.special.derivatives import PARTIAL_DERIVATIVES
+from bwcompiler.ops.special.loops import PARTIAL_DERIVATIVES
 from tests.support.derivatives import check_derivatives, interpreted
 
 special = bw.scipy.special
