@@ -14,7 +14,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import operator
 from bwcompiler.frontend.numpy.linalg.linear import pair, permuted
 from bwcompiler.frontend.tracing.operands import filled, reshape, value_as
 from bwcompiler.frontend.tracing.tracer import fresh

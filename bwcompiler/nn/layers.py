@@ -9,7 +9,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import operator
 from bwcompiler.frontend.numpy.linalg.linear import contract, pair
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, real_value, value_as

@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import mutating_network_function, network_function
 from bwcompiler.errors import ShapeError, StaleValueWarning, at
-from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import operator
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, mean_value, variance
 from bwcompiler.frontend.tracing.operands import constant, number_value, real_value
 from bwcompiler.frontend.tracing.source import levels_to_the_user

@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import operator
 from bwcompiler.frontend.numpy.linalg.linear import dot, pair
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate, stack
 from bwcompiler.frontend.numpy.manipulation.layout import broadcast_to, everything, indexed, moveaxis, reshaped

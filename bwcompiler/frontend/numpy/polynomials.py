@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.elementwise.ufuncs import operator
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import operator
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, value_as
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import fresh

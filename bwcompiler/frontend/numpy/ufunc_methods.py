@@ -15,7 +15,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, TracerArrayError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import NOTHING, normalize_axis, reduction_axes
-from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, UFUNCS, call_ufunc, evaluate, ufunc_named
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import call_ufunc, evaluate
+from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, UFUNCS, ufunc_named
 from bwcompiler.frontend.numpy.manipulation.indexing import getitem, scatter_add, setitem
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, reshaped
 from bwcompiler.frontend.numpy.reductions.reductions import all_, any_, finished, masked, max_, min_, prod, running, sum_

@@ -58,9 +58,9 @@ def _loop_results(out: Value, *xs: Value, name: str, results: int) -> tuple[Valu
 Rule = Callable[..., Any]
 
 # name -> one rule(out, *xs) per operand, which gives the partial derivative (a tuple of them, one per result), or None where it is not
-# known; filled by `derivatives`.
+# known; filled by `known`.
 PARTIAL_DERIVATIVES: dict[str, tuple[Any, ...]] = {}
-COMPLEX_DERIVATIVES: dict[str, tuple[Any, ...]] = {}             # the same of complex numbers, by `complex_derivatives`
+COMPLEX_DERIVATIVES: dict[str, tuple[Any, ...]] = {}             # the same of complex numbers, filled by `complex_derivatives`
 
 
 def _partials(name: str, results: int, operand: int, out: Value, xs: Sequence[Value]) -> tuple[Value, ...]:

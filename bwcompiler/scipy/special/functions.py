@@ -18,7 +18,8 @@ from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axes
 from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
-from bwcompiler.frontend.numpy.elementwise.ufuncs import evaluate, ufunc_named
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
+from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
 from bwcompiler.frontend.tracing.operands import align, constant, filled, number_value, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, evaluate
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
+from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.scipy.special.functions import by_loop
 from bwcompiler.scipy.stats.distributions import Continuous, Formulas, size

@@ -10,7 +10,8 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, delivered, evaluate, magnitude, store
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered, evaluate, store
+from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, magnitude
 from bwcompiler.frontend.tracing.operands import cast, constant, number_value, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import implements

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.elementwise.ufuncs import store
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.linalg.diagonals import diagonal_value
 from bwcompiler.frontend.numpy.linalg.linear import dot, matrix_product, multiplied, permuted, totalled
 from bwcompiler.frontend.numpy.manipulation.layout import transposed, viewed

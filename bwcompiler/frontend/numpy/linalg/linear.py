@@ -9,7 +9,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.elementwise.ufuncs import delivered
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, cut, filled, last_axis_element, materialise, operand, reshape
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements

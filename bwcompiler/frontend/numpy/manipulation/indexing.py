@@ -9,7 +9,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.elementwise.ufuncs import store
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
 from bwcompiler.frontend.tracing import masked_selection
 from bwcompiler.frontend.tracing.data_slices import data_slice, masked, sized_by_data, spelled_out, taken

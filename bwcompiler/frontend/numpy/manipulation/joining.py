@@ -12,7 +12,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.elementwise.ufuncs import delivered
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
 from bwcompiler.frontend.numpy.manipulation.layout import everything, indexed, moveaxis
 from bwcompiler.frontend.tracing.index_handle import index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, value_as

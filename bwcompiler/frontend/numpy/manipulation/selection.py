@@ -13,7 +13,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, TracerArrayError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.numpy.elementwise.ufuncs import store, truth
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
+from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, getitem, setitem, take, where
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view, indexed, moveaxis, ordered, reshaped, viewed

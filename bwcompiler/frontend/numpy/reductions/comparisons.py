@@ -9,7 +9,8 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, delivered, evaluate, magnitude, operator
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered, evaluate, operator
+from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, magnitude
 from bwcompiler.frontend.numpy.reductions.reductions import all_
 from bwcompiler.frontend.tracing.operands import align, as_tracer, broadcast_shapes, constant, kind_of, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype

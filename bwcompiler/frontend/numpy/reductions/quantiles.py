@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axes
-from bwcompiler.frontend.numpy.elementwise.ufuncs import store
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.manipulation.indexing import index_value
 from bwcompiler.frontend.numpy.reductions.reductions import finished, keep_axes, mean, reduce_value
 from bwcompiler.frontend.numpy.reductions.sorting import at_positions, require_known, sorted_value

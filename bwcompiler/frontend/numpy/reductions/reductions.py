@@ -11,7 +11,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.numpy.axes import NOTHING, Axes, normalize_axes, normalize_axis, reduction_axes
-from bwcompiler.frontend.numpy.elementwise.ufuncs import store, truth
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
+from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
 from bwcompiler.frontend.tracing.operands import (
     broadcast_shapes,
     cast,
