@@ -511,3 +511,14 @@ def test_lists_that_are_only_written_to_do_not_matter() -> None:
     compiled(X)
     compiled(X)
     assert log == [(3,)]
+
+
+def test_masked_arrays() -> None:
+    masked = np.ma.masked_array([1.0, 2.0, 3.0], mask=[0, 1, 0])
+    fun = lambda x: x * masked.mean()
+    compiled = bw.jit(fun)
+    for k in range(4):
+        assert compiled(2.0) == fun(2.0)
+        masked[0] = 5.0 + k
+        if k == 1:
+            masked.mask[2] = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import warnings
 from collections.abc import Sequence
 from numbers import Rational
@@ -81,9 +82,12 @@ def operand(x: Any) -> tuple[Payload, Kind]:
     return array_operand(x)
 
 
+SEQUENCES = (list, tuple, collections.deque)       # of which NumPy makes arrays
+
+
 def array_operand(x: Any) -> tuple[Payload, Kind]:
     """`operand` of arrays, sequences and everything else."""
-    if isinstance(x, list | tuple):
+    if isinstance(x, SEQUENCES):
         x = assembled(x)
         if isinstance(x, Tracer):
             return value_of(x), x._kind
@@ -140,12 +144,12 @@ def assembled(sequence: Any) -> Any:
     """np.array of a sequence that may hold tracers."""
     if not _holds_tracers(sequence):
         return np.asarray(sequence)
-    return stack_all([assembled(item) if isinstance(item, list | tuple) else item for item in sequence])
+    return stack_all([assembled(item) if isinstance(item, SEQUENCES) else item for item in sequence])
 
 
 def is_traced(argument: Any) -> bool:
     """Whether an argument is traced, or a sequence that holds traced values."""
-    return isinstance(argument, Tracer) or (isinstance(argument, list | tuple) and _holds_tracers(argument))
+    return isinstance(argument, Tracer) or (isinstance(argument, SEQUENCES) and _holds_tracers(argument))
 
 
 def is_tracing(*containers: Any) -> bool:
@@ -154,7 +158,7 @@ def is_tracing(*containers: Any) -> bool:
 
 
 def _holds_tracers(sequence: Any) -> bool:
-    return any(isinstance(item, Tracer) or (isinstance(item, list | tuple) and _holds_tracers(item))
+    return any(isinstance(item, Tracer) or (isinstance(item, SEQUENCES) and _holds_tracers(item))
                or (isinstance(item, np.ndarray) and item.dtype == object) for item in sequence)
 
 

@@ -16,6 +16,7 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.operands import (
+    SEQUENCES,
     _holds_tracers,
     as_tracer,
     assembled,
@@ -259,7 +260,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, like: Any = None) -> Any
 
 
 def _array_traced(x: Any, dtype: Any, ndmin: int, copy: bool, order: Any) -> Tracer:
-    if isinstance(x, list | tuple) and _holds_tracers(x):
+    if isinstance(x, SEQUENCES) and _holds_tracers(x):
         made = as_tracer(assembled(x))
     elif isinstance(x, np.ndarray) and x.dtype == object:
         made = stack_objects(x)

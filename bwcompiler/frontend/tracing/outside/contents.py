@@ -24,6 +24,11 @@ class ArrayContents:
             return
         if array.base is None:
             self._arrays[id(array)] = array
+        if type(array) is not np.ndarray:
+            mask = getattr(array, "_mask", None)   # of np.ma
+            if isinstance(mask, np.ndarray):
+                self.note(mask, source)
+            array = array.view(np.ndarray)
         memory = memory_of(array)
         key = (memory.__array_interface__["data"][0], memory.size)
         if key not in self._memory:

@@ -1,0 +1,40 @@
+"""NumPy's functions of lists, tuples and deques that hold traced values."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+
+X = np.array([0.3, 0.7, 1.1])
+
+
+def window(x):
+    last, means = deque(maxlen=4), np.zeros(20)
+    for k in range(20):
+        last.append(x[k % 3] * k)
+        means[k] = np.mean(last) + np.std(last)
+    return means
+
+
+FUNCTIONS: dict[str, Any] = {
+    "array": lambda x, kind: np.array(kind([x[0], 2.0, x[1]])), "mean": lambda x, kind: np.mean(kind([x[0], x[1]])),
+    "nested": lambda x, kind: np.array(kind([kind([x[0], x[1]]), kind([1.0, x[2]])])), "stack": lambda x, kind: np.stack(kind([x, 2 * x])),
+    "concatenate": lambda x, kind: np.concatenate(kind([x, x[:1]])), "dot": lambda x, kind: np.dot(kind([x[0], x[1]]), kind([3.0, x[2]])),
+    "multiply": lambda x, kind: np.multiply(kind([x[0], x[1]]), 2.0), "asarray": lambda x, kind: np.asarray(kind([x[0], x[2]])) ** 2,
+}
+
+
+@pytest.mark.parametrize("kind", [list, tuple, deque])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_sequences(name: str, kind: Any) -> None:
+    function = FUNCTIONS[name]
+    np.testing.assert_allclose(bw.jit(lambda x: function(x, kind))(X), function(X, kind), rtol=1e-15)
+
+
+def test_a_window_that_moves_in_a_loop() -> None:
+    np.testing.assert_allclose(bw.jit(window)(X), window(X), rtol=1e-14)
