@@ -104,6 +104,15 @@ def scale_extent(a: Extent, factor: int) -> Extent:
     return _make(a.constant * factor, {index: coefficient * factor for index, coefficient in a.terms})
 
 
+def divided(a: Extent, divisor: int) -> Extent | None:
+    """a / divisor, rounded up; None where that is not affine: a coefficient is no multiple of the divisor."""
+    if isinstance(a, int):
+        return -(-a // divisor)
+    if any(coefficient % divisor for _, coefficient in a.terms):
+        return None
+    return _make(-(-a.constant // divisor), {index: coefficient // divisor for index, coefficient in a.terms})
+
+
 def substitute(a: Extent, environment: Mapping[Index, Extent]) -> Extent:
     """a with indices replaced by other extents."""
     if isinstance(a, int):

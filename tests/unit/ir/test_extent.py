@@ -12,6 +12,7 @@ from bwcompiler.ir.extent import (
     Index,
     Section,
     add_extents,
+    divided,
     element_count,
     evaluate,
     known_le,
@@ -71,6 +72,14 @@ def elements(region):
 
 AXIS = st.tuples(st.integers(0, 4), st.integers(0, 3), st.sampled_from((1, 2, -1, -2)))
 REGIONS = st.lists(AXIS, min_size=2, max_size=2).map(lambda axes: Section(*zip(*axes, strict=True)))
+
+
+@given(st.integers(-30, 30), st.integers(-4, 4), st.sampled_from([-3, -2, -1, 1, 2, 3, 5]))
+def test_divided_rounds_up(constant, times, divisor):
+    extent = add_extents(constant, scale_extent(I.extent(), times * divisor))
+    found = divided(extent, divisor)
+    assert all(evaluate(found, {I: k}) == -(-evaluate(extent, {I: k}) // divisor) for k in range(5))
+    assert divided(I.extent() + constant, 2) is None
 
 
 @given(REGIONS, REGIONS)

@@ -34,7 +34,7 @@ from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import everything_of, fortran_strides
 from bwcompiler.frontend.tracing.tracer import Tracer, call, call_numpy, fresh_array, value_of
-from bwcompiler.ir.extent import add_extents, known_le, scale_extent
+from bwcompiler.ir.extent import add_extents, divided, known_le, scale_extent
 from bwcompiler.ir.types import F64, I64, DType, dtype_of
 
 
@@ -295,10 +295,14 @@ def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
     """np.arange between bounds that are affine in the indices of loops."""
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     first, last = extent_of(start), extent_of(stop)
-    if first is None or last is None or step not in (1, -1):
-        raise UnsupportedError("np.arange between indices of loops takes integers, and steps of 1 or -1\n"
+    size = None
+    if first is not None and last is not None and isinstance(step, int | np.integer) and step:
+        size = divided(add_extents(last, scale_extent(first, -1)), int(step))
+    if size is None:
+        raise UnsupportedError("np.arange between indices of loops takes integers, and a step that divides how its length grows\n"
                                "  hint: start + step * np.arange(count)")
-    size = scale_extent(add_extents(last, scale_extent(first, -1)), step)
+    if isinstance(size, int):
+        size = max(size, 0)
     if not known_le(0, size):
         raise UnsupportedError("np.arange between indices of loops, the second of which may be less than the first one\n"
                                "  hint: np.arange(max(0, stop - start))")

@@ -141,3 +141,45 @@ def test_second_derivatives_and_tangents():
     np.testing.assert_allclose(bw.hessian(f)(X) @ direction, (gradient(X + h * direction) - gradient(X - h * direction)) / (2 * h), rtol=1e-5,
                                atol=1e-6)
     assert bw.jvp(f, (X,), (direction,))[1] == pytest.approx(gradient(X) @ direction, rel=1e-12)
+
+
+def _steps_of_two(x):
+    return sum([np.sum(x[np.arange(i, i + 8, 2)] * (i + 1)) for i in range(12)])
+
+
+def _rounded_up(x):
+    total = 0.0
+    for i in range(9):
+        total = total + np.sum(x[np.arange(2 * i, 2 * i + 4, 3)]) * i
+    return total
+
+
+def _backwards(x):
+    total = 0.0
+    for i in range(10):
+        total = total + np.dot(x[np.arange(i + 9, i, -3)], np.arange(3.0))
+    return total
+
+
+def _growing(x):
+    total = 0.0
+    for i in range(10):
+        total = total + np.sum(np.arange(0, 3 * i, 3) * x[i])
+    return total
+
+
+def _nothing(x):
+    total = x[0]
+    for i in range(10):
+        total = total + np.sum(x[np.arange(i + 2, i, 2)]) * i
+    return total
+
+
+@pytest.mark.parametrize("program", [_steps_of_two, _rounded_up, _backwards, _growing, _nothing], ids=lambda program: program.__name__)
+def test_arange_with_steps_between_indices(program) -> None:
+    x = np.cos(np.arange(24.0))
+    compiled, direction = bw.value_and_grad(program), np.sin(np.arange(24.0))
+    value, gradient = compiled(x)
+    np.testing.assert_allclose(value, program(x), rtol=1e-13)
+    np.testing.assert_allclose(gradient @ direction, (program(x + direction) - program(x - direction)) / 2, rtol=1e-11, atol=1e-12)
+    assert not trace(program, (x,)).notes
