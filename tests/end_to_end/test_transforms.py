@@ -315,3 +315,23 @@ def test_a_pullback_without_outputs_that_have_a_derivative(fun: Any) -> None:
     assert bw.tree.leaves(out)[0].dtype.kind in "bi"
     for found in (pullback(None), bw.jit(lambda x: bw.vjp(fun, x)[1](None))(x), bw.compile(fun, x).vjp(x)[1]()):
         np.testing.assert_array_equal(found[0], np.zeros(3))
+
+
+def test_pullbacks_of_functions_that_need_integers() -> None:
+    def repeated(x, n):
+        for _ in range(n):
+            x = x * 1.5
+        return np.sum(x) * n
+
+    for n in (3, 4, 3):
+        out, pullback = bw.vjp(repeated, np.ones(3), n)
+        assert out == 3 * n * 1.5 ** n
+        found, none = pullback(1.0)
+        assert found.tolist() == [n * 1.5 ** n] * 3 and none is None
+    assert bw.vjp(lambda x, n: x ** n, 2.0, 3)[1](1.0) == (12.0, pytest.approx(8 * np.log(2)))
+    with pytest.raises(TypeError, match="must be real number|nothing of the kind"):
+        bw.vjp(lambda x, n: x * unknown_kind(n), 2.0, 3)
+
+
+def unknown_kind(n):
+    raise TypeError("nothing of the kind")

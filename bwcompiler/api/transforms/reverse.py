@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack, overload
 
@@ -25,8 +26,8 @@ from bwcompiler.api.transforms.transformed import (
     with_options,
 )
 from bwcompiler.compiler.pipeline import derive
-from bwcompiler.errors import GradientError, at
-from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
+from bwcompiler.errors import BwError, GradientError, at
+from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
 from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
@@ -143,7 +144,8 @@ def grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holom
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Unpack[TransformOptions]) -> Any:
     """fun(*primals) and the pullback: a function from a seed (shaped like the output) to one cotangent per primal.
 
-    Integer and boolean primals have the cotangent None.  With has_aux, fun returns (out, aux) and the result is
+    Arrays of integers and booleans have the cotangent None, and so have Python's integers where fun needs an integer (a size, an axis);
+    else these are floats.  With has_aux, fun returns (out, aux) and the result is
     (out, pullback, aux).  The pullback raises SeedError for a seed of other shape, dtype or structure than the output.
 
     >>> import numpy as np, bwcompiler as bw
@@ -158,8 +160,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options
         out, aux = out if has_aux else (out, None)
         pullback: Any = functools.partial(_pullback_traced, fun, primals, has_aux)
     else:
-        primals = tuple(as_floats(primals, range(len(primals))))
-        program = program_of(fun, primals)
+        program, primals = _program_of_floats(fun, primals)
         out, pullback = program.vjp(*primals)
         if has_aux:
             outputs = outputs_of(program.traced, has_aux=True)
@@ -170,6 +171,23 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options
     return (out, pullback, aux) if has_aux else (out, pullback)
 
 
+def _program_of_floats(fun: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Program, tuple[Any, ...]]:
+    """The program of fun, Python's integers among the primals being floats where it can do with them: for a size or an axis it cannot."""
+    floats = tuple(as_floats(primals, range(len(primals))))
+    if all(map(operator.is_, floats, primals)):
+        return program_of(fun, primals), primals
+    integers: set[Any] = made_of(fun, "integers", set)
+    key = specialisation_key(take_apart(fun, floats))
+    if key in integers:
+        return program_of(fun, primals), primals
+    try:
+        return program_of(fun, floats), floats
+    except (TypeError, BwError):
+        made = program_of(fun, primals)
+        integers.add(key)
+        return made, primals
+
+
 def _pullback_with_aux(pullback: Callable[..., Any], aux: Any, seed: Any) -> Any:
     return pullback((seed, aux))
 
@@ -177,13 +195,22 @@ def _pullback_with_aux(pullback: Callable[..., Any], aux: Any, seed: Any) -> Any
 def program_of(fun: Callable[..., Any], primals: tuple[Any, ...]) -> Program:
     """The program of fun for these primals: an earlier one, if what fun reads from outside is as it was."""
     arguments = take_apart(fun, primals)
-    known: list[Program] = made_of(fun, ("programs", specialisation_key(arguments)), list)
-    for program in known:
+    structure = (arguments.treedef, tuple([type(leaf) for leaf in arguments.leaves]))
+    demanded: set[int] = made_of(fun, ("demanded", structure), set)        # integers that turned out to be compile-time values
+    arguments.also_static(demanded)
+    for program in _known_programs(fun, arguments):
         if program.is_up_to_date(arguments):
             return program
     made = Program(fun, arguments)
+    demanded.update(made.traced.demanded)
+    arguments.also_static(demanded)
+    known = _known_programs(fun, arguments)
     known[:] = [made, *known[:VARIANTS - 1]]
     return made
+
+
+def _known_programs(fun: Callable[..., Any], arguments: Arguments) -> list[Program]:
+    return made_of(fun, ("programs", specialisation_key(arguments)), list)  # type: ignore[no-any-return]
 
 
 def _pullback_traced(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, seed: Any) -> Any:
