@@ -6,8 +6,11 @@ Wrong seeds, buffers and wrt of programs are in test_program.py.
 from __future__ import annotations
 
 import functools
+import importlib
+import math
 import re
 import traceback
+import types
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -25,6 +28,8 @@ from bwcompiler.errors import (
     TracerError,
     UnsupportedError,
 )
+from bwcompiler.frontend.numpy import queries
+from bwcompiler.frontend.tracing.refusals import tracebacks
 from tests.support.user_errors import raises_at_user_line
 
 X = np.array([1.0, 2.0, 3.0])
@@ -259,6 +264,46 @@ def test_tracebacks_show_the_users_frames(call: Callable[[Any], Any], monkeypatc
     with pytest.raises(ShapeError) as caught:
         call(wrong)
     assert "/bwcompiler/" in traceback.extract_tb(caught.value.__traceback__)[-1].filename
+
+
+MISTAKES = {
+    "name of NumPy": (lambda x: np.sinn(x), AttributeError), "name of an array": (lambda x: x.summ(), AttributeError),  # type: ignore[attr-defined]
+    "list index": (lambda x: x * [1][3], IndexError), "key": (lambda x: x * {}[2], KeyError), "array index": (lambda x: x[5], IndexError),
+    "text": (lambda x: x * int("a"), ValueError), "file": (lambda x: open("nofile"), FileNotFoundError), "None": (lambda x: None.foo, AttributeError),  # noqa: SIM115
+    "call": (lambda x: len(3)(x), TypeError), "domain": (lambda x: x * math.sqrt(-1), ValueError), "empty": (lambda x: x * max([]), ValueError),
+    "method": (lambda x: np.zeros((2, 2)).reshape(3), ValueError), "nothing": (lambda x: np.concatenate([]), ValueError),
+    "iteration": (lambda x: [k + 1 for k in 3], TypeError), "axis": (lambda x: np.sum(x, axis="a"), TypeError), "dtype": (lambda x: x.astype("foo"), TypeError),
+    "module": (lambda x: __import__("nomod"), ImportError), "sorting": (lambda x: sorted([1, "a"]), TypeError),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_tracebacks_of_mistakes_in_captured_functions(name: str) -> None:
+    """What Python and NumPy raise there on the user's behalf is no bug of ours."""
+    mistake, kind = MISTAKES[name]
+
+    def loops(x: Any) -> Any:
+        for _ in range(10):
+            y = mistake(x)
+        return y
+
+    with pytest.raises(kind) as caught:
+        bw.jit(loops)(X)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert frames[-1].filename == __file__ and not [frame for frame in frames if "/bwcompiler/" in frame.filename], frames
+
+
+def test_bugs_below_the_users_function_show_all_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    bug = (lambda x: {}["bug"]).__code__.replace(co_filename=queries.__file__)
+    monkeypatch.setattr(queries, "as_tracer", types.FunctionType(bug, {"__name__": queries.__name__}))
+    with pytest.raises(KeyError, match="bug") as caught:
+        bw.jit(lambda x: x * np.ndim(x))(X)
+    assert any(frame.filename.endswith("queries.py") for frame in traceback.extract_tb(caught.value.__traceback__))
+
+
+def test_modules_that_run_what_users_write_exist() -> None:
+    for module in tracebacks.FOR_USERS:
+        importlib.import_module(module)
 
 
 @pytest.mark.parametrize("call", [lambda fun: bw.vjp(fun, X), lambda fun: bw.compile(fun, X), lambda fun: bw.linearize(fun, X)])

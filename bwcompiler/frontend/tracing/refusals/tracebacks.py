@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import os
 from types import TracebackType
 
@@ -22,14 +23,30 @@ def hidden_refusal(region: Region, error: Exception) -> BwError | None:
     return region.refusal if hidden else None
 
 
+# Modules of captured code that do what the user wrote with his own objects: `table[key]`, `f(x)`, `x.name`, `int(text)`.
+FOR_USERS = frozenset(f"bwcompiler.frontend.source.{name}" for name in (
+    "calls", "concrete.contents", "concrete.makers", "decisions", "items", "library.builtin_functions", "runtime"))
+
+
 def cut_to_user_frames(error: Exception) -> None:
     """Leave the user's frames in the traceback of an error, unless it is a bug of ours."""
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    ours = last is not None and is_hidden(last.tb_frame.f_code)
-    if (isinstance(error, BwError) and not isinstance(error, InternalError)) or not ours:
+    if isinstance(error, InternalError):
+        return
+    if isinstance(error, BwError) or "source" in vars(error) or not _is_ours(error.__traceback__):      # source: it names the user's line
         error.with_traceback(user_traceback(error.__traceback__))
+
+
+def _is_ours(traceback: TracebackType | None) -> bool:
+    """Whether code of this package failed; not where it raises something on purpose, or did what the user wrote."""
+    called = False                                 # a function of the user's
+    while traceback is not None and traceback.tb_next is not None:
+        called |= not is_hidden(traceback.tb_frame.f_code)
+        traceback = traceback.tb_next
+    if traceback is None or not is_hidden(traceback.tb_frame.f_code):
+        return False
+    code, module = traceback.tb_frame.f_code, str(traceback.tb_frame.f_globals.get("__name__", ""))
+    on_purpose = dis.opname[code.co_code[traceback.tb_lasti]] == "RAISE_VARARGS"
+    return not (called and (on_purpose or module in FOR_USERS or not module.startswith("bwcompiler")))
 
 
 def user_traceback(traceback: TracebackType | None) -> TracebackType | None:
