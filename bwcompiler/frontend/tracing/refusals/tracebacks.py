@@ -23,9 +23,9 @@ def hidden_refusal(region: Region, error: Exception) -> BwError | None:
     return region.refusal if hidden else None
 
 
-# Modules of captured code that do what the user wrote with his own objects: `table[key]`, `f(x)`, `x.name`, `int(text)`.
-FOR_USERS = frozenset(f"bwcompiler.frontend.source.{name}" for name in (
-    "calls", "concrete.contents", "concrete.makers", "decisions", "items", "library.builtin_functions", "runtime"))
+# Modules of captured code, and packages, that do what the user wrote with his own objects: `table[key]`, `f(x)`, `x.name`, `int(text)`.
+FOR_USERS = tuple([f"bwcompiler.frontend.source.{name}" for name in (
+    "calls", "concrete.contents", "concrete.makers", "decisions", "items", "library", "runtime")])
 
 
 def cut_to_user_frames(error: Exception) -> None:
@@ -46,7 +46,7 @@ def _is_ours(traceback: TracebackType | None) -> bool:
         return False
     code, module = traceback.tb_frame.f_code, str(traceback.tb_frame.f_globals.get("__name__", ""))
     on_purpose = dis.opname[code.co_code[traceback.tb_lasti]] == "RAISE_VARARGS"
-    return not (called and (on_purpose or module in FOR_USERS or not module.startswith("bwcompiler")))
+    return not (called and (on_purpose or module.startswith(FOR_USERS) or not module.startswith("bwcompiler")))
 
 
 def user_traceback(traceback: TracebackType | None) -> TracebackType | None:
