@@ -12,7 +12,7 @@ from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis, reduction_axes
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, reduce_value
-from bwcompiler.frontend.tracing.operands import cast, constant, cut, filled, number_value, real_value, value_as
+from bwcompiler.frontend.tracing.operands import cast, constant, cut, filled, is_traced, number_value, real_value, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -122,9 +122,10 @@ def softplus(x: Any, beta: float = 1.0, threshold: float | None = None) -> Any:
     [0.6931, 800.0]
     """
     value = real_value(x)
-    scaled = ops.multiply(value, constant(beta, value)) if beta != 1.0 else value
+    scales = is_traced(beta) or beta != 1.0
+    scaled = ops.multiply(value, constant(beta, value)) if scales else value
     result = ops.logaddexp(scaled, constant(0, value))
-    result = ops.divide(result, constant(beta, value)) if beta != 1.0 else result
+    result = ops.divide(result, constant(beta, value)) if scales else result
     return fresh(result if threshold is None else ops.select(ops.greater(scaled, constant(threshold, scaled)), value, result))
 
 

@@ -10,7 +10,7 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
-from bwcompiler.frontend.tracing.operands import align, cast, constant, real_value, value_as
+from bwcompiler.frontend.tracing.operands import align, cast, constant, is_traced, real_value, value_as
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, value_of
 from bwcompiler.ir.extent import element_count
@@ -121,11 +121,12 @@ def smooth_l1_loss(x: Any, y: Any, reduction: str = "mean", beta: float = 1.0) -
     >>> bw.nn.smooth_l1_loss(np.array([0.5, 4.0]), np.zeros(2), reduction="none").tolist()
     [0.125, 3.5]
     """
-    if beta < 0:
+    known = not is_traced(beta)
+    if known and beta < 0:
         raise ValueError("smooth_l1_loss does not support negative values for beta")
     distance = ops.subtract(*float_pair(x, y))
     size = ops.absolute(distance)
-    if not beta:
+    if known and not beta:
         return reduce_loss(size, reduction)
     inside = ops.multiply(ops.multiply(distance, distance), constant(0.5 / beta, distance))
     outside = ops.subtract(size, constant(0.5 * beta, size))
@@ -201,7 +202,7 @@ def _class_loss(logs: Value, target: Value, weight: Any, ignore_index: int, redu
     if weight is not None:
         scale = ops.multiply(scale, gather(value_as(weight, logs.dtype), [safe], (0,)))
     loss = ops.multiply(chosen, scale)
-    if smoothing:
+    if is_traced(smoothing) or smoothing:
         even = ops.sum(_weighted(logs, weight, axis), axes=(axis,))
         share = constant(smoothing / logs.shape[axis], even)
         loss = ops.add(ops.multiply(loss, constant(1.0 - smoothing, loss)), ops.multiply(even, share))
@@ -241,7 +242,7 @@ def cross_entropy(x: Any, target: Any, weight: Any = None, ignore_index: int = -
     if goal.shape != logs.shape:
         raise ShapeError(f"cross_entropy: class probabilities must have shape {logs.shape}, got {goal.shape}\n"
                          "  hint: numbers of classes are integers, labels.astype(int)")
-    if label_smoothing:
+    if is_traced(label_smoothing) or label_smoothing:
         goal = ops.add(ops.multiply(goal, constant(1.0 - label_smoothing, goal)), constant(label_smoothing / count, goal))
     loss = ops.negative(ops.sum(ops.multiply(goal, _weighted(logs, weight, axis)), axes=(axis,)))
     return reduce_loss(loss, reduction if loss.rank else "none")

@@ -8,7 +8,7 @@ from typing import Any
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.tracing.operands import constant, real_value, value_as
+from bwcompiler.frontend.tracing.operands import constant, is_traced, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 
@@ -138,8 +138,8 @@ def exponential_below(x: Value, alpha: float, width: float) -> Value:
     """x where positive, else alpha * (exp(x / width) - 1)."""
     positive = ops.greater(x, constant(0, x))
     inside = ops.select(positive, constant(0, x), x)                                # exp of large x would overflow in the derivative
-    below = ops.multiply(ops.expm1(ops.divide(inside, constant(width, x)) if width != 1.0 else inside), constant(alpha, x))
-    return ops.select(positive, x, below)
+    scaled = ops.divide(inside, constant(width, x)) if is_traced(width) or width != 1.0 else inside
+    return ops.select(positive, x, ops.multiply(ops.expm1(scaled), constant(alpha, x)))
 
 
 @network_function
@@ -162,6 +162,6 @@ def celu(x: Any, alpha: float = 1.0) -> Any:
     >>> bw.nn.celu(np.array([-1.0, 2.0]), 2.0).round(4).tolist()
     [-0.7869, 2.0]
     """
-    if not alpha or math.isnan(alpha):
+    if not is_traced(alpha) and (not alpha or math.isnan(alpha)):
         raise ValueError(f"celu: alpha must not be {alpha}")
     return fresh(exponential_below(real_value(x), alpha, alpha))

@@ -14,7 +14,7 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.tracing.operands import as_tracer, real_value, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, is_traced, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.convolutions import Option, Sizes, sizes_of
 from bwcompiler.nn.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
@@ -49,7 +49,8 @@ def pad(x: Any, pad: Sequence[int], mode: str = "constant", value: float | None 
         found = found[tuple([slice(max(-low, 0), n - max(-high, 0)) for n, (low, high) in zip(found.shape, widths, strict=True)])]
         widths = grown
     if mode == "constant":
-        result: Any = np.pad(found, grown, constant_values=found.dtype.type(0 if value is None else value).item())
+        fill: Any = value if is_traced(value) else found.dtype.type(0 if value is None else value).item()
+        result: Any = np.pad(found, grown, constant_values=fill)
     else:
         for extent, (low, high) in zip(found.shape, grown, strict=True):
             most = {"reflect": extent - 1, "circular": extent}.get(mode, math.inf if extent else 0)

@@ -322,7 +322,10 @@ def last_axis_element(x: Value, position: int) -> Value:
 
 
 def constant(value: Any, like: Value) -> Value:
-    """A constant of like's type."""
+    """A number in every place, of like's type: a constant, or a traced number (the slope of a function, the beta of a loss)."""
+    if isinstance(value, Tracer) and not value.ndim:
+        number = cast(value_of(value), like.dtype)
+        return ops.broadcast(number, shape=like.shape, axes=()) if like.rank else number
     return full(value=scalar_of(value, like.dtype), shape=like.shape, dtype=like.dtype)
 
 

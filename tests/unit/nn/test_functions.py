@@ -438,3 +438,25 @@ def test_keywords_of_pytorch(name: str) -> None:
 def test_two_keywords_for_one_argument() -> None:
     with pytest.raises(TypeError, match="softmax.. got axis= and dim=, which are the same"):
         nn.softmax(X, axis=0, dim=0)
+
+
+NUMBERS = {
+    "leaky_relu": lambda a: nn.leaky_relu(X, a), "elu": lambda a: nn.elu(X, a), "celu": lambda a: nn.celu(X, a),
+    "softplus": lambda a: nn.softplus(X, beta=a), "threshold": lambda a: nn.threshold(X, 0.1, a), "softshrink": lambda a: nn.softshrink(X, a),
+    "hardtanh": lambda a: nn.hardtanh(X, -a, a), "huber_loss": lambda a: nn.huber_loss(X, Y, delta=a),
+    "smooth_l1_loss": lambda a: nn.smooth_l1_loss(X, Y, beta=a), "margin_ranking_loss": lambda a: nn.margin_ranking_loss(X, Y, SIGNS, margin=a),
+    "cross_entropy": lambda a: nn.cross_entropy(X, LABELS, label_smoothing=a),
+    "cross_entropy of probabilities": lambda a: nn.cross_entropy(X, P, label_smoothing=a), "pad": lambda a: nn.pad(X, (1, 2), value=a),
+    "layer_norm": lambda a: nn.layer_norm(X, 6, eps=a), "normalize": lambda a: nn.normalize(X * a), "float32": lambda a: nn.elu(X.astype(np.float32), a),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_of_a_function_may_be_traced(name: str) -> None:
+    """Slopes, widths, margins: what is a Python number may be learnt."""
+    fun = NUMBERS[name]
+    found, expected = bw.jit(fun)(0.4), fun(0.4)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if name == "float32" else 1e-13)
+    if name != "float32":
+        check_derivatives(lambda a: np.sum(np.sin(fun(a))), np.array(0.4))
