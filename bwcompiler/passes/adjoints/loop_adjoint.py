@@ -38,6 +38,12 @@ class Stack(NamedTuple):
         start = add_extents(self.over.extent(), scale_extent(self.over.lo, -1))
         return (start, *[0] * len(self.shape)), (1,) * (len(self.shape) + 1)
 
+    def empty(self) -> Value:
+        """The array before the loop.  Rows that are padded may be summed up whole (`late_products`), with zeros for what they lack."""
+        if all(isinstance(extent, int) for extent in self.shape):
+            return ops.unset(shape=self.type.shape, dtype=self.dtype)
+        return zeros(self.type)
+
     def put(self, stack: Value, value: Value) -> Value:
         """The array with the value of this iteration."""
         starts, steps = self._place()
@@ -140,7 +146,7 @@ def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Seq
     carried = attrs["carried"]
     stacks = [Stack(value.shape, value.dtype, body.index) for value in parts.stored()]
     fixed = parts.fixed_operands(operands[carried:], arrays, record)
-    looped = ops.loop(*operands[:carried], *[zeros(stack.type) for stack in stacks], *fixed, lo=attrs["lo"], hi=attrs["hi"],
+    looped = ops.loop(*operands[:carried], *[stack.empty() for stack in stacks], *fixed, lo=attrs["lo"], hi=attrs["hi"],
                       step=attrs["step"], carried=carried + len(stacks), body=_storing(parts, carried, stacks))
     items = [ops.item(looped, index=k) for k in range(carried + len(stacks))]
     for item, value in zip(items[carried:], parts.stored(), strict=True):

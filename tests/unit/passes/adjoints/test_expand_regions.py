@@ -117,16 +117,45 @@ def test_the_cotangent_of_an_array_that_branches_update_is_updated(rng):
 
 @pytest.mark.parametrize("name", ["many_iterations", "newton_in_a_scan", "while_in_a_while"])
 def test_rings_are_not_filled_before_they_are_written(name):
-    """What a loop fills is a few numbers; garbage in the places of rows that were not written changes nothing."""
+    """What a loop fills is a few numbers."""
     program, args = PROGRAMS[name]
-    traced = trace(lambda *given: weighted(program, bw, *given), args)
-    steps = list(lower(derive(traced.graph, (0,), ["one"]).graph).steps)
-    filled = []
+    largest = filled(lambda *given: weighted(program, bw, *given), *args)
+    assert largest <= max(while_adjoint.SNAPSHOTS, *[np.size(one) for one in args])
+
+
+def filled(program, *args):
+    """The size of the largest array that loops of the gradient fill with one number."""
+    steps = list(lower(derive(trace(program, args).graph, (0,), ["one"]).graph).steps)
+    found = []
     while steps:
         step = steps.pop()
-        filled += [item.type.size for item, _ in step.fills]
+        found += [item.type.size for item, _ in step.fills]
         steps += [inner for body in step.bodies for inner in body.steps]
-    assert max(filled, default=0) <= max(while_adjoint.SNAPSHOTS, *[np.size(one) for one in args])
+    return max(found, default=0)
+
+
+def test_stacks_are_not_filled_before_they_are_written():
+    def program(x):
+        return bw.fori_loop(0, 50, lambda _, c: np.sin(c) * x, x).sum()
+
+    def triangle(x):
+        """The rows differ in length: what they lack is zero."""
+        y = x.copy()
+
+        def step(i, y):
+            y[i] = np.sum(np.sin(y[:i + 1]) * x[:i + 1])
+            return y
+        return bw.fori_loop(0, 12, step, y).sum()
+
+    x = np.linspace(-0.4, 1.3, 12)
+    assert filled(program, x) <= 12
+    poison = bw.jit(lambda n: np.cumsum(np.full(40000, np.nan)) * n)
+    for loss in (program, triangle):
+        gradient = bw.grad(loss)
+        expected = gradient(x)
+        poison(np.float64(1.0))
+        np.testing.assert_array_equal(gradient(x), expected)
+        np.testing.assert_allclose(expected, [(loss(x + d) - loss(x - d)) / 2e-6 for d in 1e-6 * np.eye(12)], rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("rows", [2, 20])
