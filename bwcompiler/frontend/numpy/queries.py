@@ -13,8 +13,9 @@ from bwcompiler.frontend.numpy.axes import normalize_axes
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.storages.shapes import c_strides
 from bwcompiler.frontend.tracing.storages.undecided_views import decide_views
-from bwcompiler.frontend.tracing.storages.views import PickedView, c_strides
+from bwcompiler.frontend.tracing.storages.views import PickedView
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.graph import cut
 from bwcompiler.ir.semantics.graph_interpreter import interpret

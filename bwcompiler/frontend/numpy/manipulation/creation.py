@@ -32,7 +32,8 @@ from bwcompiler.frontend.tracing.promotion import requested, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_options
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import active_region
-from bwcompiler.frontend.tracing.storages.views import everything_of, fortran_strides
+from bwcompiler.frontend.tracing.storages.shapes import fortran_strides
+from bwcompiler.frontend.tracing.storages.views import everything_of
 from bwcompiler.frontend.tracing.tracer import Tracer, call, call_numpy, fresh_array, value_of
 from bwcompiler.ir.extent import add_extents, divided, known_le, scale_extent
 from bwcompiler.ir.types import F64, I64, DType, dtype_of

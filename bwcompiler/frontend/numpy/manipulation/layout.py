@@ -29,6 +29,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.storages.new_strides import copied_strides, result_strides
 from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.storages.shapes import always_viewed, fortran_strides
 from bwcompiler.frontend.tracing.storages.undecided_views import Choice, decide_views
 from bwcompiler.frontend.tracing.storages.views import (
     BasicItem,
@@ -37,8 +38,6 @@ from bwcompiler.frontend.tracing.storages.views import (
     ReshapeRule,
     ReshapeView,
     Slice,
-    always_viewed,
-    fortran_strides,
     index_chain,
     transpose_chain,
 )

@@ -23,7 +23,8 @@ from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, kind_o
 from bwcompiler.frontend.tracing.promotion import common_dtype, require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
-from bwcompiler.frontend.tracing.storages.views import WindowView, broadcast_value, c_strides
+from bwcompiler.frontend.tracing.storages.shapes import c_strides
+from bwcompiler.frontend.tracing.storages.views import WindowView, broadcast_value
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, assign, call_back, fresh, fresh_array, value_of
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.types import I64, DType, dtype_of

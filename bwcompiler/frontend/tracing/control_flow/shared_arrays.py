@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from bwcompiler.errors import UnsupportedError, located
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, Storage, active_region, open_region
-from bwcompiler.frontend.tracing.storages.views import BroadcastView, Shape
+from bwcompiler.frontend.tracing.storages.shapes import Shape
+from bwcompiler.frontend.tracing.storages.views import BroadcastView
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
 

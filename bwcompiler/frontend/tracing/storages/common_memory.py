@@ -14,7 +14,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.storages.views import Chain, PickedView, ReshapeView, Shape, Slice, Step, StridedView, c_strides
+from bwcompiler.frontend.tracing.storages.shapes import Shape, c_strides
+from bwcompiler.frontend.tracing.storages.views import Chain, PickedView, ReshapeView, Slice, Step, StridedView
 from bwcompiler.ir.op import Value
 
 

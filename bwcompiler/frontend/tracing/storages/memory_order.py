@@ -15,7 +15,8 @@ import numpy as np
 
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.storages.new_strides import result_strides
-from bwcompiler.frontend.tracing.storages.views import Chain, Shape, known_shape, shadow
+from bwcompiler.frontend.tracing.storages.shapes import Shape, known_shape
+from bwcompiler.frontend.tracing.storages.views import Chain, shadow
 
 Strides = tuple[int, ...]
 Answer = Callable[[], Strides | None]

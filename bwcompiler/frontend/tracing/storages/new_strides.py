@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.tracing.storages.views import Shape, c_strides, known_shape
+from bwcompiler.frontend.tracing.storages.shapes import Shape, c_strides, known_shape
 
 
 def result_strides(shape: Shape, operands: Sequence[np.ndarray[Any, Any]]) -> tuple[int, ...] | None:

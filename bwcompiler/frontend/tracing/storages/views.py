@@ -9,17 +9,16 @@ None, transposes and flips can do, composed into one step; `ReshapeView`, `Broad
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Affine, Extent, upper
+from bwcompiler.frontend.tracing.storages.shapes import DUMMY, Shape, c_strides, known_shape, reshaped_shadow
+from bwcompiler.ir.extent import Affine, Extent
 from bwcompiler.ir.op import Value
 
-Shape: TypeAlias = tuple[int, ...]             # extents that depend on loop indices go where integers go, but for shadows
 ReshapeRule: TypeAlias = Literal["possible", "contiguous", "always"]
 
 
@@ -427,51 +426,13 @@ def same_chain(a: Chain, b: Chain) -> bool:
     return a is b or (len(a) == len(b) and all(x.same(y) for x, y in zip(a, b, strict=True)))
 
 
-_DUMMY = np.zeros((), np.int8)      # itemsize 1: strides are counted in elements
-
-
 def shadow(shape: Shape, strides: tuple[int, ...] | None, chain: Chain) -> np.ndarray[Any, Any]:
     """The strided stand-in of a handle; its elements must never be read."""
     shape = known_shape(shape)
-    found = np.lib.stride_tricks.as_strided(_DUMMY, shape, c_strides(shape) if strides is None else strides)
+    found = np.lib.stride_tricks.as_strided(DUMMY, shape, c_strides(shape) if strides is None else strides)
     for step in chain:
         found = step.shadow(found)
     return found
-
-
-def known_shape(shape: Shape) -> Shape:
-    """The shape with the largest integers that extents may be in the places of those that depend on loop indices."""
-    return shape if all(type(extent) is int for extent in shape) else tuple(map(upper, shape))
-
-
-def c_strides(shape: Shape) -> tuple[int, ...]:
-    """Strides in elements of an array in C order."""
-    strides = [1] * len(shape)
-    for axis in range(len(shape) - 2, -1, -1):
-        strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
-    return tuple(strides)
-
-
-def fortran_strides(shape: Shape) -> tuple[int, ...]:
-    """Strides in elements of an array in Fortran order."""
-    return c_strides(shape[::-1])[::-1]
-
-
-def reshaped_shadow(base: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any] | None:
-    """The shadow of base.reshape(shape); None where NumPy would copy."""
-    try:
-        return np.reshape(base, shape, copy=False)
-    except ValueError:
-        return None
-
-
-@functools.lru_cache(maxsize=4096)
-def always_viewed(old: Shape, new: Shape) -> bool:
-    """Whether reshaping gives a view whatever the strides are: axes are split, or axes of extent 1 come and go."""
-    if 0 in old:
-        return True
-    unlike = tuple(range(1, len(old) + 1))                      # ascending: no two axes can be merged
-    return reshaped_shadow(np.lib.stride_tricks.as_strided(_DUMMY, old, unlike), new) is not None
 
 
 def broadcast_value(value: Value, shape: Shape) -> Value:
