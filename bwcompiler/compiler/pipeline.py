@@ -261,7 +261,8 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         vectorized, _ = _over_arrays(run, run(reroll_loops, graph).graph)
         shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
         legal = run(legalize, run(share_parts, run(turn_columns, run(carry_transposes, run(carry_elements, shared)))))
-        legal = run(save_slices, run(defer_checks, run(hoist_invariants, legal).graph))
+        legal = run(hoist_invariants, legal).graph
+        legal = run(save_slices, run(defer_checks, legal) if _is_beside(into) else legal)
         fused = run(fuse, legal)
         steps = run(lower_steps, fused, _pairs(legal, into), _lower_bodies(legal, options))
         plan = run(plan_memory, legal, steps, into)
@@ -269,6 +270,11 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         libraries = found._replace(symbols=found.symbols.union(loops_named_in(legal)))
         program = run(emit_llvm, legal, steps, plan, libraries, target, into)
         return Lowered(graph, legal, fused, steps, plan, program, target, run.runs, tuple(into))
+
+
+def _is_beside(into: Sequence[int | None]) -> bool:
+    """Whether all results have memory of their own: the caller's arrays must not be written to before all indices are in range."""
+    return all(number is None for number in into)
 
 
 def _lower_bodies(graph: Graph, options: PassOptions, prefix: str = "") -> dict[Value, tuple[LoweredBody, ...]]:

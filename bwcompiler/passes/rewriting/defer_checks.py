@@ -12,7 +12,8 @@ what was computed of wrong elements.
 Branches of `cond` check at their own end.  Indices stay as they are
 
 - where the extent, or the number of indices, is not known: of no element there is no largest, and of an empty array no element to read;
-- in graphs that call Python back: it would be given what was read wrongly.
+- in graphs that call Python back: it would be given what was read wrongly;
+- in programs that write to the caller's arrays: these would have been written to when an index is found to be wrong (`pipeline.lower`).
 """
 
 from __future__ import annotations

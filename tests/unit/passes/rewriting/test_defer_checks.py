@@ -169,3 +169,22 @@ def test_many_indices(threads: int, rng: np.random.Generator) -> None:
             compiled(x, i)
     finally:
         bw.set_num_threads(before)
+
+
+def test_arrays_of_the_caller_are_not_written_to_with_wrong_indices() -> None:
+    """NumPy's state after the error: an assignment checks before it writes, a loop has written what came before."""
+    def at_once(x, i):
+        x[i] = -1.0
+
+    def one_by_one(x, i):
+        for k in range(i.shape[0]):
+            x[i[k]] = x[i[k]] * 0.5 + 3.0
+
+    for function in (at_once, one_by_one):
+        after = []
+        for call in (function, bw.jit(function)):
+            x = X.copy()
+            with pytest.raises(IndexError):
+                call(x, np.array([0, -1, 7, 3]))
+            after.append(x)
+        assert np.array_equal(*after)
