@@ -220,7 +220,7 @@ class StatementWriter:
         starts = [self.names.of[operand] for operand in value.operands[:carried]]
         for position in written:
             operand = value.operands[position]
-            if operand.op is not ops.full or self._uses[operand] > 1:
+            if operand.op not in (ops.full, ops.unset) or self._uses[operand] > 1:
                 starts[position] += ".copy()"
         return self._assign(variables, starts)
 
