@@ -9,7 +9,7 @@ only, so a periodic trace gives periodic groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, is_alias, is_virtual, matrix_view, root, view_of, whole
@@ -41,6 +41,13 @@ def is_fusable(value: Value) -> bool:
     return value.op.kind in _FUSABLE and value.op is not ops.normalize_index
 
 
+def _leaf_test(forced: Collection[Value]) -> Callable[[Value], bool]:
+    """Whether reads of a value stop at it: it is stored, computed, or an alias of stored memory.  (Not a method: what is handed on with
+    its object would be a circle, and all that fusion noted of a large graph garbage for the collector.)
+    """
+    return lambda value: value in forced or not is_virtual(value)
+
+
 class _Fusion:
     """stored, forced  as in `FusedProgram`; attempts: what each member reads, and where.
     last_reader, latest  the group that read a value last, and the one opened last: these may share loops and loads with what follows.
@@ -56,6 +63,7 @@ class _Fusion:
         self.stored: set[Value] = set(graph.inputs)
         self.steps = Steps()
         self.numbers = WaitingNumbers(self.steps)
+        self.is_leaf = _leaf_test(self.forced)
         self.again = Recomputation(self.stored, self.numbers, updates.arrays, self.is_leaf)
         self.attempts: dict[Value, Attempt] = {}
         self.last_reader: dict[Value, FusionGroup] = {}
@@ -81,10 +89,6 @@ class _Fusion:
         place = self.steps.schedule(self.stored)
         refusals = [refusal._replace(group=place[refusal.group]) for refusal in self.refusals or () if refusal.group in place]
         return FusedProgram(self.steps.opened, self.stored, self.forced, self.steps.of, refusals)
-
-    def is_leaf(self, value: Value) -> bool:
-        """Whether reads of value stop at it: it is stored, computed, or an alias of stored memory."""
-        return value in self.forced or not is_virtual(value)
 
     # ----- a value's place
     def _call(self, value: Value) -> None:

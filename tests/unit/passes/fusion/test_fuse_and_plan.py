@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.contracts.fusion import Call, FusionGroup
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.fusion import recomputation
+from bwcompiler.passes.fusion.fuse import _Fusion
 
 X, W = np.ones((6, 8)), np.ones((8, 5))
 
@@ -466,3 +468,14 @@ def _filled(x):
     for t in range(6):
         y[t] = x[t] * 2.0
     return y * 1.5
+
+
+def test_what_fusion_noted_goes_with_it():
+    """A circle of objects would stay until the collector finds it: a large part of all that compiling a large graph makes."""
+    def function(x):
+        return np.sum(np.tanh(x) * x), np.cumsum(x)
+    fusion = _Fusion(trace(function, (X,)).graph, None, ())
+    fusion.run()
+    noted = weakref.ref(fusion)
+    del fusion
+    assert noted() is None
