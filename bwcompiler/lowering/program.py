@@ -353,7 +353,7 @@ class _Calls:
 
 
 def _inlined(text: str) -> str:
-    """The text of a kernel, as part of its callers where it is a few instructions: what steps hand on in a loop over elements then stays
+    """The text of a kernel, as part of its callers where it is short and has no loop: what steps hand on in a loop over elements then stays
     in registers."""
     few = text.count("\n") <= FEW_LINES and "\nentry:" in text and " br " not in text
     return text.replace(") #1 {", ") #2 {", 1) if few else text

@@ -18,7 +18,7 @@ from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.types import BOOL, I64, U64, TensorType, tensor
 from bwcompiler.ops import numpy_text
-from bwcompiler.ops.broadcasting import add_batch_axis, all_batched, broadcast
+from bwcompiler.ops.broadcasting import LEADING_AXES, add_batch_axis, all_batched, broadcast
 from bwcompiler.ops.creation import full, iota
 from bwcompiler.ops.elementwise import equal, full_like, select
 from bwcompiler.ops.layout import transpose
@@ -44,26 +44,21 @@ def normalize_index_reference(i: Any, *, extent: int) -> Any:
     return np.where(i < 0, i + extent, i)
 
 
-def _normalize_batch(operands: Sequence[Value], batched: Any, size: Extent, *, extent: Extent) -> Value:
-    return normalize_index(operands[0], extent=extent)
-
-
-def _normalize_element(at: At, i: Read, *, extent: Extent) -> s.Scalar:
-    index = i(*at)
+def _wrapped(index: s.Scalar, extent: Extent) -> s.Scalar:
     return s.select(index < 0, index + s.index_value(extent), index)
 
 
 normalize_index = define_op(
     "normalize_index", "index", doc="Indices in [-extent, extent) wrapped to [0, extent); IndexError for any other.",
-    attributes=("extent",), kinds="i", shape=_normalize_shape, vjp=INDEX, batch=_normalize_batch,
-    reference=normalize_index_reference, element=_normalize_element,
+    attributes=("extent",), kinds="i", shape=_normalize_shape, vjp=INDEX, batch=LEADING_AXES,
+    reference=normalize_index_reference, element=lambda at, i, *, extent: _wrapped(i(*at), extent),
 )
 
 # The same in two parts, which native code has (`passes/rewriting/defer_checks.py`): one that never fails, one that does nothing else.
 
 
 def _from_start(index: s.Scalar, extent: Extent) -> s.Scalar:
-    return s.cast(s.select(index < 0, index + s.index_value(extent), index), U64)
+    return s.cast(_wrapped(index, extent), U64)
 
 
 def index_from_start_reference(i: Any, *, extent: int) -> Any:
@@ -72,14 +67,10 @@ def index_from_start_reference(i: Any, *, extent: int) -> Any:
     return np.where(i < 0, i + extent, i).astype(np.uint64)
 
 
-def _index_from_start_batch(operands: Sequence[Value], batched: Any, size: Extent, *, extent: Extent) -> Value:
-    return index_from_start(operands[0], extent=extent)
-
-
 index_from_start = define_op(
     "index_from_start", "index", doc="Indices in [-extent, extent) wrapped to [0, extent); a number that is no less for any other.",
     attributes=("extent",), kinds="i", shape=lambda i, *, extent: tensor(U64, _normalize_shape(i, extent=extent).shape), vjp=INDEX,
-    batch=_index_from_start_batch,
+    batch=LEADING_AXES,
     reference=index_from_start_reference, element=lambda at, i, *, extent: _from_start(i(*at), extent),
 )
 
@@ -93,14 +84,10 @@ def _wrap_element(at: At, i: Read, *, extent: int) -> s.Scalar:
     return s.cast(s.operation("minimum", _from_start(i(*at), extent), s.cast(s.index_value(extent - 1), U64)), I64)
 
 
-def _wrap_batch(operands: Sequence[Value], batched: Any, size: Extent, *, extent: int) -> Value:
-    return wrap_index(operands[0], extent=extent)
-
-
 wrap_index = define_op(
     "wrap_index", "index", doc="Indices in [-extent, extent) wrapped to [0, extent); the last index for any other.",
     attributes=("extent",), kinds="i", shape=_normalize_shape, vjp=INDEX,
-    batch=_wrap_batch,
+    batch=LEADING_AXES,
     reference=wrap_index_reference, element=_wrap_element,
 )
 

@@ -257,6 +257,17 @@ _CHECKED = 16                  # indices that are checked at once
 DECLARE_LAST = f"declare i64 @llvm.vector.reduce.smax.v{_CHECKED}i64(<{_CHECKED} x i64>)"
 
 
+def _index_error_text(extent: int) -> str:
+    """Leave because the index %found is out of range."""
+    return f"""  %r1 = getelementptr i64, ptr %record, i64 1
+  %r2 = getelementptr i64, ptr %record, i64 2
+  store i64 %number, ptr %record
+  store i64 %found, ptr %r1
+  store i64 {extent}, ptr %r2
+  ret i32 {INDEX_ERROR}
+"""
+
+
 def check_index_text(name: str, value: Value) -> str:
     """Wrap negative indices and find one out of range: `i32 name(in, out, record, number, count)`, INDEX_ERROR where there is one."""
     extent = value.attrs["extent"]
@@ -309,13 +320,7 @@ good:
 fail:
   %at = getelementptr i64, ptr %in, i64 %bad
   %found = load i64, ptr %at, align 8
-  %r1 = getelementptr i64, ptr %record, i64 1
-  %r2 = getelementptr i64, ptr %record, i64 2
-  store i64 %number, ptr %record
-  store i64 %found, ptr %r1
-  store i64 {extent}, ptr %r2
-  ret i32 {INDEX_ERROR}
-}}
+{_index_error_text(extent)}}}
 """
 
 
@@ -331,11 +336,5 @@ fail:
   %negative = icmp slt i64 %index, 0
   %down = sub i64 %index, {extent}
   %found = select i1 %negative, i64 %down, i64 %index
-  %r1 = getelementptr i64, ptr %record, i64 1
-  %r2 = getelementptr i64, ptr %record, i64 2
-  store i64 %number, ptr %record
-  store i64 %found, ptr %r1
-  store i64 {extent}, ptr %r2
-  ret i32 {INDEX_ERROR}
-}}
+{_index_error_text(extent)}}}
 """

@@ -108,7 +108,8 @@ def _carrying(loop: Value) -> tuple[Value, list[Value]]:
     body: Graph = attrs["body"]
     values, mapping, found = _deferred(body)
     if not found:
-        return loop.with_regions(_checked), []
+        made = rebuilt(body, values, mapping)
+        return loop.with_regions(lambda region: made if region is body else _checked(region)), []
     inputs = [input_value(NUMBER) for _ in found]
     record = Record()
     record.values = values

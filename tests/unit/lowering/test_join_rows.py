@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.ir.loop import Kernel
-from bwcompiler.ir.semantics.loop_interpreter import run_kernel
-from bwcompiler.ir.semantics.loop_verifier import verify_kernel
 from bwcompiler.ir.texts.loop_parser import parse_kernel
-from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.loops.join_rows import join_rows
+from tests.support.kernel_changes import changed
 
 HEAD = "kernel k0(%x: in f64[3,4,5], %w: in f64[3,4], %z: inout f64[3,4,5], %s: inout f64[3])\n"
 
 
 def joined(body: str) -> str:
     """The statements with rows joined, which compute the same up to the order of sums."""
-    kernel = parse_kernel(f"{HEAD}{body}  store %s[0], 0.5\n  store %z[0, 0, 0], 0.5\n")
-    verify_kernel(kernel)
-    after = join_rows(kernel)
-    verify_kernel(after)
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(-1, 1, shape) for shape in ((3, 4, 5), (3, 4), (3, 4, 5), (3,))]
-    results = []
-    for each in (kernel, after):
-        given = [array.copy() for array in arrays]
-        run_kernel(Kernel(each.name, each.buffers, each.body), given)
-        results.append(given)
-    for a, b in zip(*results, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-14, atol=1e-15)
-    text = kernel_to_text(after).removeprefix(HEAD)
+    text = changed(f"{HEAD}{body}  store %s[0], 0.5\n  store %z[0, 0, 0], 0.5\n", join_rows, arrays,
+                   functools.partial(np.testing.assert_allclose, rtol=1e-14, atol=1e-15)).removeprefix(HEAD)
     return text[:text.index("  store %s[0]")]
 
 

@@ -8,33 +8,18 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.ir.loop import Kernel
-from bwcompiler.ir.semantics.loop_interpreter import run_kernel
-from bwcompiler.ir.semantics.loop_verifier import verify_kernel
 from bwcompiler.ir.texts.loop_parser import parse_kernel
-from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.loops.stage_columns import stage_columns
+from tests.support.kernel_changes import changed
 
 HEAD = "kernel k0(%x: in f64[100,128], %y: out f64[100,128], %z: inout f64[30,100], %s: inout f64[30]"
 
 
 def staged(body: str) -> str:
     """The statements by way of panels, which compute the same."""
-    kernel = parse_kernel(f"{HEAD})\n{body}  store %s[0], 0.5\n  store %z[0, 0], 0.5\n{'' if '%y' in body else '  fill %y, 0.0' + chr(10)}")
-    verify_kernel(kernel)
-    after = stage_columns(kernel)
-    verify_kernel(after)
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(-1, 1, (100, 128)), np.zeros((100, 128)), rng.uniform(-1, 1, (30, 100)), np.zeros(30)]
-    results = []
-    for each in (kernel, after):
-        given = [array.copy() for array in arrays]
-        given += [np.full(buffer.shape, np.nan) for buffer in each.buffers[len(given):]]
-        run_kernel(Kernel(each.name, each.buffers, each.body), given)
-        results.append(given[:4])
-    for a, b in zip(*results, strict=True):
-        np.testing.assert_array_equal(a, b)
-    return kernel_to_text(after)
+    return changed(f"{HEAD})\n{body}  store %s[0], 0.5\n  store %z[0, 0], 0.5\n{'' if '%y' in body else '  fill %y, 0.0' + chr(10)}", stage_columns, arrays)
 
 
 ROWS = """  for i in 0..30

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.ir.loop import Kernel
-from bwcompiler.ir.semantics.loop_interpreter import run_kernel
-from bwcompiler.ir.semantics.loop_verifier import verify_kernel
-from bwcompiler.ir.texts.loop_parser import parse_kernel
-from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.loops.tiles import in_tiles
+from tests.support.kernel_changes import changed
 
 HEAD = "kernel k0(%x: in f64[100,66], %z: inout f64[66,100], %s: inout f64[66])\n  fill %s, 0.0\n"
 NEST = "  for i in 0..66\n    for j in 0..100 vector\n"
@@ -19,20 +15,9 @@ NEST = "  for i in 0..66\n    for j in 0..100 vector\n"
 
 def tiled(body: str) -> str:
     """The statements in tiles, which compute the same."""
-    kernel = parse_kernel(HEAD + body)
-    verify_kernel(kernel)
-    after = in_tiles(kernel)
-    verify_kernel(after)
     rng = np.random.default_rng(0)
     arrays = [rng.uniform(-1, 1, (100, 66)), rng.uniform(-1, 1, (66, 100)), np.zeros(66)]
-    results = []
-    for each in (kernel, after):
-        given = [array.copy() for array in arrays]
-        run_kernel(Kernel(each.name, each.buffers, each.body), given)
-        results.append(given)
-    for a, b in zip(*results, strict=True):
-        np.testing.assert_array_equal(a, b)
-    return kernel_to_text(after).removeprefix(HEAD)
+    return changed(HEAD + body, in_tiles, arrays).removeprefix(HEAD)
 
 
 @pytest.mark.parametrize("body", ["      store %z[i, j], %x[j, i] + 1.0\n", "      %z[i, j] add= %x[j, i]\n"])
