@@ -21,12 +21,15 @@ from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import loops_named_in, native_libraries
 from bwcompiler.compiler.options import pass_options
 from bwcompiler.ir.access import root
+from bwcompiler.ir.contracts.fusion import FusedProgram
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.loop_verifier import verify_kernel
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names
+from bwcompiler.lowering.arrange_loops import arrange_loops
+from bwcompiler.lowering.join_sweeps import join_sweeps
 from bwcompiler.lowering.program import emit_llvm
-from bwcompiler.lowering.steps import LoweredBody, LoweredStep, lower_steps
+from bwcompiler.lowering.steps import Bodies, LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.adjoints.expand_regions import REGIONS, expand_regions
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.derivatives.autodiff import JointGraph, differentiate, origins_of
@@ -122,6 +125,10 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("fuse", fuse, "values that share one loop tree", "graph -> fusion groups and calls", graphs=_none),
     Pass("lower_steps", lower_steps, "a loop tree per group", "groups and calls -> kernels and calls", graphs=_none,
          check=_verify_kernels),
+    Pass("join_sweeps", join_sweeps, "kernels that go through one axis of large arrays -> one, a few iterations of each at a time",
+         "kernels and calls -> kernels and calls", graphs=_none, check=_verify_kernels),
+    Pass("arrange_loops", arrange_loops, "loops in rows, tiles, panels and blocks, over real numbers",
+         "kernels and calls -> kernels and calls", graphs=_none, check=_verify_kernels),
     Pass("plan_memory", plan_memory, "where every stored value lives, which updates are in place", "kernels and calls -> memory plan",
          graphs=_none),
     Pass("emit_llvm", emit_llvm, "a function per distinct kernel, and the program that calls them", "kernels, plan -> LLVM text",
@@ -187,7 +194,9 @@ ORDER = (
     Before("save_slices", "fuse", "an update is in place where nothing reads the array afterwards"),
     Before("legalize", "fuse", "fusion takes ops with an element rule, reductions and calls only"),
     Before("fuse", "lower_steps", "a kernel is a fusion group"),
-    Before("lower_steps", "plan_memory", "kernels say what they read, write, update and need as scratch"),
+    Before("lower_steps", "join_sweeps", "whether two loops can be one is seen in their offsets"),
+    Before("join_sweeps", "arrange_loops", "rows, tiles and blocks are those of the loops that run"),
+    Before("arrange_loops", "plan_memory", "kernels say what they read, write, update and need as scratch"),
     Before("plan_memory", "emit_llvm", "the program passes addresses"),
 )
 check_order(PIPELINE, ORDER)
@@ -264,7 +273,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         legal = run(hoist_invariants, legal).graph
         legal = run(save_slices, run(defer_checks, legal) if _is_beside(into) else legal)
         fused = run(fuse, legal)
-        steps = run(lower_steps, fused, _pairs(legal, into), _lower_bodies(legal, options))
+        steps = _kernels(run, legal, fused, into, _lower_bodies(legal, options))
         plan = run(plan_memory, legal, steps, into)
         found = native_libraries()
         libraries = found._replace(symbols=found.symbols.union(loops_named_in(legal)))
@@ -315,13 +324,20 @@ def _lower_body(graph: Graph, over: Sequence[int | None], options: PassOptions, 
     fused = run(fuse, legal, False, states)
     into = tuple(over)
     inside = options if graph.index is None else replace(options, scope=options.scope | {graph.index})
-    steps = run(lower_steps, fused, _pairs(legal, into), _lower_bodies(legal, inside, prefix), prefix)
+    steps = _kernels(run, legal, fused, into, _lower_bodies(legal, inside, prefix), prefix)
     plan = plan_memory(legal, steps, into)
     computed = {number for value, number in plan.copies if value not in legal.inputs}
     if computed:
         into = tuple([None if number in computed else place for number, place in enumerate(into)])
     plan = run(plan_memory, legal, steps, into)
     return LoweredBody(legal, steps, plan, into, tuple(sorted(computed)))
+
+
+def _kernels(run: PassRunner, graph: Graph, fused: FusedProgram, into: Sequence[int | None], bodies: Bodies,
+             prefix: str = "") -> Sequence[LoweredStep]:
+    """The steps of a fused graph; prefix: of the names of their kernels."""
+    pairs = _pairs(graph, into)
+    return run(arrange_loops, run(join_sweeps, run(lower_steps, fused, bodies, prefix), graph, pairs), pairs)
 
 
 def _pairs(graph: Graph, into: Sequence[int | None]) -> dict[Value, Value]:

@@ -204,7 +204,8 @@ class _Steps:
         self.fused = fused
         self.names = {value: text if text.startswith("%") else f"{text} in an array" for value, text in names.items()}
         self.callbacks = {callback.value for callback in lowered.program.callbacks}
-        self.kernels = {step.position for step in lowered.steps if step.kernel is not None}
+        self.kernels = {position for step in lowered.steps if step.kernel is not None for position in step.positions}
+        self.sweeps = {position: step.position for step in lowered.steps for position in step.joined}
         self.bodies = {step.value: step.bodies for step in lowered.steps if step.value is not None and step.bodies}
         self.refusals: dict[Value, list[Refusal]] = {}
         for refusal in fused.refusals:
@@ -222,7 +223,9 @@ class _Steps:
         return [*lines, f"... and {left} more; as_text('fused') shows all"] if left > 0 else lines
 
     def _loop(self, group: FusionGroup) -> list[str]:
-        lines = [f"k{group.position}  {_extents_text(group)}"]
+        sweep = self.sweeps.get(group.position)
+        together = "" if sweep is None else f"; a few iterations follow on those of k{sweep}, in one sweep"
+        lines = [f"k{group.position}  {_extents_text(group)}{together}"]
         for backward in (False, True):
             values = [member.value for member in group.members if (member.value.forward is not None) is backward]
             for place, found in _by_line(values).items():
@@ -373,7 +376,7 @@ def _reader(lowered: Lowered, fused: FusedProgram, number: int, array: Value) ->
     step = lowered.steps[number]
     for value in lowered.simplified.body:
         placed = fused.step_of.get(value)
-        here = placed is not None and (value is step.value or placed.position == step.position)
+        here = placed is not None and (value is step.value or placed.position in step.positions)
         if here and array in (*_bases(value), *map(root, value.operands)):
             return f", at {_place(value)}"
     return ""

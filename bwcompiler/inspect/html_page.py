@@ -81,12 +81,13 @@ def _kernel_marks(lowered: Lowered) -> dict[str, str]:
 
 
 def _code_lines(text: str, opening: re.Pattern[str], closing: re.Pattern[str], marks: dict[str, str]) -> list[MarkedLine]:
-    """Lines of code; those from a line that opens a kernel up to the one that closes it carry its marks."""
+    """Lines of code; those from a line that opens a kernel (`k3`, a part `k3.1`, or a sweep `k3.k4`) up to the one that closes it carry
+    its marks."""
     current, found = "", []
     for line in text.splitlines():
         opened = opening.match(line)
         if opened:
-            current = marks.get(opened[1], "")
+            current = " ".join([marks[name] for name in opened[1].split(".") if name in marks])
         found.append(MarkedLine(line, current))
         if closing.match(line):
             current = ""
@@ -114,13 +115,13 @@ def lowered_panes(lowered: Lowered, forward_names: Names) -> list[Pane]:
     marks = _kernel_marks(lowered)
     names = names_in_text(lowered.simplified)
     fused = [MarkedLine(step_text(step, names), marks[f"k{step.position}"]) for step in lowered.fused.steps]
-    loops = _code_lines(lowered_text(lowered, "loops"), re.compile(r"kernel (\w+)\("), re.compile(r"^$"), marks)
-    opening, closing = re.compile(r"define .*?@(\w+)\("), re.compile(r"^\}")
+    loops = _code_lines(lowered_text(lowered, "loops"), re.compile(r"kernel ([\w.]+)\("), re.compile(r"^$"), marks)
+    opening, closing = re.compile(r"define .*?@([\w.]+)\("), re.compile(r"^\}")
     panes = [Pane("simplified", graph_lines(lowered.simplified, forward_names)), Pane("fused", fused),
              Pane("plan", [MarkedLine(line) for line in lowered_text(lowered, "plan").splitlines()]), Pane("loops", loops)]
     panes += [Pane(stage, _code_lines(lowered_text(lowered, stage), opening, closing, marks), open=False)
               for stage in ("llvm", "llvm-opt")]
-    assembler = _code_lines(lowered_text(lowered, "asm"), re.compile(r"(\w+):"), re.compile(r"\.Lfunc_end"), marks)
+    assembler = _code_lines(lowered_text(lowered, "asm"), re.compile(r"([\w.]+):"), re.compile(r"\.Lfunc_end"), marks)
     return [*panes, Pane("asm", assembler, open=False)]
 
 

@@ -13,13 +13,12 @@ from bwcompiler.ir.contracts.fusion import Call, FusedProgram, FusionGroup, star
 from bwcompiler.ir.contracts.memory import ALIGNMENT, MemoryPlan, StepUse, Update
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.loop import INPUT, UPDATED, Kernel
+from bwcompiler.ir.loop import UPDATED, Kernel
 from bwcompiler.ir.op import Value, is_constant
 from bwcompiler.lowering.kernels.kernel_pointers import free_indices
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
 from bwcompiler.lowering.loops.call_kernels import build_call_kernel, build_matmul, has_call_kernel
 from bwcompiler.lowering.loops.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
-from bwcompiler.lowering.loops.shared_memory import may_share
 from bwcompiler.lowering.loops.split_complex import split_complex
 
 
@@ -27,21 +26,28 @@ from bwcompiler.lowering.loops.split_complex import split_complex
 class LoweredStep(StepUse):
     """One step of the program: a kernel with the owners of its parameters, or a library call, check or callback of one value.
 
-    position  that of the fused step.
-    words     what the kernel is told, per word of it.
+    position  that of the fused step; joined: those of others whose loops its kernel has too.
+    words     what the kernel is told, per word of it.  is_complex: whether it computes with complex numbers.
     bodies    of a loop or a choice, whose results are `items`.
     fills     the items that start as one number everywhere.
     """
 
     position: int = 0
+    joined: tuple[int, ...] = ()
     kernel: Kernel | None = None
     owners: Sequence[Value | None] = ()
     words: Sequence[WordValue] = ()
+    is_complex: bool = False
     value: Value | None = None
     operands: tuple[ArrayView, ...] = ()
     bodies: tuple[LoweredBody, ...] = ()
     items: tuple[Value, ...] = ()
     fills: tuple[tuple[Value, Any], ...] = ()
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Those of all fused steps that this one runs."""
+        return (self.position, *self.joined)
 
 
 @dataclass
@@ -63,12 +69,10 @@ class LoweredBody:
 Bodies = Mapping[Value, tuple[LoweredBody, ...]]
 
 
-def lower_steps(fused: FusedProgram, pairs: Mapping[Value, Value] = MappingProxyType({}), bodies: Bodies = MappingProxyType({}),
-                prefix: str = "") -> list[LoweredStep]:
-    """Loop trees of all steps, and what each reads, writes and needs as scratch.
+def lower_steps(fused: FusedProgram, bodies: Bodies = MappingProxyType({}), prefix: str = "") -> list[LoweredStep]:
+    """Loop trees of all steps; of the calls also what each reads, writes and needs as scratch.
 
-    pairs: results -> the inputs whose memory they are to be written to, if they may.  bodies: of the loops and choices.
-    prefix: of the names of kernels.
+    bodies: of the loops and choices; prefix: of the names of kernels.
     """
     groups = _lower_groups(fused, prefix)
     items = _items(fused)
@@ -86,8 +90,6 @@ def lower_steps(fused: FusedProgram, pairs: Mapping[Value, Value] = MappingProxy
             lowered = groups[step.position]
             if lowered.kernel is None or not lowered.kernel.buffers:       # everything in it was computed where it is read
                 continue
-            if pairs:
-                lowered.sharing = _sharing(lowered.kernel, lowered.owners, pairs)
         steps.append(lowered)
     return steps
 
@@ -143,39 +145,15 @@ def _lower_groups(fused: FusedProgram, prefix: str) -> dict[int, LoweredStep]:
     for pairs in alike.values():
         groups, shapes = [group for group, _ in pairs], [shape for _, shape in pairs]
         kernel, owners, words = build_shared_kernel(f"{prefix}k{groups[0].position}", groups, shapes, fused.stored, fused.forced)
-        if any(_is_complex(value) for member in groups[0].members for value in (member.value, *member.inlined)):
-            kernel = split_complex(kernel)
+        is_complex = any(_is_complex(value) for member in groups[0].members for value in (member.value, *member.inlined))
         for group, mine, told in zip(groups, owners, words, strict=True):
-            found[group.position] = _kernel_step(group, kernel, _with_scratch(mine, kernel), told)
+            found[group.position] = LoweredStep(position=group.position, kernel=kernel, owners=mine, words=told, is_complex=is_complex,
+                                                updates=[Update(*pair) for pair in group.written_arrays()])
     return found
 
 
 def _is_complex(value: Value) -> bool:
     return value.dtype.is_complex or any(operand.dtype.is_complex for operand in value.operands)
-
-
-def _with_scratch(owners: Sequence[Value | None], kernel: Kernel) -> list[Value | None]:
-    """The owners of a kernel's parameters, to which splitting it may have added scratch."""
-    return [*owners, *[None] * (len(kernel.buffers) - len(owners))]
-
-
-def _kernel_step(group: FusionGroup, kernel: Kernel, owners: Sequence[Value | None], words: Sequence[WordValue]) -> LoweredStep:
-    lowered = LoweredStep([], [], position=group.position, kernel=kernel, owners=owners, words=words,
-                          updates=[Update(*pair) for pair in group.written_arrays()])
-    lowered.reads = [update.operand for update in lowered.updates]
-    for buffer, owner in zip(kernel.buffers, owners, strict=True):
-        if owner is None:
-            lowered.scratch.append(buffer.size * buffer.dtype.itemsize)
-        else:
-            (lowered.reads if buffer.role == INPUT else lowered.writes).append(owner)
-    return lowered
-
-
-def _sharing(kernel: Kernel, owners: Sequence[Value | None], pairs: Mapping[Value, Value]) -> list[tuple[Value, Value]]:
-    """The pairs (read, written) of the kernel that may be one array."""
-    buffer_of = {owner: buffer for owner, buffer in zip(owners, kernel.buffers, strict=True) if owner is not None}
-    return [(pairs[owner], owner) for owner, buffer in buffer_of.items()
-            if owner in pairs and pairs[owner] in buffer_of and may_share(kernel, buffer_of[pairs[owner]], buffer)]
 
 
 class CallKernel(NamedTuple):
@@ -235,7 +213,8 @@ def _of_real_numbers(kernel: Kernel) -> Kernel:
 def _call_step(lowered: LoweredStep, kernel: Kernel, owners: Sequence[Value | None]) -> LoweredStep:
     """The step with its kernel, whose parameters after the owners are scratch."""
     lowered.scratch += [buffer.size * buffer.dtype.itemsize for buffer in kernel.buffers[len(owners):]]
-    lowered.kernel, lowered.owners, lowered.words = kernel, _with_scratch(owners, kernel), _moving(kernel)
+    lowered.kernel, lowered.words = kernel, _moving(kernel)
+    lowered.owners = [*owners, *[None] * (len(kernel.buffers) - len(owners))]
     return lowered
 
 

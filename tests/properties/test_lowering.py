@@ -17,11 +17,9 @@ import bwcompiler as bw
 from bwcompiler.ir.contracts.fusion import FusionGroup
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
-from bwcompiler.lowering.steps import lower_steps
-from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.scipy import special
 from tests.support.graph_strategies import run_compiled
-from tests.support.lowered_programs import assert_near, run_steps
+from tests.support.lowered_programs import assert_near, lowered_steps, run_steps
 from tests.support.targets import HOST, narrowest, on_each, require_agreement
 
 Array = np.ndarray[Any, Any]
@@ -243,7 +241,7 @@ def test_matrix_products_as_loops():
     """Those of integers, for which there is no other code."""
     x, y = np.arange(9 * 33).reshape(9, 33) % 7 - 3, np.arange(15 * 33).reshape(15, 33) % 5 - 2
     lowered = runner_of(bw.compile(lambda x, y: x @ y.T, x, y), False).compiled.lowered
-    steps = lower_steps(fuse(lowered.simplified))
+    steps = lowered_steps(lowered.simplified)
     assert all(step.kernel is not None for step in steps)
     for found, wanted in zip(run_steps(lowered.simplified, steps, [x, y]), interpret(lowered.graph, [x, y]), strict=True):
         np.testing.assert_array_equal(found, wanted)

@@ -21,6 +21,7 @@ from bwcompiler.ir.semantics.loop_verifier import verify_kernel
 from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.ir.texts.loop_parser import parse_kernel
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
+from bwcompiler.lowering.arrange_loops import arrange_loops
 from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.lowering.steps import LoweredStep, lower_steps
 from bwcompiler.passes.fusion.fuse import fuse
@@ -33,7 +34,12 @@ NO_LIBRARIES = Libraries()
 def steps_of(text: str) -> tuple[Graph, list[LoweredStep]]:
     """The graph of a text, and its steps where there is no BLAS."""
     graph = parse_graph(text)
-    return graph, lower_steps(fuse(graph))
+    return graph, lowered_steps(graph)
+
+
+def lowered_steps(graph: Graph) -> list[LoweredStep]:
+    """The steps of a graph, a kernel for each fusion group."""
+    return arrange_loops(lower_steps(fuse(graph)))
 
 
 def run_steps(graph: Graph, steps: Sequence[LoweredStep], arguments: Sequence[Array]) -> list[Array]:

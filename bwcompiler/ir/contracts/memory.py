@@ -27,8 +27,8 @@ class StepUse:
     sharing    (read, written): the step may write the one where the other lies, of the pairs that it was asked about.
     """
 
-    reads: list[Value]
-    writes: list[Value]
+    reads: list[Value] = field(default_factory=list)
+    writes: list[Value] = field(default_factory=list)
     scratch: list[int] = field(default_factory=list)
     updates: list[Update] = field(default_factory=list)
     sharing: list[tuple[Value, Value]] = field(default_factory=list)

@@ -69,6 +69,12 @@ def in_blocks(kernel: Kernel) -> Kernel:
     return kernel if count < 2 else _Blocks(kernel, loop, sums, count).kernel()
 
 
+def feeds_sums_only(kernel: Kernel, loop: Loop) -> bool:
+    """Whether blocks of the loop's iterations can run at once, with partial sums of their own."""
+    sums = _sums(kernel, loop)
+    return sums is not None and bool(sums.accumulators or sums.buffers)
+
+
 def _block_count(loop: Loop, sums: _Sums) -> int:
     """How many blocks: at most MOST_BLOCKS, each of some work, with partial results that are small beside what is read."""
     assert isinstance(loop.extent, int)

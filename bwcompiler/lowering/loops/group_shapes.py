@@ -20,11 +20,7 @@ from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.op import Attributes, Value
 from bwcompiler.ir.scalar import Word
 from bwcompiler.ir.types import DType
-from bwcompiler.lowering.loops.blocks import in_blocks
 from bwcompiler.lowering.loops.build_loops import build_kernel
-from bwcompiler.lowering.loops.join_rows import join_rows
-from bwcompiler.lowering.loops.stage_columns import stage_columns
-from bwcompiler.lowering.loops.tiles import in_tiles
 
 Number: TypeAlias = int | float
 WordValue: TypeAlias = Extent | float         # what a kernel gets for a word: a number, or in a loop one that moves with its index
@@ -76,10 +72,7 @@ def build_shared_kernel(name: str, groups: Sequence[FusionGroup], shapes: Sequen
     mine = {member.value for member in groups[0].members}
     kernel, built = build_kernel(name, pattern.group(), {pattern.members[value] for value in mine & stored},
                                  {pattern.members.get(value, value) for value in first.values if value in forced})
-    count = len(kernel.buffers)
     kernel.words = [*first.indices, *words]
-    kernel = in_blocks(stage_columns(in_tiles(join_rows(kernel))))
-    built += [None] * (len(kernel.buffers) - count)
     origin = {made: value for value, made in pattern.members.items()}
     number_of = {value: number for number, value in enumerate(first.values)}
     places = [None if owner is None else number_of[origin.get(owner, owner)] for owner in built]

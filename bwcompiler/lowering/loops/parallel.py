@@ -130,7 +130,7 @@ def _cut(kernel: Kernel, statement: Statement) -> tuple[Loop, Cut] | None:
     if most < 2 or most * work < LEAST_WORK:
         return None
     private = private_scratch(kernel, loop)
-    if sum(buffer.size * buffer.dtype.itemsize for buffer in private) > MOST_SCRATCH or not _is_independent(loop, private):
+    if sum(buffer.size * buffer.dtype.itemsize for buffer in private) > MOST_SCRATCH or not is_independent(loop, private):
         return None
     first, number_of = Index(0, most, "first"), Index(0, most, "number")
     index = Index(0, number_of.extent() - 1, loop.index.name)
@@ -144,7 +144,7 @@ def _as_loop(fill: Fill) -> Loop:
 
 
 # ----- what iterations touch
-def _is_independent(loop: Loop, private: Set[Buffer]) -> bool:
+def is_independent(loop: Loop, private: Set[Buffer]) -> bool:
     """Whether no iteration touches memory, or an accumulator, that another one writes; private scratch apart."""
     inside = list(statements(loop.body))
     opened = {statement.accumulator for statement, _ in inside if isinstance(statement, Reduce)}
@@ -156,7 +156,7 @@ def _is_independent(loop: Loop, private: Set[Buffer]) -> bool:
     for buffer, offset in _touched(inside):
         if buffer in written:
             touched.setdefault(buffer, []).append(offset)
-    return all(_stays_apart(offsets, loop.index, own) or _interleaves(offsets, loop, own) for offsets in touched.values())
+    return all(stays_apart(offsets, loop.index, own) or _interleaves(offsets, loop, own) for offsets in touched.values())
 
 
 def _touched(inside: Sequence[tuple[Statement, object]]) -> Iterator[tuple[Buffer, Offset | None]]:
@@ -167,7 +167,7 @@ def _touched(inside: Sequence[tuple[Statement, object]]) -> Iterator[tuple[Buffe
                 yield scalar.data
 
 
-def _stays_apart(offsets: Sequence[Offset | None], index: Index, own: set[Index]) -> bool:
+def stays_apart(offsets: Sequence[Offset | None], index: Index, own: Set[Index]) -> bool:
     """Whether the elements at these offsets are others in every iteration: they move by more than they spread."""
     step: int | None = None
     low: Extent = 0

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, substitute
-from bwcompiler.ir.loop import Accumulate, Accumulator, Fill, Let, Loop, Offset, Reduce, Statement, Store, load
+from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Fill, Let, Loop, Offset, Reduce, Statement, Store, load
 from bwcompiler.ir.scalar import Scalar, const, index_value
 from bwcompiler.ir.types import BOOL
 
@@ -120,10 +120,10 @@ class Copy:
             made = self.lets[statement] = Let(statement.name, self.scalar(statement.value), statement.origin)
             return made
         if isinstance(statement, Store):
-            return Store(statement.buffer, self.offset(statement.offset), self.scalar(statement.value))
+            return Store(*self.place(statement.buffer, statement.offset), self.scalar(statement.value))
         if isinstance(statement, Accumulate):
             target = statement.target
-            target = (target[0], self.offset(target[1])) if isinstance(target, tuple) else self.accumulators.get(target, target)
+            target = self.place(*target) if isinstance(target, tuple) else self.accumulators.get(target, target)
             position = None if statement.position is None else self.scalar(statement.position)
             return Accumulate(target, statement.combine, self.scalar(statement.value), position)
         if isinstance(statement, Loop):
@@ -135,6 +135,9 @@ class Copy:
             self.accumulators[old] = Accumulator(old.name, old.combine, old.dtype, old.origin, old.part, old.start)
             return Reduce(self.accumulators[old])
         assert isinstance(statement, Fill)
+        return self.fill(statement)
+
+    def fill(self, statement: Fill) -> Fill:
         return statement
 
     def loop(self, loop: Loop) -> Loop:
@@ -143,6 +146,10 @@ class Copy:
         self.replace[loop.index] = index.extent()
         self.scalars.clear()
         return Loop(index, extent, self.statements(loop.body), loop.kind)
+
+    def place(self, buffer: Buffer, offset: Offset) -> tuple[Buffer, Offset]:
+        """Where the copy finds an element."""
+        return buffer, self.offset(offset)
 
     def offset(self, offset: Offset) -> Offset:
         terms = tuple((self.scalar(term), stride) for term, stride in offset.terms)
@@ -164,8 +171,7 @@ class Copy:
             accumulator = self.accumulators.get(scalar.data, scalar.data)
             return scalar if accumulator is scalar.data else Scalar(op, (), scalar.dtype, accumulator)
         if op == "load":
-            buffer, offset = scalar.data
-            return load(buffer, self.offset(offset))
+            return load(*self.place(*scalar.data))
         if op == "index":
             return index_value(substitute(scalar.data, self.replace))
         if op == "in_range":

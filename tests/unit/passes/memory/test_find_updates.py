@@ -12,13 +12,12 @@ import bwcompiler as bw
 from bwcompiler.api.programs.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.lowering.steps import lower_steps
 from bwcompiler.passes.derivatives.autodiff import ONE, differentiate
-from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.memory.find_updates import find_updates
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.rewriting.simplify import simplify
 from tests.support.gradcheck import central_differences
+from tests.support.lowered_programs import lowered_steps
 
 
 def recurrence(x, a):
@@ -219,7 +218,7 @@ def test_a_step_costs_its_slice(program: Callable[..., Any]) -> None:
     kernels = []
     for steps in (40, 80):
         graph = joint(program, steps)
-        lowered = lower_steps(fuse(graph))
+        lowered = lowered_steps(graph)
         plan = plan_memory(graph, lowered)
         copied = [update for step in lowered for update in step.updates if update.result not in plan.in_place]
         assert len(copied) <= 2, "only results that are returned are copied, once"

@@ -1,0 +1,60 @@
+"""The loops of fused kernels as machines like them: `arrange_loops`, steps whose kernels go through memory in rows, tiles, panels and
+blocks, compute with real numbers, and say what they read, write and need as scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from bwcompiler.ir.loop import INPUT, Kernel
+from bwcompiler.ir.op import Value
+from bwcompiler.lowering.loops.blocks import in_blocks
+from bwcompiler.lowering.loops.join_rows import join_rows
+from bwcompiler.lowering.loops.shared_memory import may_share
+from bwcompiler.lowering.loops.split_complex import split_complex
+from bwcompiler.lowering.loops.stage_columns import stage_columns
+from bwcompiler.lowering.loops.tiles import in_tiles
+from bwcompiler.lowering.steps import LoweredStep
+
+
+def arrange_loops(steps: Sequence[LoweredStep], pairs: Mapping[Value, Value] = MappingProxyType({})) -> list[LoweredStep]:
+    """The steps, with kernels as they run.  pairs: results -> the inputs whose memory they are to be written to, if they may."""
+    arranged: dict[int, Kernel] = {}
+    found: list[LoweredStep] = []
+    for step in steps:
+        if step.kernel is not None and step.value is None:
+            kernel = arranged.get(id(step.kernel))
+            if kernel is None:
+                kernel = arranged[id(step.kernel)] = _arranged(step.kernel, step.is_complex)
+            step = _with_uses(step, kernel)
+            step.sharing = _sharing(kernel, step.owners, pairs)
+        found.append(step)
+    return found
+
+
+def _arranged(kernel: Kernel, is_complex: bool) -> Kernel:
+    kernel = in_blocks(stage_columns(in_tiles(join_rows(kernel))))
+    return split_complex(kernel) if is_complex else kernel
+
+
+def _with_uses(step: LoweredStep, kernel: Kernel) -> LoweredStep:
+    """The step with its kernel, which may have scratch that it had not before."""
+    owners = [*step.owners, *[None] * (len(kernel.buffers) - len(step.owners))]
+    made = replace(step, kernel=kernel, owners=owners, reads=[update.operand for update in step.updates], writes=[], scratch=[])
+    for buffer, owner in zip(kernel.buffers, owners, strict=True):
+        if owner is None:
+            made.scratch.append(buffer.size * buffer.dtype.itemsize)
+        else:
+            (made.reads if buffer.role == INPUT else made.writes).append(owner)
+    return made
+
+
+def _sharing(kernel: Kernel, owners: Sequence[Value | None], pairs: Mapping[Value, Value]) -> list[tuple[Value, Value]]:
+    """The pairs (read, written) of the kernel that may be one array."""
+    if not pairs:
+        return []
+    buffer_of = {owner: buffer for owner, buffer in zip(owners, kernel.buffers, strict=True) if owner is not None}
+    return [(pairs[owner], owner) for owner, buffer in buffer_of.items()
+            if owner in pairs and pairs[owner] in buffer_of and may_share(kernel, buffer_of[pairs[owner]], buffer)]

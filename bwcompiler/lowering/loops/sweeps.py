@@ -1,0 +1,279 @@
+"""Kernels whose outermost loops go through the same axis, as one: `Sweep`, which takes one after the other, and makes the kernel.
+
+    for i in 0..2000                       for b in 0..500
+      for j in 0..32                         for r in 0..4
+        %y[i, j] = f(%x[i, :])                 for j in 0..32
+                                  ->             %y.part[r, j] = f(%x[4*b + r, :])
+    for i in 0..2000                         for r in 0..4
+      for k in 0..64                           for k in 0..64
+        %z[i, k] = g(%y[i, :])                   %z[4*b + r, k] = g(%y.part[r, :])
+
+What one computes for some iterations the next reads while it is in the cache; an array that nothing else reads shrinks to the part that
+these iterations write.  So a tree of loops has any depth: a fusion group has two, and what reads a row of one at another depth is a group
+of its own.  It is allowed where no iteration of one touches what another iteration of the other writes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, span, substitute
+from bwcompiler.ir.loop import INPUT, OUTPUT, SCRATCH, UPDATED, Buffer, Fill, Kernel, Loop, Offset, Statement
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
+from bwcompiler.ir.texts.graph_printer import TakenNames
+from bwcompiler.lowering.loops.blocks import feeds_sums_only
+from bwcompiler.lowering.loops.parallel import is_independent, private_scratch, stays_apart
+from bwcompiler.lowering.loops.split_guards import Copy
+
+LEAST_SHARED = 1 << 20         # bytes of what the loops share, at least: less is in a cache by itself when the next loop begins
+BLOCK_BYTES = 1 << 16          # of what a few iterations touch, and the most of what one does
+MOST_BYTES = 1 << 18
+LEAST_ELEMENTS = 256           # of what the loops share, in a few iterations: loops around less take longer than its elements
+LEAST_BLOCKS = 16              # of iterations: threads share them
+MOST_KERNELS = 8
+BEFORE, INSIDE, AFTER = "before", "inside", "after"
+
+
+@dataclass
+class Accesses:
+    """What a kernel does to an array.  offsets: in its outermost loop; touched, written: in which of BEFORE, INSIDE, AFTER this loop."""
+
+    offsets: list[Offset | None] = field(default_factory=list)
+    touched: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+    is_only_filled: bool = True             # before the loop
+
+
+class Part(NamedTuple):
+    """A kernel that is one loop over `extent` iterations, and what stands before and after it; per buffer its array, None for scratch."""
+
+    kernel: Kernel
+    arrays: tuple[Value | None, ...]
+    place: int
+    loop: Loop
+    extent: int
+    own: Set[Index]
+    accesses: Mapping[Value, Accesses]
+
+
+def part_of(kernel: Kernel, arrays: Sequence[Value | None]) -> Part | None:
+    """The kernel as part of a sweep; None where it is no such loop."""
+    places = [number for number, statement in enumerate(kernel.body) if isinstance(statement, Loop)]
+    if len(places) != 1:
+        return None
+    loop = kernel.body[places[0]]
+    assert isinstance(loop, Loop)
+    if not isinstance(loop.extent, int) or loop.extent < LEAST_BLOCKS:
+        return None
+    array_of = dict(zip(kernel.buffers, arrays, strict=True))
+    accesses: dict[Value, Accesses] = {}
+    own = {loop.index}
+    for number, top in enumerate(kernel.body):
+        when = INSIDE if number == places[0] else BEFORE if number < places[0] else AFTER
+        for statement, _ in statements([top]):
+            if isinstance(statement, Loop):
+                own.add(statement.index)
+            for buffer, offset, is_write in _touched(statement):
+                array = array_of[buffer]
+                if array is not None:
+                    _note(accesses.setdefault(array, Accesses()), offset, is_write, when, statement)
+    return Part(kernel, tuple(arrays), places[0], loop, loop.extent, own, accesses)
+
+
+def _touched(statement: Statement) -> Iterator[tuple[Buffer, Offset | None, bool]]:
+    for buffer, offset in targets(statement):
+        yield buffer, offset, True
+    for scalar, _ in scalars(statement):
+        if scalar.op == "load":
+            yield *scalar.data, False
+
+
+def _note(accesses: Accesses, offset: Offset | None, is_write: bool, when: str, statement: Statement) -> None:
+    accesses.touched.add(when)
+    if is_write:
+        accesses.written.add(when)
+    if when == INSIDE:
+        accesses.offsets.append(offset)
+    elif not isinstance(statement, Fill):
+        accesses.is_only_filled = False
+
+
+class Sweep:
+    """Kernels that can be one, in order."""
+
+    def __init__(self, first: Part) -> None:
+        self.parts = [first]
+        self.index = first.loop.index
+        self.offsets = {array: list(accesses.offsets) for array, accesses in first.accesses.items()}
+        self.own = set(first.own)
+
+    def take(self, part: Part) -> bool:
+        """Add a kernel, if it can be run with the others."""
+        if (part.extent != self.parts[0].extent or not all(_keeps_order(one, part) for one in self.parts)
+                or _can_be_cut(part) != _can_be_cut(self.parts[0])):
+            return False
+        moved = {array: [_with_index(offset, part.loop.index, self.index) for offset in accesses.offsets]
+                 for array, accesses in part.accesses.items()}
+        own = self.own | part.own
+        joined = {array: [*self.offsets.get(array, ()), *offsets] for array, offsets in moved.items()}
+        written = {array for one in (*self.parts, part) for array, accesses in one.accesses.items() if INSIDE in accesses.written}
+        shared = [array for array, offsets in moved.items() if offsets and self.offsets.get(array)]
+        if not all(stays_apart(joined[array], self.index, own) for array in shared if array in written):
+            return False
+        self.parts.append(part)
+        self.offsets.update(joined)
+        self.own = own
+        return True
+
+    def pays(self) -> bool:
+        """Whether the last kernel shares much with the others, and what a few iterations touch stays in a cache."""
+        steps = self._steps()
+        before = {array for one in self.parts[:-1] for array in one.accesses}
+        shared = [array for array in self.parts[-1].accesses if array in before and steps.get(array)]
+        return bool(sum([array.type.nbytes for array in shared]) >= LEAST_SHARED and self._count())
+
+    def _steps(self) -> dict[Value, int]:
+        """How many elements of each array one iteration goes on."""
+        return {array: abs(_step(offsets, self.index)) for array, offsets in self.offsets.items()}
+
+    def _count(self) -> int:
+        """How many iterations of each loop run before those of the next; 0 where no number of them would do."""
+        steps = self._steps()
+        one = sum([step * array.dtype.itemsize for array, step in steps.items()])
+        extent = self.parts[0].extent
+        if one > MOST_BYTES:
+            return 0
+        most = max(1, min(BLOCK_BYTES // max(one, 1), extent // LEAST_BLOCKS))
+        count = next(number for number in range(most, 0, -1) if extent % number == 0)
+        users = Counter(array for part in self.parts for array in part.accesses)
+        shared = [steps.get(array, 0) for array, number in users.items() if number > 1]
+        return count if count * max(shared, default=0) >= LEAST_ELEMENTS else 0
+
+    def kernel(self, inner: Collection[Value]) -> tuple[Kernel, list[Value | None]]:
+        """The kernel, and per buffer its array; `inner` are those that nothing else reads."""
+        made = _Joined(self, self._count(), {array for array in inner if self._is_inner(array)})
+        return made.kernel(), made.arrays
+
+    def _is_inner(self, array: Value) -> bool:
+        """Whether the array is made and read in the loops alone, by moving parts; it may have to start as one number."""
+        found = [part.accesses[array] for part in self.parts if array in part.accesses]
+        roles = {buffer.role for part in self.parts for buffer, one in zip(part.kernel.buffers, part.arrays, strict=True) if one is array}
+        offsets = self.offsets.get(array, [])
+        return (UPDATED not in roles and OUTPUT in roles and all(AFTER not in one.touched and one.is_only_filled for one in found)
+                and stays_apart(offsets, self.index, self.own) and _step(offsets, self.index) > 0)
+
+
+def _keeps_order(one: Part, other: Part) -> bool:
+    """Whether what the other does before its loop can be done before the loop of the one, and what this does after it, after both."""
+    return not any(_meet(first, accesses, INSIDE, BEFORE) or _meet(first, accesses, AFTER, BEFORE) or _meet(first, accesses, AFTER, INSIDE)
+                   for array, accesses in other.accesses.items() if (first := one.accesses.get(array)) is not None)
+
+
+def _meet(one: Accesses, other: Accesses, when: str, other_when: str) -> bool:
+    """Whether at least one of two statements that touch an array then writes it."""
+    return (when in one.touched and other_when in other.written) or (when in one.written and other_when in other.touched)
+
+
+def _can_be_cut(part: Part) -> bool:
+    """Whether threads can share the loop."""
+    return is_independent(part.loop, private_scratch(part.kernel, part.loop)) or feeds_sums_only(part.kernel, part.loop)
+
+
+def _with_index(offset: Offset | None, old: Index, new: Index) -> Offset | None:
+    return None if offset is None else Offset(substitute(offset.affine, {old: new.extent()}), offset.terms)
+
+
+def _step(offsets: Sequence[Offset | None], index: Index) -> int:
+    """How many elements further on the first of these accesses is in the next iteration; 0 where data decide."""
+    first = offsets[0] if offsets else None
+    return dict(first.affine.terms).get(index, 0) if first is not None and isinstance(first.affine, Affine) else 0
+
+
+class _Joined:
+    """The kernel of a sweep, `count` iterations of each loop at a time; inner: the arrays that shrink."""
+
+    def __init__(self, sweep: Sweep, count: int, inner: Set[Value]) -> None:
+        self.sweep = sweep
+        self.count = count
+        self.inner = inner
+        self.block = Index(0, sweep.parts[0].extent // count - 1, "b")
+        self.taken = TakenNames()
+        self.buffers: list[Buffer] = []
+        self.arrays: list[Value | None] = []
+        self.of_array: dict[Value, Buffer] = {}
+        self.starts: dict[Buffer, Extent] = {}               # of what shrinks: where its part begins in the array
+
+    def kernel(self) -> Kernel:
+        before: list[Statement] = []
+        body: list[Statement] = []
+        after: list[Statement] = []
+        for part in self.sweep.parts:
+            copy = _PartCopy({buffer: self._buffer(buffer, array) for buffer, array in zip(part.kernel.buffers, part.arrays, strict=True)},
+                             self.starts)
+            for statement in copy.statements(part.kernel.body[:part.place]):
+                (body if isinstance(statement, Fill) and statement.buffer in self.starts else before).append(statement)
+            body += self._iterations(part.loop, copy)
+            after += copy.statements(part.kernel.body[part.place + 1:])
+        words = dict.fromkeys(word for part in self.sweep.parts for word in part.kernel.words)
+        loop = Loop(self.block, self.sweep.parts[0].extent // self.count, body)
+        name = ".".join([part.kernel.name for part in self.sweep.parts])
+        return Kernel(name, self.buffers, [*before, loop, *after], list(words))
+
+    def _iterations(self, loop: Loop, copy: Copy) -> list[Statement]:
+        first = scale_extent(self.block.extent(), self.count)
+        if self.count == 1 and loop.kind == "serial":
+            copy.replace[loop.index] = first
+            return copy.statements(loop.body)
+        row = Index(0, self.count - 1, loop.index.name)
+        copy.replace[loop.index] = add_extents(first, row.extent())
+        return [Loop(row, self.count, copy.statements(loop.body), loop.kind)]
+
+    def _buffer(self, buffer: Buffer, array: Value | None) -> Buffer:
+        if array is None:
+            return self._new(buffer.name, buffer, buffer.shape, SCRATCH, None)
+        found = self.of_array.get(array)
+        if found is None:
+            found = self.of_array[array] = self._new_for(buffer, array)
+        return found
+
+    def _new_for(self, buffer: Buffer, array: Value) -> Buffer:
+        if array in self.inner:
+            offsets = self.sweep.offsets[array]
+            step = _step(offsets, self.sweep.index)
+            starts = [span(add_extents(offset.affine, scale_extent(self.sweep.index.extent(), -step)), self.sweep.own)[0]
+                      for offset in offsets if offset is not None]
+            low = min([start for start in starts if isinstance(start, int)])
+            made = self._new(f"{buffer.name}.part", buffer, (step * self.count,), SCRATCH, None)
+            self.starts[made] = add_extents(scale_extent(self.block.extent(), step * self.count), low)
+            return made
+        roles = {one.role for part in self.sweep.parts for one, owner in zip(part.kernel.buffers, part.arrays, strict=True)
+                 if owner is array}
+        role = next(role for role in (UPDATED, OUTPUT, INPUT) if role in roles)
+        return self._new(buffer.name, buffer, buffer.shape, role, array)
+
+    def _new(self, name: str, like: Buffer, shape: Sequence[Extent], role: str, array: Value | None) -> Buffer:
+        made = Buffer(self.taken.new(name), like.dtype, shape, role, like.origin if array is not None else None)
+        self.buffers.append(made)
+        self.arrays.append(array)
+        return made
+
+
+class _PartCopy(Copy):
+    """A copy on the buffers of the whole sweep."""
+
+    def __init__(self, buffers: Mapping[Buffer, Buffer], starts: Mapping[Buffer, Extent]) -> None:
+        super().__init__({})
+        self.buffers = buffers
+        self.starts = starts
+
+    def fill(self, statement: Fill) -> Fill:
+        return Fill(self.buffers[statement.buffer], self.scalar(statement.value))
+
+    def place(self, buffer: Buffer, offset: Offset) -> tuple[Buffer, Offset]:
+        made, moved = self.buffers[buffer], self.offset(offset)
+        start = self.starts.get(made)
+        return made, moved if start is None else Offset(add_extents(moved.affine, scale_extent(start, -1)), moved.terms)
