@@ -10,8 +10,10 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.tracing.calls import call_back
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, number_value, real_value, value_as
-from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.nn.losses import float_pair, number_pair, positive_part, reduce_loss
 
 

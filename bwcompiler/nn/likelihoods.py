@@ -12,8 +12,9 @@ from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
 from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, real_value
-from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.losses import float_pair, reduce_loss
 
 

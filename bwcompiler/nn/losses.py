@@ -10,9 +10,10 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import align, cast, constant, is_traced, real_value, value_as
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64

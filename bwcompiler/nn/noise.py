@@ -11,9 +11,10 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import constant, real_value, value_as
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL
 from bwcompiler.nn.activations import softmax

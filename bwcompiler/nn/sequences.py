@@ -10,8 +10,9 @@ import numpy as np
 from bwcompiler.api.inside.eager import network_function
 from bwcompiler.api.inside.loops import scan
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, real_value
-from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.nn.losses import reduce_loss
 
 

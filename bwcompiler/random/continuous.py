@@ -13,8 +13,9 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import DTypeError, ShapeError
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import F64, I32, I64, DType, component_of, dtype_of
 from bwcompiler.random.keys import Shape, Words, joined, key_words, random_words, shape_of, split_words, words_of

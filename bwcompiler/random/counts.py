@@ -13,7 +13,9 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import while_loop
 from bwcompiler.errors import DTypeError
-from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
+from bwcompiler.frontend.tracing.calls import call_back
+from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import constant
 from bwcompiler.ir.types import F32, I64, dtype_of, tensor
 from bwcompiler.random.continuous import as_float, between, common_shape

@@ -16,8 +16,9 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import DTypeError, ShapeError
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import U32, U64, dtype_of
 from bwcompiler.spellings import says_instead

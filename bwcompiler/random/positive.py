@@ -17,7 +17,9 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import while_loop
 from bwcompiler.api.transforms.reverse import custom_jvp
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.tracing.tracer import Tracer, call_back, fresh, value_of
+from bwcompiler.frontend.tracing.calls import call_back
+from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import DType, dtype_of
 from bwcompiler.random.continuous import as_float, between, common_shape, float_dtype, random_signs, standard_normal

@@ -17,8 +17,9 @@ from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.implicit import ClosedFunction, custom_root
 from bwcompiler.api.transforms.jacobians import jacobian
 from bwcompiler.api.transforms.reverse import stop_gradient
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
-from bwcompiler.frontend.tracing.tracer import Tracer, call
+from bwcompiler.frontend.tracing.tracer import Tracer
 
 Function = Callable[..., Any]
 NUMBER = ShapeDtypeStruct((), np.float64)

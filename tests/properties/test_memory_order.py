@@ -212,13 +212,13 @@ def test_results_of_broadcast_operands(function: int) -> None:
 
 def test_no_function_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     called = set()
-    original = tracer._call_entry
+    original = tracer.run_entry
 
     def noted(function: Any, entry: Any, args: Any, kwargs: Any) -> Any:
         called.add(entry.name)
         return original(function, entry, args, kwargs)
 
-    monkeypatch.setattr(tracer, "_call_entry", noted)
+    monkeypatch.setattr(tracer, "run_entry", noted)
     for function, *samples in [*CALLS.values(), *[(function, SHAPES["(4, 4)"]) for function in UNARY]]:
         with suppress(BwError, ValueError):                  # some are not for arrays of this shape
             claims(function, samples)

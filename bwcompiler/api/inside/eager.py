@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bwcompiler.api.programs.functions import JitFunction
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.storages.region import active_region
-from bwcompiler.frontend.tracing.tracer import call
 
 OPTIONS = frozenset(("axis", "stride", "padding", "dilation", "kernel_size", "output_padding", "normalized_shape", "dtype"))
 PYTORCH = (("input", "x"), ("tensor", "x"), ("logits", "x"), ("input1", "x1"), ("input2", "x2"), ("weight", "w"), ("bias", "b"),

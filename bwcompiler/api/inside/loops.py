@@ -18,13 +18,13 @@ from bwcompiler.api.inside.checkpoints import scan_in_segments
 from bwcompiler.api.programs.functions import JitFunction
 from bwcompiler.errors import BwError, ShapeError, TracerError, located
 from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow import branches as traced_branches
 from bwcompiler.frontend.tracing.control_flow import loops as traced_loops
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
-from bwcompiler.frontend.tracing.tracer import call
 from bwcompiler.spellings import says_instead
 
 BODIES = 256                   # bodies whose loops over plain arrays are remembered

@@ -39,7 +39,7 @@ from bwcompiler.frontend.tracing.arguments import (
     take_apart,
     unwrapped,
 )
-from bwcompiler.frontend.tracing.outside.reads import OutsideRead
+from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region

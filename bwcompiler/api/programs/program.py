@@ -8,32 +8,23 @@ Calls of a form that was seen before go straight to native code.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler import inspect, tree
-from bwcompiler.api.programs.arguments.assignments import check_mutates, check_written, may_mutate
-from bwcompiler.api.programs.arguments.fitting import fitting_leaves
-from bwcompiler.api.programs.arguments.forms import argument_kinds, argument_trees, flat_tree, layout_of, signature_tree
+from bwcompiler.api.programs.arguments.assignments import check_mutates, check_written
+from bwcompiler.api.programs.arguments.forms import argument_kinds, argument_trees, flat_tree, signature_tree
 from bwcompiler.api.programs.arguments.shared_arguments import ProgramsOver, SharedArguments
 from bwcompiler.api.programs.backward.buffers import check_scale, match_buffers, refuse_shared_buffers
 from bwcompiler.api.programs.backward.forms import BackwardCall, backward_signature, regrouped, usual_seeds
 from bwcompiler.api.programs.backward.requests import (
     BackwardGraph,
-    Halves,
     Request,
     adjoint_backward,
-    argument_positions,
-    check_differentiable,
-    check_has_arrays,
-    every_seed,
-    forward_graph,
-    halves,
     joint_backward,
-    numbered,
     stand_ins,
 )
 from bwcompiler.api.programs.backward.seeds import filled, seeds_of
@@ -41,15 +32,13 @@ from bwcompiler.api.programs.backward.traced_seeds import pull_in_trace
 from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.executables import Compiled, compile_graph
 from bwcompiler.api.programs.native_calls import FORMS, Calls
-from bwcompiler.collector import collector_paused
+from bwcompiler.api.programs.traced_program import TracedProgram
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
-from bwcompiler.errors import CompileError, GradientError, SignatureError
+from bwcompiler.errors import CompileError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, require_arguments, take_apart
 from bwcompiler.frontend.tracing.operands import is_tracing
-from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
-from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
-from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.texts.graph_printer import names_in_text
@@ -81,7 +70,7 @@ class Runner(NamedTuple):
         return self.bound.compiled
 
 
-class Program(CompiledFunction[..., Any]):
+class Program(TracedProgram, CompiledFunction[..., Any]):
     """A compiled function with its backward program.  Made by `bw.compile`.
 
     Arguments must have the tree, shapes and dtypes that the program was compiled for; SignatureError is raised for others.
@@ -99,16 +88,8 @@ class Program(CompiledFunction[..., Any]):
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
                  mutates: Any = True, memory_limit: int | None = None, autoloop: bool = True) -> None:
-        self.fun = fun
-        self.memory_limit = memory_limit
-        self.__name__ = getattr(fun, "__name__", "program")
-        self.arguments = arguments
-        if arguments.kwargs:
-            raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
-        self._options = (wrt, mutates, memory_limit, autoloop)
-        self._trace()
+        super().__init__(fun, arguments, wrt, mutates, memory_limit, autoloop)
         self._runners: dict[Any, Runner] = {}
-        self._halves: dict[Request, Halves] = {}
         self._lowered: Lowered | None = None
         self._shared: SharedArguments | None = None
         self._pullback_forms: list[CallForm] = []
@@ -117,26 +98,6 @@ class Program(CompiledFunction[..., Any]):
         self._half_calls = Calls("vjp", self._slow_half, functools.partial(setattr, self, "_run_half"))
         self._backward_calls = {value: self._method(name, value)
                                 for value, name in ((False, "backward"), (True, "value_and_backward"))}
-
-    def _trace(self, unrolled: bool = False) -> None:
-        """Trace the function for the arguments; unrolled: with all its loops unrolled."""
-        wrt, mutates, _, autoloop = self._options
-        try:
-            with collector_paused():
-                self.traced: TraceResult = trace_arguments(self.fun, self.arguments, autoloop=autoloop, unrolled=unrolled)
-        except Exception as error:
-            cut_to_user_frames(error)
-            raise
-        traced = self.traced
-        self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced)])
-        self.forward_graph, self.into = forward_graph(traced, self.written)
-        traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
-        self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None
-                              for number, leaf in enumerate(self.arguments.dynamic_leaves)])
-        self.arguments = traced.arguments = self.arguments.without_leaves()
-        self.argument_trees = numbered(self.arguments)
-        self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
-        self.default_wrt = self._wrt_leaves(wrt)
 
     def _method(self, name: str, value: bool) -> Calls:
         """A method of this program alone: an attribute that hides the one of the class, which has the documentation."""
@@ -270,35 +231,9 @@ class Program(CompiledFunction[..., Any]):
                 "value_and_backward", "vjp"]
 
     def __reduce__(self) -> Any:
-        return _compiled_again, (self.fun, stand_ins(self.arguments, self.traced.argument_types), *self._options)
-
-    def _unroll(self, error: CompileError) -> None:
-        """Trace it again with all loops unrolled, as there is no native code for one; raises the error where that is of no use."""
-        if not self.traced.may_unroll or self._runners:
-            raise error
-        self.arguments = take_apart(self.fun, stand_ins(self.arguments, self.traced.argument_types))
-        self._halves.clear()
-        self._trace(unrolled=True)
-        self.traced.unrolled_for = str(error)
-
-    def is_up_to_date(self, arguments: Arguments) -> bool:
-        """Whether it would be traced the same again, for arguments of the same kind."""
-        return all(outside.read.holds() for outside in self.traced.outside) and all(
-            layout is None or layout == layout_of(leaf) for layout, leaf in zip(self.layouts, arguments.dynamic_leaves, strict=True))
+        return _compiled_again, (self.fun, stand_ins(self.arguments, self.traced.argument_types), *self.options)
 
     # ----- for those who look
-    def halves(self) -> Halves:
-        """The default backward program, split where `vjp` splits it."""
-        request = self.default_request()
-        found = self._halves.get(request)
-        if found is None:
-            found = self._halves[request] = halves(self.traced, request, self.memory_limit)
-        return found
-
-    def default_request(self, value: bool = False) -> Request:
-        """Everything is differentiated that was asked for in `compile`, and every output seeded."""
-        return Request(self.default_wrt, every_seed(self.traced), value)
-
     def joint_compiled(self) -> Compiled:
         """The default backward program: value and all gradients."""
         return self._default_runner().compiled
@@ -335,7 +270,7 @@ class Program(CompiledFunction[..., Any]):
     def _overlapping(self) -> SharedArguments:
         """The programs for arguments that share memory, of which the function assigns to some."""
         if self._shared is None:
-            _, mutates, _, autoloop = self._options
+            _, mutates, _, autoloop = self.options
             self._shared = SharedArguments(self.fun, mutates, autoloop, self._compile_over)
         return self._shared
 
@@ -346,7 +281,7 @@ class Program(CompiledFunction[..., Any]):
         call = BackwardCall.of(given, "value_and_backward" if value else "backward")
         leaves = self.leaves_of(args)
         seeds = seeds_of(self.traced.outputs, self.result_tree, call.grad_outputs)
-        chosen = self.default_wrt if call.wrt is None else self._wrt_leaves(call.wrt)
+        chosen = self.default_wrt if call.wrt is None else self.wrt_leaves(call.wrt)
         buffers = match_buffers(call.into, self.traced, self.argument_trees, chosen)
         check_scale(call.scale, buffers)
         request = Request(chosen, tuple([kind for kind, _ in seeds]), value, tuple(buffers), call.scale is not None)
@@ -419,27 +354,6 @@ class Program(CompiledFunction[..., Any]):
             self._pullback_forms = [form, *self._pullback_forms][:FORMS]
         return result
 
-    # ----- arguments
-    def _wrt_leaves(self, wrt: Sequence[int] | int | None) -> tuple[int, ...]:
-        """The leaf numbers of the arguments to differentiate; None: every float leaf."""
-        if wrt is None:
-            return tuple(k for k, argument in enumerate(self.traced.argument_types) if argument.type.dtype.is_differentiable)
-        chosen: list[int] = []
-        numbers = argument_positions(wrt, len(self.argument_trees), "wrt")
-        check_has_arrays(self.arguments, numbers)
-        for number in numbers:
-            chosen += self.arguments.positions_of(number)
-        if len(set(chosen)) != len(chosen):
-            raise GradientError(f"wrt={wrt!r}: an argument is named twice")
-        check_differentiable(self.traced, chosen)
-        return tuple(sorted(chosen))
-
-    def leaves_of(self, args: Sequence[Any], named: Iterable[str] = ()) -> list[Any]:
-        """The leaves of a call; SignatureError where they do not fit, and for arguments that are passed by name."""
-        if named:
-            raise SignatureError(f"{self.__name__}: arguments of a program are passed by position, got {', '.join(named)} by name")
-        return fitting_leaves(self.__name__, self.arguments, self.traced, self.layouts, args)
-
     # ----- compiling
     def _default_runner(self) -> Runner:
         return self.joint_runner(self.default_request(value=True))
@@ -451,7 +365,9 @@ class Program(CompiledFunction[..., Any]):
             try:
                 compiled = compile_graph(made.graph, made.into, self.__name__)
             except CompileError as error:
-                self._unroll(error)
+                if self._runners:
+                    raise
+                self.unroll(error)
                 made = make()
                 compiled = compile_graph(made.graph, made.into, self.__name__)
             captured = [*residuals, *self.traced.captured, *made.captured]

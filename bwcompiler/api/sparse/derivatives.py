@@ -30,7 +30,7 @@ from bwcompiler.api.transforms.vmap import vmap
 from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.operands import is_tracing
-from bwcompiler.frontend.tracing.outside.reads import OutsideRead
+from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.trace import call_user, trace_arguments
 from bwcompiler.ir.graph import live_values
 

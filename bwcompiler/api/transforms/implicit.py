@@ -16,10 +16,11 @@ from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.reverse import stop_gradient, vjp
 from bwcompiler.errors import GradientError, ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import is_tracing, value_as
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.trace import call_user, trace
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 
 

@@ -28,10 +28,12 @@ from bwcompiler.api.transforms.transformed import (
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import BwError, GradientError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE, cotangent_or_zero

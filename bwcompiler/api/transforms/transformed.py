@@ -21,10 +21,11 @@ from bwcompiler.api.programs.program import Program
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, require_function, take_apart
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64

@@ -15,6 +15,7 @@ from bwcompiler.frontend.numpy.linalg.linear import dot, pair
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate, stack
 from bwcompiler.frontend.numpy.manipulation.layout import broadcast_to, everything, indexed, moveaxis, reshaped
 from bwcompiler.frontend.numpy.reductions.reductions import cumsum, sum_
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import (
     _holds_tracers,
     as_tracer,
@@ -31,7 +32,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import BasicItem, Slice, broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F64, I64
 

@@ -10,10 +10,11 @@ import numpy as np
 from bwcompiler.frontend.numpy.linalg.linear import dot
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.numpy.reductions.reductions import mean
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, reshape
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import implements
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.types import F64, DType
 
 

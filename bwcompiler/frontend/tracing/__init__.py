@@ -2,7 +2,8 @@
 
     trace, arguments               one call: its arguments taken apart, the function run
     outside/                       what the function read from elsewhere
-    tracer, operands, promotion    handles; from what the user passes to values of one dtype and shape
+    handles, calls, tracer         what stands for an array, and how its methods run
+    operands, promotion            from what the user passes to values of one dtype and shape
     registry                       the tables of what is supported, which `frontend/numpy` fills
     index_parsing, index_handle    what stands in x[...]; masked_selection, data_slices: what has as many elements as data says
     storages/                      what arrays hold, how their elements lie in memory

@@ -12,12 +12,14 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, TracerIndexError, UnsupportedError
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.index_parsing import TRACED_BOUND, is_mask
 from bwcompiler.frontend.tracing.masked_selection import Selection, place_of_extreme, refuse, select
 from bwcompiler.frontend.tracing.operands import known, value_as
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.storages.region import Storage, active_region, escaped, open_region
-from bwcompiler.frontend.tracing.tracer import ScalarTracer, call, handle
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, handle
 from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
 
 

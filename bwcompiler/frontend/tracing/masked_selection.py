@@ -12,13 +12,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler.errors import TracerIndexError, UnsupportedError
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import cast, reshape
 from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
 
 _ADVICE = ("x[mask] with a traced mask: the number of elements is not known while tracing\n"

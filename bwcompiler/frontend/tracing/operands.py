@@ -12,6 +12,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError, at
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of, strong
 from bwcompiler.frontend.tracing.refusals.conversions import index_advice
 from bwcompiler.frontend.tracing.refusals.demands import number_if_known
@@ -21,7 +22,7 @@ from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, f
 from bwcompiler.frontend.tracing.storages.new_strides import result_strides
 from bwcompiler.frontend.tracing.storages.region import active_region, open_region, shadow_of_chain
 from bwcompiler.frontend.tracing.storages.views import broadcast_value, shadow
-from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F64, DType, dtype_of
 from bwcompiler.ops.creation import full

@@ -14,17 +14,19 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
 from bwcompiler.frontend.tracing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
-from bwcompiler.frontend.tracing.outside.reads import Outside, OutsideRead
+from bwcompiler.frontend.tracing.outside.reads import Outside
+from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, value_of
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.contracts.call_signature import ResultKind
 from bwcompiler.ir.graph import Graph, cut
@@ -251,7 +253,7 @@ def _observed(region: Region, fun: Callable[..., Any], arguments: Arguments, ope
     if region.parent is not None:
         return None
     region.observer = outside = Outside()
-    outside.stand_ins = {id(container): container for operand in operands for container in containers_in(operand)}
+    outside.repeated.stand_ins = {id(container): container for operand in operands for container in containers_in(operand)}
     outside.function(fun, arguments.whole_statics())
     arguments.observe_statics(outside.static_argument)
     return outside

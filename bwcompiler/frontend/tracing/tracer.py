@@ -1,14 +1,14 @@
-"""Handles: what stands for an array while a function is traced.
+"""What stands for an array while a function is traced: handles (`handles.py`) with an array's operators, methods and protocols.
 
-A `Tracer` is a mutable view: a storage and a chain of view steps (`views`).  `ArrayTracer` has one axis or more;
-`ScalarTracer` has none and deliberately lacks `__array__` and `__len__`, so that `np.array([y[1], -y[0]])` builds an
-object array, which is stacked where it is used.  What the handles can do is looked up in `registry`.
+`ArrayTracer` has one axis or more; `ScalarTracer` has none and deliberately lacks `__array__` and `__len__`, so that
+`np.array([y[1], -y[0]])` builds an object array, which is stacked where it is used.  What handles can do is looked up in
+`registry`, and run by `calls.py`.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 from weakref import ReferenceType
 
@@ -25,104 +25,20 @@ from bwcompiler.errors import (
     at,
     located,
 )
-from bwcompiler.frontend.tracing.promotion import OPERANDS, Kind, strong
+from bwcompiler.frontend.tracing.calls import call, call_function, call_numpy, run_entry
+from bwcompiler.frontend.tracing.handles import Handle, value_of
+from bwcompiler.frontend.tracing.promotion import OPERANDS
 from bwcompiler.frontend.tracing.refusals.conversions import array_advice, index_advice, method_advice, number_advice, truth_advice
 from bwcompiler.frontend.tracing.refusals.demands import number_of, refuse
-from bwcompiler.frontend.tracing.refusals.fixed_extents import require_fixed
 from bwcompiler.frontend.tracing.refusals.foreign_attributes import attribute_error
-from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, Entry, call_entry, lookup
+from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, lookup
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.memory_order import Memory, RepeatedCall, unknown
-from bwcompiler.frontend.tracing.storages.region import Region, Storage, _state, follow, open_region, placed, storage_numbers
-from bwcompiler.frontend.tracing.storages.undecided_views import decide_views, is_undecided
+from bwcompiler.frontend.tracing.storages.memory_order import Memory
+from bwcompiler.frontend.tracing.storages.region import Storage, _state, placed
+from bwcompiler.frontend.tracing.storages.undecided_views import is_undecided
 from bwcompiler.frontend.tracing.storages.views import Chain
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, TensorType
-
-
-def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a handler: its values and errors get the user's line."""
-    region = _state.region or open_region(_some_storage(args))
-    record = region.record
-    if record.source is not None:       # called by another handler
-        return handler(*args, **kwargs)
-    record.source = source = current_source(region.outer, region.observer)
-    try:
-        return handler(*args, **kwargs)
-    except (BwError, ValueError, TypeError, IndexError) as error:
-        raise located(error, source) from None
-    finally:
-        record.source = None
-
-
-def call_back(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a function of the user's inside of a handler, as if it were called outside: what it calls is not part of the handler."""
-    record = open_region().record
-    source, record.source = record.source, None
-    try:
-        return function(*args, **kwargs)
-    finally:
-        record.source = source
-
-
-def _some_storage(args: tuple[Any, ...]) -> Storage | None:
-    flat = [item for arg in args for item in (arg if isinstance(arg, tuple | list) else (arg,))]
-    return next((arg._storage for arg in flat if isinstance(arg, Tracer)), None)
-
-
-def call_numpy(function: Any, operands: Sequence[Any], options: dict[str, Any], handler: Callable[..., Any], *args: Any,
-               **kwargs: Any) -> Any:
-    """Run a handler for `function(*operands, **options)`; the results lie in memory as those of the function itself."""
-    region = _state.region
-    if region is None or region.record.source is not None:
-        return call(handler, *args, **kwargs)
-    require_fixed(function, operands)
-    start = next(storage_numbers)
-    options = dict(options)                                 # handlers take keywords out of the dictionary
-    result = call(handler, *args, **kwargs)
-    found = _new_arrays(result, (), start)
-    return lying_as(result, found, function, operands, options) if found else result
-
-
-def lying_as(result: Any, found: Sequence[tuple[Tracer, tuple[int, ...]]], function: Any, operands: Sequence[Any],
-             options: dict[str, Any]) -> Any:
-    """The result, the new arrays `found` in it lying in memory as those of the function."""
-    repeated = RepeatedCall(function, operands, options)
-    for tracer, path in found:
-        if not all(step.writable for step in tracer._chain):
-            tracer._storage.layout = unknown(f"an operand of {getattr(function, '__name__', 'a function')}")
-            continue
-        _own_storage(tracer)
-        tracer._storage.layout = repeated.layout(path, tracer.shape)
-    return result
-
-
-def _new_arrays(result: Any, path: tuple[int, ...], start: int) -> list[tuple[Tracer, tuple[int, ...]]]:
-    """The handles of storages made since `start`, with their places in the result."""
-    if isinstance(result, ArrayTracer):
-        return [(result, path)] if result._storage.number > start else []
-    if isinstance(result, tuple | list):
-        return [pair for place, part in enumerate(result) for pair in _new_arrays(part, (*path, place), start)]
-    return []
-
-
-def _own_storage(tracer: Tracer) -> None:
-    """A result that is a view of something its function made gets a storage that has its own shape."""
-    if tracer._chain:
-        value = value_of(tracer)
-        tracer._storage, tracer._chain = Storage(tracer._storage.region, value), ()
-
-
-def call_function(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """Run what stands for a NumPy function."""
-    return _call_entry(function, lookup(function), args, kwargs)
-
-
-def _call_entry(function: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    if entry.states_layout:
-        require_fixed(function, args)
-        return call(call_entry, entry, args, kwargs)
-    return call_numpy(function, args, kwargs, call_entry, entry, args, kwargs)
 
 
 def _number(tracer: Tracer, kind: type[BwError], advice: Callable[[], str]) -> Any:
@@ -160,7 +76,7 @@ def _method(function: Any) -> Callable[..., Any]:
     original = getattr(np.ndarray, function.__name__)       # which may take its arguments differently: x.clip(0)
 
     def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
-        return _call_entry(original, lookup(function), (self, *args), kwargs)
+        return run_entry(original, lookup(function), (self, *args), kwargs)
     return method
 
 
@@ -180,25 +96,12 @@ def _stated_method(name: str) -> Callable[..., Any]:
     return method
 
 
-class Tracer:
-    """A view of a storage; see the module.
+class Tracer(Handle):
+    """A handle with what all arrays have."""
 
-    _kind    what promotion sees: a DType, or int/float for a Python number that is traced (weak).
-    _value   the last value read, valid for `_version` of the storage in `_region`.
-    """
-
-    __slots__ = ("__weakref__", "_chain", "_kind", "_region", "_storage", "_type", "_value", "_version")
+    __slots__ = ()
 
     __array_priority__ = 1000.0
-
-    def __init__(self, storage: Storage, chain: Chain, type: TensorType, kind: Kind) -> None:
-        self._storage = storage
-        self._chain = chain
-        self._type = type
-        self._kind = kind
-        self._value: Value | None = None
-        self._version: float = -1
-        self._region: Region | None = None
 
     # ----- what it is
     @property
@@ -299,7 +202,7 @@ class Tracer:
             entry = FUNCTIONS.get(function) or lookup(function)
         except UnsupportedError as error:
             raise located(error, current_source()) from None
-        return _call_entry(function, entry, args, kwargs)
+        return run_entry(function, entry, args, kwargs)
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         return lazy.stand_in("numpy")
@@ -416,45 +319,6 @@ class ScalarTracer(Tracer):
         return call_function(np.round, self, digits or 0)
 
 
-def value_of(tracer: Tracer) -> Value:
-    """What the handle holds now, in the thread's innermost region."""
-    region = _state.region
-    storage = tracer._storage
-    if region is None:
-        region = open_region(storage)
-    base = storage.value if storage.region is region else region.read(storage)
-    chain = tracer._chain
-    if not chain:
-        return base
-    if tracer._version == storage.version and tracer._region is region:
-        assert tracer._value is not None
-        return tracer._value
-    found = follow(storage, chain, base, region)
-    tracer._value, tracer._version, tracer._region = found, storage.version, region
-    return found
-
-
-def assign(tracer: Tracer, value: Value) -> None:
-    """Write a value of the handle's type through its views into the storage."""
-    if tracer._storage.undecided is not None:
-        decide_views(tracer._storage)
-    storage = tracer._storage
-    if not storage.writable:
-        raise TypeError(f"'{tracer._type.dtype.numpy}' scalars are immutable: they do not support item assignment")
-    region = open_region(storage)
-    bases = [region.read(storage)]
-    for step in tracer._chain[:-1]:
-        bases.append(step.read(bases[-1]))
-    new = value
-    for step, base in zip(reversed(tracer._chain), reversed(bases), strict=False):
-        new = step.write(base, new)
-    region.write(storage, new)
-    if storage.links:
-        HANDLERS["write_twins"](storage)
-    if tracer._chain:
-        tracer._value, tracer._version, tracer._region = value, storage.version, region
-
-
 def handle(storage: Storage, chain: Chain, type: TensorType) -> Tracer:
     """A handle of the storage."""
     cls = ArrayTracer if type.shape else ScalarTracer
@@ -481,11 +345,6 @@ def fresh_array(value: Value) -> Tracer:
     made = fresh(value)
     made._storage.writable = True
     return made
-
-
-def is_weak(tracer: Tracer) -> bool:
-    """Whether it stands for a Python number."""
-    return strong(tracer._kind) is not tracer._kind
 
 
 _UNARY_METHODS = """sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp exp2 expm1 log log2 log10 log1p

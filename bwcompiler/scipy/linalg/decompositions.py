@@ -11,9 +11,10 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import fori_loop
 from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import number_value
 from bwcompiler.frontend.tracing.registry import refuse_options
-from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows
 from bwcompiler.scipy.linalg.batches import EITHER, over_batches

@@ -16,11 +16,12 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, number_value, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import refuse_options
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I32
 from bwcompiler.ops.complex_parts import conj

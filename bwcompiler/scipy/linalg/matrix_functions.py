@@ -15,8 +15,9 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import while_loop
 from bwcompiler.api.transforms.reverse import custom_jvp
 from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import cast, number_value
-from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.scipy.linalg.batches import over_batches
 from bwcompiler.scipy.linalg.matrix_equations import adjoint, matrices, sylvester
 

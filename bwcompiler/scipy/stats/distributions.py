@@ -22,9 +22,10 @@ from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.reverse import custom_jvp, stop_gradient
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, real_value
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import fresh, value_of
+from bwcompiler.frontend.tracing.tracer import fresh
 
 scipy_stats = lazy.module("scipy.stats")
 

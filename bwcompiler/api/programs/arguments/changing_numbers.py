@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bwcompiler.frontend.tracing.outside.kinds import can_be_replaced, is_operand
-from bwcompiler.frontend.tracing.outside.reads import OutsideRead
+from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.ir.contracts.call_signature import Read
 
 

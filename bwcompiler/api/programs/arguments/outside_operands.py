@@ -7,7 +7,7 @@ from typing import Any
 
 from bwcompiler import tree
 from bwcompiler.api.programs.arguments.forms import argument_kind, signature_tree
-from bwcompiler.frontend.tracing.outside.reads import OutsideRead
+from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, Read, leaf_indices
 from bwcompiler.runtime.entry.python_entry import flatten
 

@@ -10,6 +10,7 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise.special_precision import is_single, is_single_composed
 from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, COMPLEX_RULES, UFUNCS, Ufunc, reciprocal, ufunc_named
+from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.operands import (
     Constant,
     Payload,
@@ -26,7 +27,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import Kind, requested, require_cast, resolve
 from bwcompiler.frontend.tracing.refusals.conversions import output_advice
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, assign, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F32, F64, DType
 from bwcompiler.ops.creation import full

@@ -22,11 +22,12 @@ from bwcompiler.frontend.numpy.linalg.linear import (
     tensordot,
 )
 from bwcompiler.frontend.numpy.reductions.reductions import finished, flat_at_zero, reduce_value, root, square_of_magnitude
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, number_value, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I32, I64

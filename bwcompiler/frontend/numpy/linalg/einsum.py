@@ -13,11 +13,12 @@ from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.linalg.diagonals import diagonal_value
 from bwcompiler.frontend.numpy.linalg.linear import dot, matrix_product, multiplied, permuted, totalled
 from bwcompiler.frontend.numpy.manipulation.layout import transposed, viewed
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import cast, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import DiagonalView, broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 

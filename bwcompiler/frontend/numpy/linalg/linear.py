@@ -10,11 +10,12 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, cut, filled, last_axis_element, materialise, operand, reshape
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import fresh, fresh_array
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, I64, DType, dtype_of

@@ -14,6 +14,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
+from bwcompiler.frontend.tracing.calls import call, call_numpy
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.operands import (
     SEQUENCES,
@@ -34,7 +36,7 @@ from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.shapes import fortran_strides
 from bwcompiler.frontend.tracing.storages.views import everything_of
-from bwcompiler.frontend.tracing.tracer import Tracer, call, call_numpy, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array
 from bwcompiler.ir.extent import add_extents, divided, known_le, scale_extent
 from bwcompiler.ir.types import F64, I64, DType, dtype_of
 

@@ -12,7 +12,9 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
 from bwcompiler.frontend.tracing import masked_selection
+from bwcompiler.frontend.tracing.calls import lying_as
 from bwcompiler.frontend.tracing.data_slices import data_slice, masked, sized_by_data, spelled_out, taken
+from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.index_parsing import (
     ParsedIndex,
     TracedSizeError,
@@ -41,7 +43,7 @@ from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import PickedView, broadcast_value, same_chain, whole
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, lying_as, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import BOOL, I64
 

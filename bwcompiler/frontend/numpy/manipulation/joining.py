@@ -14,12 +14,13 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
 from bwcompiler.frontend.numpy.manipulation.layout import everything, indexed, moveaxis
+from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.index_handle import index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import Slice, broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import add_extents, mentions_index
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType

@@ -12,6 +12,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axes, normalize_axis, reduction_axes
+from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     cast,
@@ -41,7 +42,7 @@ from bwcompiler.frontend.tracing.storages.views import (
     index_chain,
     transpose_chain,
 )
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, fresh_array, handle, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
 from bwcompiler.ir.types import component_of, dtype_of, tensor
 
 

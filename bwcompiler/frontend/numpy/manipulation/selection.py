@@ -18,6 +18,8 @@ from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, getitem, setitem, take, where
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view, indexed, moveaxis, ordered, reshaped, viewed
+from bwcompiler.frontend.tracing.calls import call_back
+from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.index_parsing import is_mask
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, kind_of, materialise, operand, reshape, value_as, wrapping
 from bwcompiler.frontend.tracing.promotion import common_dtype, require_cast
@@ -25,7 +27,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.shapes import c_strides
 from bwcompiler.frontend.tracing.storages.views import WindowView, broadcast_value
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, assign, call_back, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.types import I64, DType, dtype_of
 

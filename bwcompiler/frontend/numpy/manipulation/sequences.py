@@ -13,10 +13,11 @@ import numpy as np
 
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
+from bwcompiler.frontend.tracing.calls import call_function, call_numpy
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.storages.region import active_region
-from bwcompiler.frontend.tracing.tracer import Tracer, call_function, call_numpy
+from bwcompiler.frontend.tracing.tracer import Tracer
 
 # What makes an array makes a traced one inside a trace, whatever it is like: it can be assigned to.
 _MAKERS = (np.zeros_like, np.ones_like, np.empty_like, np.full_like)

@@ -14,10 +14,11 @@ from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.manipulation.indexing import index_value
 from bwcompiler.frontend.numpy.reductions.reductions import finished, keep_axes, mean, reduce_value
 from bwcompiler.frontend.numpy.reductions.sorting import at_positions, require_known, sorted_value
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, is_traced, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import implements
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64, DType, dtype_of

@@ -11,12 +11,13 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.indexing import gather
 from bwcompiler.frontend.numpy.reductions.reductions import reduce_value
 from bwcompiler.frontend.numpy.reductions.sorting import require_known
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import cast, constant, filled, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.region import open_region, read_contents
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import C128, F64, I64, DType

@@ -10,9 +10,10 @@ from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.manipulation.indexing import gather
+from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.operands import cast, is_traced, reshape, value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_options
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import C64, C128, I64

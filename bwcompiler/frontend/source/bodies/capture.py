@@ -28,6 +28,7 @@ from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, open_policy, same
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.operands import kind_of
@@ -36,7 +37,7 @@ from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, UnknownOrderError, unknown
 from bwcompiler.frontend.tracing.storages.region import Recapture, Region, Site, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, handle
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
 from bwcompiler.ir.extent import Extent, Index, add_extents, lower
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType

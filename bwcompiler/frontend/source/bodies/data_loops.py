@@ -26,8 +26,10 @@ from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import is_known
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, site_of
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -35,7 +37,7 @@ from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import Policy, open_region
 from bwcompiler.frontend.tracing.storages.views import BroadcastView
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array
 from bwcompiler.ir.extent import lower
 from bwcompiler.ir.op import Value, input_value
 

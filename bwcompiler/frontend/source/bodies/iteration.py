@@ -17,13 +17,15 @@ from bwcompiler.errors import TracerError
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.variables import Divided, not_capturable
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, as_int64, extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, call, value_of
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
 
 MOST_PARTS = 4                 # iterations of a loop that are made one, so that remainders of its index are known

@@ -27,15 +27,17 @@ from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
 from bwcompiler.frontend.source.undecided.gaps import appended
 from bwcompiler.frontend.source.variables import UNBOUND, Names, not_capturable, same
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph
 from bwcompiler.frontend.tracing.control_flow.bodies import joined as joined_kind
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.storages.views import BroadcastView, Chain
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 

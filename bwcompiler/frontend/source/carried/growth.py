@@ -17,6 +17,8 @@ from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.effects.places import scopes_around, short
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, maybe, of_block
 from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.handles import assign
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of, index_handle, index_like
 from bwcompiler.frontend.tracing.index_parsing import cached_parse
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -24,7 +26,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, Storage
 from bwcompiler.frontend.tracing.storages.views import StridedView
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, call, fresh_array, handle
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array, handle
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent, substitute
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of

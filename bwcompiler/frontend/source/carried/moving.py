@@ -13,11 +13,13 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.frontend.source.carried.growth import Again
 from bwcompiler.frontend.source.variables import NotCapturable, not_capturable
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, trace_body
+from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.index_handle import index_handle
 from bwcompiler.frontend.tracing.operands import cast
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, call, fresh_array, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent
 from bwcompiler.ops.rules import zero_of
 

@@ -16,12 +16,13 @@ import numpy as np
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy.manipulation import creation
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Recapture, Site, active_region
 from bwcompiler.frontend.tracing.storages.views import ConcreteView
-from bwcompiler.frontend.tracing.tracer import Tracer, call
+from bwcompiler.frontend.tracing.tracer import Tracer
 
 # NumPy's functions whose result is a new array.
 MAKERS = {getattr(np, name): getattr(creation, name, None) for name in (

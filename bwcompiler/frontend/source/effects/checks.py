@@ -20,12 +20,14 @@ from bwcompiler.errors import LeftOutWarning, TracerBoolError, at
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.callbacks import Struct, host_call
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.branches import cond
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, open_region
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import F64, tensor
 

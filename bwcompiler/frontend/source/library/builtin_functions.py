@@ -20,12 +20,13 @@ from bwcompiler.errors import TracerError
 from bwcompiler.frontend.source.concrete.contents import user_method
 from bwcompiler.frontend.source.library import iterators, series
 from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, call
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
 
 Kind = type[int] | type[float] | type[complex]

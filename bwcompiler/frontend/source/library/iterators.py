@@ -9,8 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced, shadow_of
-from bwcompiler.frontend.tracing.tracer import Tracer, call
+from bwcompiler.frontend.tracing.tracer import Tracer
 
 _numpy_iterator: Any = np.nditer
 _FLAGS = frozenset(("multi_index", "c_index", "f_index", "refs_ok", "zerosize_ok"))

@@ -12,9 +12,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
 
 

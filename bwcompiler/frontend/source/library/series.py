@@ -15,8 +15,8 @@ import numpy as np
 from numpy.polynomial._polybase import ABCPolyBase
 from numpy.polynomial.polyutils import _fit
 
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced, known_parts
-from bwcompiler.frontend.tracing.tracer import call
 
 Form = Callable[[Any], Any]
 numpy_fit: Any = _fit

@@ -25,11 +25,12 @@ from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.gaps import Maybe
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_maybe
 from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.tracer import Tracer, call
+from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.rules import zero_of
 

@@ -20,12 +20,14 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import check
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.variables import is_number, open_policy, same
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.tracer import Tracer, call, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer
 
 _HINT = ("of a list whose number of elements depends on data\n"
          "  hint: len, sum, min, max, [-1], for loops and NumPy's sums and means take it; else write into an array of fixed size that is "

@@ -18,13 +18,15 @@ from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.choices import Options, chosen_of, is_known
 from bwcompiler.frontend.source.variables import is_number, not_capturable, open_policy, same
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import share
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.tracer import Tracer, call, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import lower, upper
 
 _DICTIONARIES = (dict, collections.OrderedDict)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from bwcompiler import ops, tree
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, region_graph, trace_body
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.trace import call_user
-from bwcompiler.frontend.tracing.tracer import call, fresh, fresh_array
+from bwcompiler.frontend.tracing.tracer import fresh, fresh_array
 from bwcompiler.ir.op import Record, Value
 from bwcompiler.ir.types import DType
 from bwcompiler.ops.region import Policy

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import ShapeError, TracerError, at
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import (
     Leaf,
     Outer,
@@ -26,13 +27,14 @@ from bwcompiler.frontend.tracing.control_flow.bodies import (
     require_tree,
     trace_body,
 )
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
-from bwcompiler.frontend.tracing.tracer import Tracer, call, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import Extent, Index, add_extents, known_le, mentions_index, scale_extent
 from bwcompiler.ir.op import Value, input_value
 from bwcompiler.ir.source import Source

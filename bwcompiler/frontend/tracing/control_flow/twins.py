@@ -12,11 +12,12 @@ from weakref import ReferenceType
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import Storage, active_region
 from bwcompiler.frontend.tracing.storages.undecided_views import is_undecided
 from bwcompiler.frontend.tracing.storages.views import BroadcastView, Chain, ConcreteView, PickedView, broadcast_value, same_chain
-from bwcompiler.frontend.tracing.tracer import Tracer, assign, handle, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.types import TensorType
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.tracing.outside.repeated import warn
 from bwcompiler.ir.source import Source
 
 _MERSENNE_BYTES = 4 * 624 + 4  # NumPy's mt19937_state: the key and the position in it
@@ -26,11 +27,17 @@ class Generators:
         if state is not None:
             self._met.setdefault(id(value), (value, state, source, path))
 
-    def asked(self) -> list[tuple[Source | None, str]]:
-        """Where generators were met, and how they are written, that gave numbers since."""
-        return [(source, path) for generator, state, source, path in self._met.values() if not _is_same(_state(generator), state)]
+    def warn(self, place: Source | None) -> None:
+        """Warn of generators that gave numbers since they were met; place: where the function is, for those that it does not name."""
+        for generator, state, source, path in self._met.values():
+            if not _is_same(_state(generator), state):
+                warn(source, f"{path} gives random numbers while the function is traced: they are the same in every call\n"
+                     "  hint: draw them outside, and pass them as an argument")
+        if self._modules_were_asked():
+            warn(place, "random numbers were drawn from np.random or random while the function was traced: they are the same in "
+                 "every call\n  hint: draw them outside, and pass them as an argument")
 
-    def asked_without_name(self) -> bool:
+    def _modules_were_asked(self) -> bool:
         """Whether np.random's or random's own generator gave numbers since."""
         before, now = self._modules, _module_states()
         return any(x != y for x, y in zip(now, before, strict=True) if y is not None) or (before[0] is None and _has_drawn())

@@ -16,14 +16,12 @@ import contextvars
 import functools
 import sys
 import types
-import warnings
 from collections.abc import Callable, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.errors import StaleValueWarning, at
 from bwcompiler.frontend.tracing.outside.code_reads import Place, code_reads
 from bwcompiler.frontend.tracing.outside.contents import ArrayContents
 from bwcompiler.frontend.tracing.outside.generators import Generators
@@ -33,59 +31,40 @@ from bwcompiler.frontend.tracing.outside.kinds import (
     class_attribute,
     container_kind,
     gives_other_things,
-    has_own_attributes,
     is_collection,
     is_hidden_type,
     is_operand,
-    is_plain_attribute,
-    own_names,
     special_methods,
 )
-from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, levels_to_the_user, original_code
+from bwcompiler.frontend.tracing.outside.objects import MetObjects
+from bwcompiler.frontend.tracing.outside.repeated import OutsideRead, RepeatedReads
+from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import Read, is_plain, items_of
 from bwcompiler.ir.source import Source
 
-LIMIT = 4096                   # reads that are repeated; a warning tells if there are more
-ONE_BY_ONE = 512               # of these, items of containers: more are compared all at once
+ONE_BY_ONE = 512               # of the reads, items of containers: more are compared all at once
 DEPTH = 4                      # of containers in containers
 
 _WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"))
 
 
-class OutsideRead(NamedTuple):
-    """A read that is repeated at every call.  path: how the user writes it; source: where."""
-
-    read: Read
-    path: str
-    source: Source | None
-
-
 class Outside:
     """Everything that the functions of one trace read from outside.
 
-    reads    by what is read (`Read.place`).
-    settled  code objects whose frames hold nothing new.
-    once     functions that give something else in each call: clocks, and what reads files.
+    settled     code objects whose frames hold nothing new.
+    repeated    the reads that every call repeats, and those that none can repeat.
     """
 
     def __init__(self) -> None:
-        self.reads: dict[Any, OutsideRead] = {}
         self.settled: set[CodeType] = set()
+        self.repeated = RepeatedReads()
         self._seen: set[Any] = set()
-        self._assigned: set[tuple[str, str, str]] = set()       # (file, function, path) that are assigned to before they are read
         self._frames: dict[CodeType, FrameType] = {}
         self._arrays = ArrayContents()
         self._generators = Generators()
-        self._once: dict[Any, tuple[Source | None, str]] = {}
-        self.stand_ins: dict[int, Any] = {}        # containers of handles that are in the place of others while the function is traced
-        self._beyond: tuple[Source | None, str] | None = None          # the first read that there was no room for
-        self._names: dict[str, Source] = {}        # of attributes that are read of what no place says
-        self._stored: set[str] = set()
-        self._wide: Source | None = None           # where attributes are read by names that nobody sees
-        self._objects: dict[int, tuple[Any, str]] = {}          # whose attributes of these names are read, with their paths
-        self._waiting: collections.deque[tuple[Any, str, str]] = collections.deque()     # still to be read: (object, path, name)
+        self._objects = MetObjects()
 
     def static_argument(self, value: Any, path: str) -> None:
         """What an argument holds that is compiled in though it may change: a set, a buffer, a generator of random numbers."""
@@ -156,10 +135,10 @@ class Outside:
         if key in self._seen:
             return
         self._seen.add(key)
-        self._assigned.update([(code.co_filename, code.co_name, path) for path in code_reads(code).assigned])
+        self.repeated.assigned.update([(code.co_filename, code.co_name, path) for path in code_reads(code).assigned])
         scope = _Scope(code, names, cells, parameters)
         for name, line in code_reads(code).files:
-            self._once.setdefault((code, name), (Source(code.co_filename, line, 0, code.co_name), name))
+            self.repeated.note_once((code, name), name, Source(code.co_filename, line, 0, code.co_name))
         for place in code_reads(code).places:
             self._follow(place, scope, contents=True)
         source = Source(code.co_filename, code.co_firstlineno, 0, code.co_name)
@@ -170,47 +149,32 @@ class Outside:
             if isinstance(found, types.FunctionType | types.MethodType):
                 arguments = [_MISSING if place is None else self._follow(place, scope, contents=False) for place in call.arguments]
                 self.function(found, arguments)
-        self._stored.update(code_reads(code).stored)
+        self._objects.stored.update(code_reads(code).stored)
         if "globals" in code_reads(code).wide:
             for name, value in list(names.items()):
                 if is_operand(value):
                     self._value(self._global(name, names, source), name, source)
-        if code_reads(code).wide - {"globals"} and self._wide is None:
-            self._wide = source
-            self._wait([(value, path, name) for value, path in self._objects.values() for name in own_names(value)])
+        if code_reads(code).wide - {"globals"}:
+            self._objects.read_all(source, self._attribute_of)
         for name, line in code_reads(code).loose:
-            self._loose_name(name, Source(code.co_filename, line, 0, code.co_name))
+            self._objects.read_name(name, Source(code.co_filename, line, 0, code.co_name), self._attribute_of)
 
     # ----- objects
     def _object(self, value: Any, path: str, source: Source | None) -> None:
         """An object that is used as it is: whatever has attributes of these names may be where they are read."""
-        if id(value) in self._objects or not has_own_attributes(value):
-            return
-        self._objects[id(value)] = (value, path)
-        for method in special_methods(value):
-            self.function(method, (value,))
-        self._wait([(value, path, name) for name in ({*self._names, *own_names(value)} if self._wide is not None else self._names)])
+        if self._objects.is_new(value):
+            self._objects.meet(value, path)
+            for method in special_methods(value):
+                self.function(method, (value,))
+            self._objects.read_attributes(value, self._attribute_of)
 
-    def _loose_name(self, name: str, source: Source) -> None:
-        if name not in self._names:
-            self._names[name] = source
-            self._wait([(value, path, name) for value, path in self._objects.values()])
-
-    def _wait(self, reads: list[tuple[Any, str, str]]) -> None:
-        """Follow attributes, and what is found there: one after another, as objects may be linked to any depth."""
-        running = bool(self._waiting)
-        self._waiting += reads
-        while self._waiting and not running:
-            owner, path, name = self._waiting[0]
-            if is_plain_attribute(owner, name):
-                path, source = f"{path}.{name}", self._names.get(name) or self._wide
-                assert source is not None
-                value = self._attribute(owner, name, path, source)
-                if isinstance(value, types.MethodType):
-                    self.function(value)
-                elif value is not _MISSING:
-                    self._value(value, path, source)
-            self._waiting.popleft()
+    def _attribute_of(self, owner: Any, name: str, path: str, source: Source) -> None:
+        """An attribute that is read of what no place says, and what is found there."""
+        value = self._attribute(owner, name, path, source)
+        if isinstance(value, types.MethodType):
+            self.function(value)
+        elif value is not _MISSING:
+            self._value(value, path, source)
 
     # ----- arrays
     def array(self, array: np.ndarray[Any, Any], source: Callable[[], Source | None]) -> None:
@@ -254,14 +218,14 @@ class Outside:
     def _global(self, name: str, names: dict[str, Any], source: Source) -> Any:
         if name not in names:
             if name in ("open", "input"):          # of Python's own
-                self._once.setdefault(name, (source, name))
+                self.repeated.note_once(name, name, source)
             return _MISSING
-        return self._guard(Read("global", names, name, names[name]), name, source)
+        return self.repeated.guard(Read("global", names, name, names[name]), name, source)
 
     def _cell(self, name: str, scope: _Scope, source: Source) -> Any:
         cell = scope.cells.get(name)
         try:
-            return _MISSING if cell is None else self._guard(Read("cell", cell, None, cell.cell_contents), name, source)
+            return _MISSING if cell is None else self.repeated.guard(Read("cell", cell, None, cell.cell_contents), name, source)
         except ValueError:                         # not assigned yet
             return _MISSING
 
@@ -276,7 +240,7 @@ class Outside:
             return _MISSING
         cls = owner if isinstance(owner, type) else type(owner)
         if isinstance(owner, contextvars.ContextVar) and name == "get":
-            self._once.setdefault(owner, (source, path))
+            self.repeated.note_once(owner, path, source)
         of_function = isinstance(owner, types.FunctionType) and name in owner.__dict__ and not is_library(owner.__code__)
         if is_hidden_type(cls) and not of_function:
             return _MISSING
@@ -286,7 +250,7 @@ class Outside:
                 self.function(defined.fget, (owner,))
             return _MISSING
         if isinstance(defined, types.FunctionType) and name not in getattr(owner, "__dict__", {}):
-            self._guard(Read("attribute", cls, name, defined), path, source)
+            self.repeated.guard(Read("attribute", cls, name, defined), path, source)
             return types.MethodType(defined, owner) if cls is not owner else defined
         try:
             value = object.__getattribute__(owner, name) if cls is not owner else getattr(owner, name)
@@ -297,26 +261,26 @@ class Outside:
             return _MISSING
         if isinstance(value, types.MethodType | types.BuiltinMethodType):
             return value
-        return self._guard(Read("attribute", owner, name, value), path, source)
+        return self.repeated.guard(Read("attribute", owner, name, value), path, source)
 
     def _module_attribute(self, module: types.ModuleType, name: str, path: str, source: Source) -> Any:
         value = vars(module).get(name, _MISSING)
         file = getattr(module, "__file__", None)
         if is_library_file(file) if file is not None else module.__name__ in sys.stdlib_module_names:    # no file: made by hand
             return value
-        return _MISSING if value is _MISSING else self._guard(Read("global", vars(module), name, value), path, source)
+        return _MISSING if value is _MISSING else self.repeated.guard(Read("global", vars(module), name, value), path, source)
 
     def _item(self, owner: Any, key: Any, path: str, source: Source) -> Any:
         kind = container_kind(owner)
         if kind is dict and key in owner:
             if type(key) is str:
-                return self._guard(Read("entry", owner, key, owner[key]), path, source)
+                return self.repeated.guard(Read("entry", owner, key, owner[key]), path, source)
             self._contents(owner, path, source, DEPTH)
             return owner[key]
         if kind is list and type(key) is int and -len(owner) <= key < len(owner):
             if key < 0:
-                self._guard(Read("size", owner, None, len(owner)), path, source)
-            return self._guard(Read("item", owner, key % len(owner), owner[key]), path, source)
+                self.repeated.guard(Read("size", owner, None, len(owner)), path, source)
+            return self.repeated.guard(Read("item", owner, key % len(owner), owner[key]), path, source)
         if type(owner) is tuple and type(key) is int and -len(owner) <= key < len(owner):
             return owner[key]
         if is_collection(owner):
@@ -325,17 +289,6 @@ class Outside:
         return _MISSING
 
     # ----- values
-    def _guard(self, read: Read, path: str, source: Source | None) -> Any:
-        """Note the read, and give what it finds."""
-        key = read.place
-        own = isinstance(read.expected, Tracer) or id(read.base) in self.stand_ins or id(read.expected) in self.stand_ins
-        if key not in self.reads and not own:
-            if len(self.reads) < LIMIT:
-                self.reads[key] = OutsideRead(read, path, source)
-            elif self._beyond is None:
-                self._beyond = (source, path)
-        return read.expected
-
     def _value(self, value: Any, path: str, source: Source | None, depth: int = DEPTH) -> None:
         """What else belongs to a value that is used as it is."""
         if is_collection(value):
@@ -346,7 +299,7 @@ class Outside:
         elif isinstance(value, BUFFERS):
             self._buffer(value, source)
         elif gives_other_things(value):
-            self._once.setdefault(value, (source, path))
+            self.repeated.note_once(value, path, source)
         elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             self.function(value)
         else:
@@ -363,19 +316,20 @@ class Outside:
             return
         if isinstance(container, WRAPPERS):
             name = "maps" if isinstance(container, collections.ChainMap) else "data"
-            self._contents(self._guard(Read("attribute", container, name, getattr(container, name)), path, source), path, source, depth)
+            wrapped = self.repeated.guard(Read("attribute", container, name, getattr(container, name)), path, source)
+            self._contents(wrapped, path, source, depth)
             return
         kind = container_kind(container)
         items: list[tuple[Any, Any]] = list(container.items() if hasattr(container, "items") else enumerate(container))
-        one_by_one = kind is not None and len(self.reads) + len(items) <= ONE_BY_ONE and (
+        one_by_one = kind is not None and len(self.repeated.reads) + len(items) <= ONE_BY_ONE and (
             kind is list or all(type(key) is str for key, _ in items))
         if not one_by_one:
-            self._guard(Read("items", container, None, items_of(container)), path, source)
+            self.repeated.guard(Read("items", container, None, items_of(container)), path, source)
         else:
-            self._guard(Read("size", container, None, len(items)), path, source)
+            self.repeated.guard(Read("size", container, None, len(items)), path, source)
         for key, value in items:
             if one_by_one:
-                self._guard(Read("entry" if kind is dict else "item", container, key, value), f"{path}[{key!r}]", source)
+                self.repeated.guard(Read("entry" if kind is dict else "item", container, key, value), f"{path}[{key!r}]", source)
             if not is_plain(value):
                 self._value(value, f"{path}[{key!r}]", source, depth - 1)
 
@@ -383,37 +337,14 @@ class Outside:
     def settle(self) -> list[OutsideRead]:
         """The reads to repeat.  Warns of what changed while the function was traced, and of what cannot be read again."""
         self._frames.clear()
-        kept = []
-        for found in self.reads.values():
-            if found.read.holds():
-                kept.append(found)
-            elif not (isinstance(found.read.look(), Tracer) and self._is_assigned_first(found)):
-                _warn(found.source, f"{found.path} is assigned to while the function is traced: compiled calls neither repeat that nor "
-                      "read it again\n  hint: return the new value instead of storing it, and pass the old one as an argument")
+        reads = self.repeated
+        kept = reads.settle(self._objects.is_stored_to)
         for memory in self._arrays.settle():
-            path = next((one.path for one in self.reads.values() if one.read.expected is memory.owner), "an array")
+            path = next((one.path for one in reads.reads.values() if one.read.expected is memory.owner), "an array")
             kept.append(OutsideRead(Read("bytes", memory.view, None, memory.content), path, memory.source))
-        for source, path in self._generators.asked():
-            _warn(source, f"{path} gives random numbers while the function is traced: they are the same in every call\n"
-                  "  hint: draw them outside, and pass them as an argument")
-        if self._beyond is not None:
-            source, path = self._beyond
-            _warn(source, f"the function reads more than {LIMIT} things from outside: calls do not see if {path} and what follows change\n"
-                  "  hint: keep numbers in arrays instead of objects, or pass them as arguments")
-        for source, path in self._once.values():
-            _warn(source, f"{path} is called while the function is traced only: compiled calls go on with what it gave then\n"
-                  "  hint: call it outside, and pass the result as an argument")
-        if self._generators.asked_without_name():
-            place = next((found.source for found in self.reads.values()), None)
-            _warn(place, "random numbers were drawn from np.random or random while the function was traced: they are the same in "
-                  "every call\n  hint: draw them outside, and pass them as an argument")
+        self._generators.warn(next((found.source for found in reads.reads.values()), None))
+        reads.warn()
         return kept
-
-    def _is_assigned_first(self, found: OutsideRead) -> bool:
-        """Whether what was there before the call was never read."""
-        if found.read.kind == "attribute" and found.read.key in self._stored and id(found.read.base) in self._objects:
-            return True
-        return found.source is not None and (found.source.file, found.source.function, found.path) in self._assigned
 
 
 _MISSING = object()
@@ -424,7 +355,3 @@ class _Scope(NamedTuple):
     names: dict[str, Any]
     cells: dict[str, Any]
     parameters: dict[str, Any]
-
-
-def _warn(source: Source | None, message: str) -> None:
-    warnings.warn(at(source, message), StaleValueWarning, stacklevel=levels_to_the_user())

@@ -14,9 +14,10 @@ from bwcompiler import numpy as bnp
 from bwcompiler import tree
 from bwcompiler.errors import TracerIndexError
 from bwcompiler.frontend import trace
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import active_region
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, value_of
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from tests.unit.frontend.comparing import assert_same, compare, run_traced

@@ -1,0 +1,120 @@
+"""A function that was traced once for the arguments of a program, before anything is compiled of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from bwcompiler import tree
+from bwcompiler.api.programs.arguments.assignments import may_mutate
+from bwcompiler.api.programs.arguments.fitting import fitting_leaves
+from bwcompiler.api.programs.arguments.forms import layout_of
+from bwcompiler.api.programs.backward.requests import (
+    Halves,
+    Request,
+    argument_positions,
+    check_differentiable,
+    check_has_arrays,
+    every_seed,
+    forward_graph,
+    halves,
+    numbered,
+    stand_ins,
+)
+from bwcompiler.collector import collector_paused
+from bwcompiler.errors import CompileError, GradientError, SignatureError
+from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
+from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
+from bwcompiler.ir.graph import live_values
+
+
+class TracedProgram:
+    """The trace of a program's function, which arguments are differentiated, and the two halves of its derivative.
+
+    options         as given to `compile`: wrt, mutates, memory_limit, autoloop.
+    written         leaves that a call writes back to; `forward_graph` writes result k to the memory of input `into[k]`.
+    layouts         per leaf how it must lie in memory, None where that makes no difference.
+    argument_trees  the arguments, with the numbers of leaves in the places of arrays; `result_tree` as well, of outputs.
+    default_wrt     the leaves that are differentiated where a call does not say.
+    """
+
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None, mutates: Any,
+                 memory_limit: int | None, autoloop: bool) -> None:
+        self.fun = fun
+        self.memory_limit = memory_limit
+        self.__name__ = getattr(fun, "__name__", "program")
+        self.arguments = arguments
+        if arguments.kwargs:
+            raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
+        self.options = (wrt, mutates, memory_limit, autoloop)
+        self._halves: dict[Request, Halves] = {}
+        self._trace()
+
+    def _trace(self, unrolled: bool = False) -> None:
+        """Trace the function for the arguments; unrolled: with all its loops unrolled."""
+        wrt, mutates, _, autoloop = self.options
+        try:
+            with collector_paused():
+                self.traced: TraceResult = trace_arguments(self.fun, self.arguments, autoloop=autoloop, unrolled=unrolled)
+        except Exception as error:
+            cut_to_user_frames(error)
+            raise
+        traced = self.traced
+        self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced)])
+        self.forward_graph, self.into = forward_graph(traced, self.written)
+        traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
+        self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None
+                              for number, leaf in enumerate(self.arguments.dynamic_leaves)])
+        self.arguments = traced.arguments = self.arguments.without_leaves()
+        self.argument_trees = numbered(self.arguments)
+        self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
+        self.default_wrt = self.wrt_leaves(wrt)
+
+    def unroll(self, error: CompileError) -> None:
+        """Trace it again with all loops unrolled, as there is no native code for one; raises the error where that is of no use."""
+        if not self.traced.may_unroll:
+            raise error
+        self.arguments = take_apart(self.fun, stand_ins(self.arguments, self.traced.argument_types))
+        self._halves.clear()
+        self._trace(unrolled=True)
+        self.traced.unrolled_for = str(error)
+
+    def is_up_to_date(self, arguments: Arguments) -> bool:
+        """Whether it would be traced the same again, for arguments of the same kind."""
+        return all(outside.read.holds() for outside in self.traced.outside) and all(
+            layout is None or layout == layout_of(leaf) for layout, leaf in zip(self.layouts, arguments.dynamic_leaves, strict=True))
+
+    # ----- derivatives
+    def default_request(self, value: bool = False) -> Request:
+        """Everything is differentiated that was asked for in `compile`, and every output seeded."""
+        return Request(self.default_wrt, every_seed(self.traced), value)
+
+    def halves(self) -> Halves:
+        """The default backward program, split where `vjp` splits it."""
+        request = self.default_request()
+        found = self._halves.get(request)
+        if found is None:
+            found = self._halves[request] = halves(self.traced, request, self.memory_limit)
+        return found
+
+    def wrt_leaves(self, wrt: Sequence[int] | int | None) -> tuple[int, ...]:
+        """The leaf numbers of the arguments to differentiate; None: every float leaf."""
+        if wrt is None:
+            return tuple(k for k, argument in enumerate(self.traced.argument_types) if argument.type.dtype.is_differentiable)
+        chosen: list[int] = []
+        numbers = argument_positions(wrt, len(self.argument_trees), "wrt")
+        check_has_arrays(self.arguments, numbers)
+        for number in numbers:
+            chosen += self.arguments.positions_of(number)
+        if len(set(chosen)) != len(chosen):
+            raise GradientError(f"wrt={wrt!r}: an argument is named twice")
+        check_differentiable(self.traced, chosen)
+        return tuple(sorted(chosen))
+
+    # ----- arguments
+    def leaves_of(self, args: Sequence[Any], named: Iterable[str] = ()) -> list[Any]:
+        """The leaves of a call; SignatureError where they do not fit, and for arguments that are passed by name."""
+        if named:
+            raise SignatureError(f"{self.__name__}: arguments of a program are passed by position, got {', '.join(named)} by name")
+        return fitting_leaves(self.__name__, self.arguments, self.traced, self.layouts, args)
