@@ -62,7 +62,6 @@ class Executable:
         *,
         symbols: Callable[[], Mapping[str, int]] = dict,
         keep_alive: tuple[object, ...] = (),
-        name: str = "compiled",
         target: Target | None = None,
     ) -> None:
         self.text = text

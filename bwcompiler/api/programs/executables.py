@@ -158,7 +158,7 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
         return {**callbacks, **_addresses(lowered, target)}
 
     signature = _signature(graph, into, lowered.plan.arena_bytes, _releases_lock(graph, lowered.program))
-    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=keep, name=name, target=target)
+    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=keep, target=target)
     return Compiled(lowered, executable, graph)
 
 

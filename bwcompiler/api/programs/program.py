@@ -234,10 +234,6 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         return _compiled_again, (self.fun, stand_ins(self.arguments, self.traced.argument_types), *self.options)
 
     # ----- for those who look
-    def joint_compiled(self) -> Compiled:
-        """The default backward program: value and all gradients."""
-        return self._default_runner().compiled
-
     def lowered(self) -> Lowered:
         """Every stage of the default backward program, with the lines of this program's function."""
         if self._lowered is None:

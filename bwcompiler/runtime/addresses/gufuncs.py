@@ -28,11 +28,6 @@ class InnerLoop(NamedTuple):
     signature: str  # core dimensions, "(m,m)->(m,m)"; "" for an elementwise function
 
 
-def linalg_loop(name: str, types: str) -> InnerLoop | None:
-    """The loop of numpy.linalg._umath_linalg.<name> ("cholesky_lo", "solve", "inv", ...) for `types` such as "dd->d"."""
-    return loop_of_module("numpy.linalg._umath_linalg", name, types)
-
-
 def fft_loop(name: str, types: str) -> InnerLoop | None:
     """The loop of numpy.fft._pocketfft_umath.<name> ("fft", "rfft_n_even", ...) for `types` such as "Dd->D"."""
     return loop_of_module("numpy.fft._pocketfft_umath", name, types)

@@ -84,7 +84,7 @@ def test_networkx_reads_the_json(program, stage):
     document = json.loads(program.as_text(stage, "json"))
     found = networkx.node_link_graph(document, edges="edges")
     assert found.is_directed() and found.is_multigraph() and networkx.is_directed_acyclic_graph(found)
-    graph = {"forward": program.graph, "adjoint": program.adjoint}.get(stage, program.joint_compiled().lowered.simplified)
+    graph = {"forward": program.graph, "adjoint": program.adjoint}.get(stage, program.lowered().simplified)
     assert len(found) == len(graph)
     assert found.number_of_edges() == sum(len(value.operands) for value in graph.body)
     assert document["schema"] == 1 and document["graph"]["stage"] == stage

@@ -64,7 +64,7 @@ def run(loop: gufuncs.InnerLoop, arrays: list[Array], dimensions: list[int], ste
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
 def test_batched_cholesky(rng: np.random.Generator, dtype: Any) -> None:
     character = np.dtype(dtype).char
-    loop = gufuncs.linalg_loop("cholesky_lo", f"{character}->{character}")
+    loop = gufuncs.loop_of_module("numpy.linalg._umath_linalg", "cholesky_lo", f"{character}->{character}")
     assert loop is not None and loop.signature == "(m,m)->(m,m)"
     root = rng.normal(size=(3, 4, 4)).astype(dtype)
     matrices = np.ascontiguousarray(root @ np.conj(root.transpose(0, 2, 1)) + 4 * np.eye(4, dtype=dtype))
@@ -75,7 +75,7 @@ def test_batched_cholesky(rng: np.random.Generator, dtype: Any) -> None:
 
 
 def test_failure_is_nan() -> None:
-    loop = gufuncs.linalg_loop("cholesky_lo", "d->d")
+    loop = gufuncs.loop_of_module("numpy.linalg._umath_linalg", "cholesky_lo", "d->d")
     assert loop is not None
     factor = np.zeros((2, 2))
     with np.errstate(invalid="ignore"):
@@ -101,6 +101,6 @@ def test_elementwise_loop() -> None:
 
 
 def test_what_does_not_exist_is_none() -> None:
-    assert gufuncs.linalg_loop("no_such_function", "d->d") is None
-    assert gufuncs.linalg_loop("cholesky_lo", "i->i") is None
+    assert gufuncs.loop_of_module("numpy.linalg._umath_linalg", "no_such_function", "d->d") is None
+    assert gufuncs.loop_of_module("numpy.linalg._umath_linalg", "cholesky_lo", "i->i") is None
     assert gufuncs.loop_of_module("numpy.no_such_module", "fft", "D->D") is None

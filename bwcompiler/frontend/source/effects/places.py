@@ -94,7 +94,7 @@ class Scope:
     own      containers and objects made in it: these may be changed there.
     places   of objects from outside, that are its variables: with the names of these.
     missing  places that were found to be assigned to in this attempt, with what they held.
-    loop     the loop whose lists may grow in it (`growth.Growing`); None in branches.
+    loop     the loop whose lists may grow in it (`carried/growth.py`); None in branches.
     cells, bound  the ids of the variables of functions around it that its code names, and of those that its own statements bind.
     tails    what the sides of a branch append to lists, by the ids of these (`gaps.Tail`); None elsewhere.
     """
