@@ -15,12 +15,14 @@ from typing import Any, Protocol
 from bwcompiler import ops
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.errors import bytes_text
+from bwcompiler.frontend.tracing.arguments import unwrapped
 from bwcompiler.inspect.gradient_reasons import Flow, Stop, Ways, derivative_flow, way_to, ways_from
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.contracts.fusion import Call, FusedProgram, FusionGroup, Refusal
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Native
+from bwcompiler.ir.source import Source
 from bwcompiler.lowering.libraries import factorization_calls
 from bwcompiler.lowering.libraries.matrix_products import product_method
 from bwcompiler.lowering.steps import LoweredBody
@@ -63,11 +65,12 @@ class ProgramLike(Protocol):
 
 
 def explain_program(program: ProgramLike) -> str:
-    """Gradients, residuals, loops and calls, updates and copies, in words."""
+    """Python's loops, gradients, residuals, loops and calls, updates and copies, in words."""
     lowered = program.lowered()
     fused = fuse(lowered.simplified, reasons=True)
     names = program.lowered_names()
-    sections = [_gradients(program), _residuals(program), _Steps(lowered, fused, names).lines(), _updates(program, fused, names)]
+    sections = [[*_traced(program), *_gradients(program)], _residuals(program), _Steps(lowered, fused, names).lines(),
+                _updates(program, fused, names)]
     return "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
 
 
@@ -110,6 +113,22 @@ def _listed(words: Sequence[str]) -> str:
 def _shortened(lines: list[str], stage: str) -> list[str]:
     left = len(lines) - SHOWN
     return [*lines[:SHOWN], f"  ... and {left} more; as_text({stage!r}) shows all"] if left > 0 else lines
+
+
+# ----- the trace
+def _traced(program: ProgramLike) -> list[str]:
+    """What became of Python's loops, and what is compiled in."""
+    traced = program.traced
+    lines = [f"the loop in {Source(file, line).short} is unrolled: {reason}" for (file, line, _), reason in traced.notes]
+    lines += [f"the loop in {Source(file, line).short} is {text}" for (file, line, _), text in traced.loops]
+    if traced.unrolled_for is not None:
+        lines.append(f"all loops are unrolled: {traced.unrolled_for}")
+    names = traced.arguments.names()
+    for position in sorted(traced.arguments.static):
+        where = traced.demanded.get(position)
+        why = f", which was asked for its number ({where.short})" if where is not None else ""
+        lines.append(f"{names[position]} = {unwrapped(traced.arguments.leaves[position])!r} is compiled in{why}")
+    return lines
 
 
 # ----- gradients

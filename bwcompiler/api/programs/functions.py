@@ -37,7 +37,6 @@ from bwcompiler.frontend.tracing.arguments import (
     require_arguments,
     require_function,
     take_apart,
-    unwrapped,
 )
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
@@ -45,7 +44,6 @@ from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
 from bwcompiler.ir.graph import live_values
-from bwcompiler.ir.source import Source
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 from bwcompiler.spellings import missing_attribute, says_instead
@@ -174,7 +172,7 @@ class JitFunction(CompiledFunction[P, R]):
         return Program(self.fun, self._positional("lower(", args, kwargs), autoloop=self.autoloop)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """In words, for arguments like these: see `Program.explain`; and what of them is compiled in.
+        """In words, for arguments like these: see `Program.explain`; and what is read from outside at every call.
 
         >>> import numpy as np, bwcompiler as bw
         >>> print(bw.jit(lambda x, mode: x if mode == "same" else -x).explain(0.5, "same").splitlines()[0])
@@ -222,20 +220,10 @@ class JitFunction(CompiledFunction[P, R]):
         return Program(self.fun, arguments, autoloop=self.autoloop)
 
     def _notes(self, traced: TraceResult) -> list[str]:
-        names = traced.arguments.names()
-        lines = [f"the loop in {Source(file, line).short} is unrolled: {reason}" for (file, line, _), reason in traced.notes]
-        lines += [f"the loop in {Source(file, line).short} is {text}" for (file, line, _), text in traced.loops]
-        if traced.unrolled_for is not None:
-            lines.append(f"all loops are unrolled: {traced.unrolled_for}")
-        for position in sorted(traced.arguments.static):
-            where = traced.demanded.get(position)
-            why = f", which was asked for its number ({where.short})" if where is not None else ""
-            lines.append(f"{names[position]} = {unwrapped(traced.arguments.leaves[position])!r} is compiled in{why}")
-        lines += [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
-                  f"again{'' if outside.source is None else f' ({outside.source.short})'}"
-                  for outside in traced.outside if not callable(outside.read.expected) and not isinstance(
-                      outside.read.expected, types.ModuleType)]
-        return lines
+        return [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
+                f"again{'' if outside.source is None else f' ({outside.source.short})'}"
+                for outside in traced.outside if not callable(outside.read.expected) and not isinstance(
+                    outside.read.expected, types.ModuleType)]
 
     def __repr__(self) -> str:
         kinds = sum(map(len, self._entries.values()))

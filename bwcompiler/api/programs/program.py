@@ -201,8 +201,9 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         return inspect.write(self, Path(path))
 
     def explain(self) -> str:
-        """In words: why gradients are None or zero, what is saved and computed again, what runs in which loop and why not in
-        another, which updates are in place, what is copied, which library calls and callbacks are made.
+        """In words: which of Python's loops are unrolled, and why; what is compiled in; why gradients are None or zero; what is saved
+        and computed again; what runs in which loop and why not in another; which updates are in place, what is copied, which library
+        calls and callbacks are made.
 
         >>> import numpy as np, bwcompiler as bw
         >>> print(bw.compile(lambda x, n: x * n, 0.5, 3).explain().splitlines()[1])

@@ -236,7 +236,8 @@ def hvp(fun: Callable[..., Any], argnums: Argnums = 0, **options: Unpack[Transfo
     """A function of (*args, v): the Hessian of a scalar function, times v; the gradient's derivative along v, without the matrix.
 
     v has the tree, shapes and dtypes of args[argnums] (a tuple of these if argnums is one), as has the result.  Raises TangentError
-    for a v that does not fit, otherwise errors as for `value_and_grad` and `jvp`.
+    for a v that does not fit, otherwise errors as for `value_and_grad` and `jvp`.  v comes last, behind all arguments of the function:
+    SciPy's `hessp(x, v, *args)` is `lambda x, v, *args: bw.hvp(fun)(x, *args, v)`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.hvp(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]), np.array([1.0, 10.0])).tolist()

@@ -17,6 +17,7 @@ from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of,
 from bwcompiler.frontend.tracing.refusals.conversions import index_advice
 from bwcompiler.frontend.tracing.refusals.demands import number_if_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.rows import are_rows, together
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.storages.new_strides import result_strides
@@ -145,7 +146,22 @@ def assembled(sequence: Any) -> Any:
     """np.array of a sequence that may hold tracers."""
     if not _holds_tracers(sequence):
         return np.asarray(sequence)
+    columns = _columns(sequence)
+    if columns is not None:
+        return columns
     return stack_all([assembled(item) if isinstance(item, SEQUENCES) else item for item in sequence])
+
+
+def _columns(sequence: Any) -> Tracer | None:
+    """The array of pairs, triples ... whose first items, second items ... are rows of arrays."""
+    items = list(sequence)
+    if not all(isinstance(item, tuple | list) and len(item) == len(items[0]) for item in items):
+        return None
+    columns = [list(column) for column in zip(*items, strict=True)]
+    if not any(map(are_rows, columns)):
+        return None
+    stacked = value_of(stack_all([assembled(column) for column in columns]))
+    return fresh(ops.transpose(stacked, axes=(1, 0, *range(2, stacked.rank))))
 
 
 def is_traced(argument: Any) -> bool:
@@ -183,13 +199,15 @@ def stack_objects(array: np.ndarray[Any, Any]) -> Tracer:
 
 def stack_all(items: Sequence[Any]) -> Tracer:
     """The items, of one shape, along a new first axis."""
-    payloads, kinds = zip(*[operand(item) for item in items], strict=True)
+    parts = together(items)
+    payloads, kinds = zip(*[operand(part) for part, _ in parts], strict=True)
     dtype = common_dtype(tuple([strong(kind) for kind in kinds]))      # Python numbers are not weak here, as in np.array
-    shape = payloads[0].shape
-    if any(payload.shape != shape for payload in payloads):
-        shapes = sorted({str(payload.shape) for payload in payloads})
-        raise ShapeError(f"an array cannot be made of items of different shapes: {', '.join(shapes)}")
-    values = [reshape(materialise(payload, dtype, shape), (1, *shape)) for payload in payloads]
+    shapes = [payload.shape[1:] if several else payload.shape for payload, (_, several) in zip(payloads, parts, strict=True)]
+    shape = shapes[0]
+    if any(other != shape for other in shapes):
+        raise ShapeError(f"an array cannot be made of items of different shapes: {', '.join(sorted(set(map(str, shapes))))}")
+    values = [materialise(payload, dtype, payload.shape) if several else reshape(materialise(payload, dtype, shape), (1, *shape))
+              for payload, (_, several) in zip(payloads, parts, strict=True)]
     return fresh(values[0] if len(values) == 1 else ops.concatenate(*values, axis=0))
 
 

@@ -16,9 +16,10 @@ from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
 from bwcompiler.frontend.numpy.manipulation.layout import everything, indexed, moveaxis
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.index_handle import index_handle
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, stack_all, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.rows import are_rows
 from bwcompiler.frontend.tracing.storages.views import Slice, broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import add_extents, mentions_index
@@ -29,10 +30,16 @@ from bwcompiler.ops.rules import zero_of
 
 # ----- joining
 def _items(arrays: Any) -> list[Value]:
-    items = list(arrays) if not isinstance(arrays, np.ndarray) or arrays.dtype == object else [*arrays]
+    items = list(arrays)
     if not items:
         raise ValueError("need at least one array to concatenate")
     return [value_as(item) for item in items]
+
+
+def _rows(arrays: Any) -> Value | None:
+    """The arrays along a new first axis, where most are rows of one array."""
+    alike = isinstance(arrays, list | tuple) and are_rows(arrays) and len({np.shape(item) for item in arrays}) == 1
+    return value_of(stack_all(arrays)) if alike else None
 
 
 def join(values: Sequence[Value], axis: Any, dtype: DType | None = None, casting: str = "same_kind") -> Value:
@@ -71,6 +78,10 @@ def _put_together(values: Sequence[Value], axis: int) -> Value:
 
 @implements(np.concatenate)
 def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    rows = _rows(arrays)
+    if rows is not None and rows.rank > 1 and axis in (0, 1 - rows.rank):
+        joined = reshape(rows, (rows.shape[0] * rows.shape[1], *rows.shape[2:]))
+        return delivered("concatenate", join([joined], 0, requested(dtype), casting), out, casting)
     values = _items(arrays)
     if axis is None:
         values, axis = [value if value.rank == 1 else reshape(value, (math.prod(value.shape),)) for value in values], 0
@@ -80,6 +91,12 @@ def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = 
 
 @implements(np.stack)
 def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    rows = _rows(arrays)
+    if rows is not None:
+        place = normalize_axis(axis, rows.rank)
+        order = (*range(1, place + 1), 0, *range(place + 1, rows.rank))
+        moved = rows if place == 0 else ops.transpose(rows, axes=order)
+        return delivered("stack", join([moved], 0, requested(dtype), casting), out, casting)
     values = _items(arrays)
     shape = values[0].shape
     if any(value.shape != shape for value in values):
@@ -96,6 +113,9 @@ def _raised(values: Sequence[Value], rank: int) -> list[Value]:
 
 @implements(np.vstack)
 def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    rows = _rows(tup)
+    if rows is not None and rows.rank == 2:
+        return fresh(join([rows], 0, requested(dtype), casting))
     return fresh(join(_raised(_items(tup), 2), 0, requested(dtype), casting))
 
 

@@ -287,7 +287,8 @@ def _leaves(item: Any) -> list[Any]:
     if type(item) is Maybe:
         return [*_leaves(item.present), *_leaves(item.value)]
     if not isinstance(item, (Tracer, np.ndarray, *_KNOWN)):
-        not_capturable(f"it calls list.append() with a {type(item).__name__}")
+        hint = " (a tuple would do)" if isinstance(item, list) else ""
+        not_capturable(f"it calls list.append() with a {type(item).__name__}{hint}")
     return tree.leaves(item)
 
 

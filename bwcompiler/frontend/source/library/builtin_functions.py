@@ -1,6 +1,6 @@
 """Python's own functions, and those of `math`, on traced values: as they are for values that are known.
 
-`min`, `max` and `sum` take elements one after another, as Python does.
+`min`, `max` and `sum` take elements one after another, as Python does; but the rows of one array are added as NumPy does.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from bwcompiler.errors import TracerError
 from bwcompiler.frontend.source.concrete.contents import user_method
 from bwcompiler.frontend.source.library import iterators, series
 from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
-from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.calls import call, call_function
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.rows import are_rows, together
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
@@ -183,10 +184,17 @@ def choose_number(test: Any, x: Any, y: Any) -> Any:
 def _sum(iterable: Any, /, start: Any = 0) -> Any:
     items = builtins.list(iterable)
     if not any(user_method(builtins.type(one), name) is not None for one in (*items, start) for name in ("__add__", "__radd__")):
-        return builtins.sum(items, start)
+        return builtins.sum(_added(items), start)
     for item in items:
         start = HANDLERS["binary"]("add", start, item)
     return start
+
+
+def _added(items: list[Any]) -> list[Any]:
+    """Items of the same sum: floats that are rows of an array, as a list has that grew in a loop, are added by one reduction."""
+    if not are_rows(items) or items[-1].dtype.kind not in "fc":
+        return items
+    return [call_function(np.sum, part, 0) if several else part for part, several in together(items)]
 
 
 def _by_method(function: Any, name: str) -> Callable[..., Any]:
