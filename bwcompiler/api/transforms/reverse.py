@@ -100,9 +100,9 @@ def value_and_grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = Fa
         differentiated = traced_call(fun, args, kwargs, argnums, chosen)
         result, wrt = differentiated.result, differentiated.wrt
         outputs = outputs_of(result, has_aux)
-        number = scalar_output(result, outputs.numbers, "grad", holomorphic)
+        number = scalar_output(result, outputs.numbers, "a gradient", holomorphic)
         if holomorphic:
-            check_arguments(differentiated, "grad")
+            check_arguments(differentiated, "a gradient")
         joint = derive(result.graph, wrt, [ONE if k == number else None for k in range(len(result.graph.outputs))])
         found = inline(joint.graph, [*differentiated.inputs(), *map(capture, joint.captured)])
         gradient = differentiated.per_argument([

@@ -355,7 +355,8 @@ class VjpRule(Rule):
         if len(self.own) == 1 and not isinstance(whole, tuple):
             whole = (whole,)
         if not isinstance(whole, tuple | list) or len(whole) != len(self.own):
-            raise self._error(f"{self.name}: bwd must return a tuple of {len(self.own)} cotangents, one per argument")
+            got = f"{len(whole)} of them" if isinstance(whole, tuple | list) else f"a {type(whole).__name__}"
+            raise self._error(f"{self.name}: bwd must return a tuple of {len(self.own)} cotangents, one per argument; it returned {got}")
         numbers = self.leaf_numbers()
         found: dict[int, int] = {}
         for number, (part, position) in enumerate(zip(whole, self.own, strict=True)):

@@ -33,7 +33,8 @@ def fitting_leaves(function: str, compiled: Arguments, traced: TraceResult, layo
         shape, dtype = np.shape(leaf), foreign_dtype(leaf) if hasattr(leaf, "dtype") else None
         if shape != argument.type.shape or (dtype is not None and dtype.newbyteorder("=") != argument.type.dtype.numpy):
             raise SignatureError(f"{name} has shape {shape} and dtype {dtype}, but the program was compiled for shape "
-                                 f"{argument.type.shape} and dtype {argument.type.dtype.numpy}")
+                                 f"{argument.type.shape} and dtype {argument.type.dtype.numpy}\n"
+                                 "  hint: bw.compile again for these, or bw.jit and bw.grad, which compile for every new kind of arguments")
         if layout is not None and layout_of(leaf) != layout:
             raise SignatureError(f"{name} has another memory layout (strides) than the program was compiled for, and what it "
                                  "computes depends on that\n  hint: pass np.ascontiguousarray(...), here and to bw.compile")

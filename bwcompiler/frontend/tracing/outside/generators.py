@@ -29,11 +29,13 @@ class Generators:
 
     def warn(self, place: Source | None) -> None:
         """Warn of generators that gave numbers since they were met; place: where the function is, for those that it does not name."""
+        of_modules = False
         for generator, state, source, path in self._met.values():
             if not _is_same(_state(generator), state):
+                of_modules |= _is_of_module(generator)
                 warn(source, f"{path} gives random numbers while the function is traced: they are the same in every call\n"
                      "  hint: draw them outside, and pass them as an argument")
-        if self._modules_were_asked():
+        if not of_modules and self._modules_were_asked():
             warn(place, "random numbers were drawn from np.random or random while the function was traced: they are the same in "
                  "every call\n  hint: draw them outside, and pass them as an argument")
 
@@ -59,6 +61,12 @@ def _module_states() -> Any:
     numbers = None if module is None else ctypes.string_at(module._rand._bit_generator.ctypes.state_address, _MERSENNE_BYTES)
     python = sys.modules.get("random")
     return numbers, None if python is None else python.getstate()
+
+
+def _is_of_module(generator: Any) -> bool:
+    """Whether it is np.random's or random's own."""
+    numpy, python = sys.modules.get("numpy.random.mtrand"), sys.modules.get("random")
+    return (numpy is not None and generator is numpy._rand) or (python is not None and generator is getattr(python, "_inst", None))
 
 
 def _has_drawn() -> bool:
