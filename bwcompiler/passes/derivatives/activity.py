@@ -18,19 +18,35 @@ def is_differentiable(value: Value) -> bool:
     return not isinstance(value.type, TupleType) and value.type.dtype.is_differentiable
 
 
-def active_values(graph: Graph, targets: Sequence[Value]) -> set[Value]:
-    """The values through which an output can depend differentiably on a target."""
+def active_values(graph: Graph, targets: Iterable[Value]) -> set[Value]:
+    """The values through which an output can depend differentiably on a target; of what loops and branches give, these results alone."""
     active = set(targets)
+    results: dict[Value, set[int]] = {}
     for value in graph.body:
-        if isinstance(value.op.vjp, NotDifferentiable):
+        if isinstance(value.op.vjp, NotDifferentiable) or active.isdisjoint(value.operands):
             continue
-        for operand in value.operands:
-            if operand in active:
-                type_ = value.type
-                if isinstance(type_, TupleType) or type_.dtype.is_differentiable:
-                    active.add(value)
-                break
+        if value.op in LOOPS or value.op is ops.cond:
+            results[value] = _active_results(value, [operand in active for operand in value.operands])
+            if results[value]:
+                active.add(value)
+        elif value.op is ops.item and value.operands[0] in results:
+            if value.attrs["index"] in results[value.operands[0]]:
+                active.add(value)
+        elif isinstance(value.type, TupleType) or value.type.dtype.is_differentiable:
+            active.add(value)
     return active
+
+
+def _active_results(value: Value, given: Sequence[bool]) -> set[int]:
+    """The numbers of the results of a loop or branch that depend differentiably on those of its operands that are given."""
+    if value.op in LOOPS:
+        carried = value.attrs["carried"]
+        return {k for k, flag in enumerate(active_inputs(value.attrs["body"], carried, given)[:carried]) if flag}
+    found = set()
+    for branch in (value.attrs["then_branch"], value.attrs["else_branch"]):
+        active = active_values(branch, [one for one, flag in zip(branch.inputs, given[1:], strict=True) if flag and is_differentiable(one)])
+        found |= {k for k, output in enumerate(branch.outputs) if output in active and is_differentiable(output)}
+    return found
 
 
 def seeded_values(graph: Graph, outputs: Iterable[int]) -> set[Value]:

@@ -1,4 +1,4 @@
-"""What loops and branches make that gets no cotangent: it is not differentiated, and nothing is kept for it."""
+"""What loops and branches make that gets no cotangent, or depends on nothing that is differentiated: nothing is kept for it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.frontend import trace
-from bwcompiler.passes.derivatives.activity import seeded_results
+from bwcompiler.passes.derivatives.activity import active_values, seeded_results
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from tests.support.loop_programs import check_gradients
 
@@ -116,3 +116,59 @@ def test_what_the_condition_reads_is_seeded_where_it_comes_back():
 def test_numbers_of_seeded_results(results, expected, args):
     [loop] = [value for value in trace(marched, args).graph.body if value.op is ops.loop]
     assert seeded_results(loop, results)[0] == expected
+
+
+# ----- results that depend on nothing that is differentiated
+def factors_beside(x):
+    """The coefficients of a tridiagonal solve are made again in every sweep, beside the solution, and of no argument."""
+    p, q, u = np.zeros(N), np.zeros(N), x.copy()
+    for _ in range(5):
+        p[0] = 0.5
+        q[0] = u[0]
+        for j in range(1, N):
+            p[j] = 1.0 / (3.0 - p[j - 1])
+            q[j] = (u[j] + q[j - 1]) * p[j]
+        for j in range(N - 2, -1, -1):
+            u[j] = q[j] + p[j] * u[j + 1]
+    return u
+
+
+def counted_beside(x):
+    """What a `while` counts is of no argument."""
+    y, n = x.copy(), 0.0
+    while n < 4.0:
+        n += 1.0 if n < 2.0 else 0.5
+        for j in range(1, N):
+            y[j] = y[j] * 0.1 * n + np.sin(y[j - 1])
+    return y
+
+
+def items_of(graph, op):
+    """The results of the first of some ops: by number."""
+    first = next(value for value in graph.body if value.op is op)
+    return {value.attrs["index"]: value for value in graph.body if value.op is ops.item and value.operands[0] is first}
+
+
+def test_results_that_depend_on_what_is_differentiated(rng):
+    """The factors are the first that the loop carries, what is made of x the second."""
+    graph = trace(factors_beside, (rng.standard_normal(N),)).graph
+    active, items = active_values(graph, [graph.inputs[0]]), items_of(graph, ops.loop)
+    assert items[0] not in active and items[1] in active
+    [sweeps] = [value for value in derive(graph, (0,), [INPUT_SEED]).graph.body if value.op is ops.loop and value.attrs["step"] < 0][-1:]
+    assert sweeps.attrs["carried"] == 2                               # cotangents of q and x; none of p
+
+
+def test_results_of_branches_that_depend_on_what_is_differentiated(rng):
+    def program(x, y):
+        return bw.cond(x[0] > 0.0, lambda x, y: (np.sin(y), y * 2.0, x), lambda x, y: (x * y, np.cos(y), x * 0.0), x, y)
+
+    graph = trace(lambda *given: list(program(*given)), (rng.standard_normal(N), rng.standard_normal(N))).graph
+    active, items = active_values(graph, [graph.inputs[0]]), items_of(graph, ops.cond)
+    assert [items[k] in active for k in range(3)] == [True, False, True]
+    active = active_values(graph, [graph.inputs[1]])
+    assert [items[k] in active for k in range(3)] == [True, True, False]
+
+
+@pytest.mark.parametrize("program", [factors_beside, counted_beside])
+def test_gradients_beside_what_depends_on_no_argument(program, rng):
+    bw.check_grads(program, (rng.uniform(0.5, 1.5, N),), order=1)
