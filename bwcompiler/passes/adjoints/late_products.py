@@ -172,12 +172,12 @@ def _in_zeros(factor: Value, axis: int, term: Term) -> Value:
 
 
 def _source(value: Value, stored: dict[Value, int]) -> Value | None:
-    """The residual of which a value is a move of all elements."""
+    """The residual of which a value is a move of all elements, where it fills the rows of its stack."""
     while value not in stored:
         if value.op not in (ops.reshape, ops.transpose):
             return None
         value = value.operands[0]
-    return value
+    return value if all(isinstance(extent, int) for extent in value.shape) else None
 
 
 def sum_of_products(product: LateProduct, stacks: Sequence[Value], extras: Sequence[Value]) -> Value:

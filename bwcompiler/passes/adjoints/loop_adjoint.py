@@ -39,10 +39,8 @@ class Stack(NamedTuple):
         return (start, *[0] * len(self.shape)), (1,) * (len(self.shape) + 1)
 
     def empty(self) -> Value:
-        """The array before the loop.  Rows that are padded may be summed up whole (`late_products`), with zeros for what they lack."""
-        if all(isinstance(extent, int) for extent in self.shape):
-            return ops.unset(shape=self.type.shape, dtype=self.dtype)
-        return zeros(self.type)
+        """The array before the loop: of every row, what is written is read, and nothing else."""
+        return ops.unset(shape=self.type.shape, dtype=self.dtype)
 
     def put(self, stack: Value, value: Value) -> Value:
         """The array with the value of this iteration."""
@@ -70,7 +68,7 @@ class LoopRule:
 
     content_key = ""                   # what it computes is said by the loops it is made of
 
-    def __init__(self, loop: Value, parts: CutBody, late: Late, adjoint: Graph, extras: Sequence[TensorType]) -> None:
+    def __init__(self, loop: Value, parts: CutBody, late: Late, adjoint: Graph, extras: Sequence[Stack]) -> None:
         self.loop = loop
         self.parts = parts
         self.late = late
@@ -92,7 +90,7 @@ class LoopRule:
         """The loop backwards: cotangents of the operands, added to those present."""
         attrs, carried = self.loop.attrs, self.loop.attrs["carried"]
         start = [or_zero(cts[k] if k < carried else present[k], operands[k]) for k in self.active]
-        start += [results[number] for number in self.parts.undone] + [zeros(type_) for type_ in self.extras]
+        start += [results[number] for number in self.parts.undone] + [stack.empty() for stack in self.extras]
         backwards = ops.loop(*start, *residuals, lo=attrs["lo"], hi=attrs["hi"], step=-attrs["step"], carried=len(start),
                              body=self.adjoint)
         self.backwards = backwards
@@ -159,7 +157,7 @@ def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Seq
     if fixed_trips:
         late = take_products(parts.adjoint, places, parts.adjoint.inputs[first:first + len(stacks)], trips_of(body.index))
     extras = [Stack(value.shape, value.dtype, body.index) for value in late.extras]
-    rule = LoopRule(loop, parts, late, _reading(parts, late, stacks, extras), [stack.type for stack in extras])
+    rule = LoopRule(loop, parts, late, _reading(parts, late, stacks, extras), extras)
     return ops.region_link(*operands, *items[:carried], *residuals, rule=rule, given=len(operands), results=carried)
 
 

@@ -5,7 +5,8 @@
 
 What a nest of loops keeps for its derivative is stacked so: the inner stack is a row of the one around.  Handed on as an array of its
 own, each row would be cleared, filled and copied, and copied again before it is read.  Rows that are filled are those of an array of zeros,
-each by one iteration, so that what an iteration leaves out is zero as before.
+each by one iteration, so that what an iteration leaves out is zero as before; or of any that was not filled before (`unset`), if the row is
+such an array too, so that nobody reads what is left out.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from bwcompiler import ops
 from bwcompiler.ir.extent import Affine, Extent, Index
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.op import Value, input_value
+from bwcompiler.ir.op import Op, Value, input_value
 from bwcompiler.passes.loops.region_bodies import emit_values
 from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
@@ -44,12 +45,13 @@ def _inside_of(value: Value) -> Callable[[Graph], Graph]:
     if value.op is not ops.loop:
         return share_parts
     carried = value.attrs["carried"]
-    zeros = {number for number in range(carried) if _is_zeros(value.operands[number])}
-    return lambda body: _shared(body, carried, zeros)
+    return lambda body: _shared(body, carried, _begins(value.operands[:carried]))
 
 
-def _is_zeros(value: Value) -> bool:
-    return value.op is ops.full and value.attrs["value"] == 0
+def _begins(operands: Sequence[Value]) -> dict[int, Op]:
+    """The numbers of what a loop carries that begins with zeros, or with nothing in particular, and the op that says which."""
+    return {number: value.op for number, value in enumerate(operands)
+            if value.op is ops.unset or (value.op is ops.full and value.attrs["value"] == 0)}
 
 
 class _Part(NamedTuple):
@@ -65,11 +67,12 @@ class _Part(NamedTuple):
     between: tuple[Value, ...] = ()
 
 
-def _shared(body: Graph, carried: int, zeros: Set[int]) -> Graph:
-    """The body of a loop, with the bodies of the loops in it; zeros: the numbers of what it carries that begin as zeros."""
+def _shared(body: Graph, carried: int, begins: Mapping[int, Op]) -> Graph:
+    """The body of a loop, with the bodies of the loops in it; begins: how what it carries begins (`_begins`)."""
     users = _users(body)
+    wholes = {body.inputs[number]: op for number, op in begins.items()}
     parts = {value: found for value in body.body if value.op is ops.loop and (found := [
-        *_filled(value, body, users, {body.inputs[number] for number in zeros}), *_read(value, set(body.inputs[carried:]))])}
+        *_filled(value, body, users, wholes), *_read(value, set(body.inputs[carried:]))])}
     if not parts:
         return share_parts(body)
     taken = {one.update: (loop, one) for loop, found in parts.items() for one in found if one.update is not None}
@@ -103,20 +106,20 @@ def _users(body: Graph) -> Mapping[Value, list[Value | None]]:
 
 
 # ----- which parts
-def _filled(loop: Value, body: Graph, users: Mapping[Value, list[Value | None]], zeros: Set[Value]) -> list[_Part]:
-    """What a loop fills, from zeros, and what is a part of an array that began as zeros then."""
+def _filled(loop: Value, body: Graph, users: Mapping[Value, list[Value | None]], wholes: Mapping[Value, Op]) -> list[_Part]:
+    """What a loop fills, and what is a part of an array then that began as it did, or with zeros in the place of nothing in particular."""
     found = []
     items = {value.attrs["index"]: value for value in users.get(loop, ()) if value is not None and value.op is ops.item}
-    for number in range(loop.attrs["carried"]):
+    for number, begun in _begins(loop.operands[:loop.attrs["carried"]]).items():
         value = items.get(number)
-        if value is None or not _is_zeros(loop.operands[number]) or not _is_only_updated(loop.attrs["body"], number):
+        if value is None or not _is_only_updated(loop.attrs["body"], number):
             continue
         between = [value]
         update = _only_user(value, users)
         if update is not None and update.op is ops.reshape:
             between.append(update)
             update = _only_user(update, users)
-        if update is None or update.op is not ops.slice_update or update.operands[0] not in zeros:
+        if update is None or update.op is not ops.slice_update or wholes.get(update.operands[0]) not in (begun, ops.full):
             continue
         whole = update.operands[0]
         place = _place(update.attrs["starts"], update.operands[1].shape, update.attrs["steps"], whole, value)
@@ -204,6 +207,5 @@ def _with_wholes(loop: Value, parts: Sequence[_Part], mapping: Mapping[Value, Va
                 wholes[value] = written, place
     outputs = [wholes[output][0] if output in wholes else inside.get(output, output) for output in body.outputs]
     made = body.replace(inputs=inputs, body=live_values(record.values, outputs), outputs=outputs)
-    zeros = {part.number for part in parts if part.update is not None}
-    zeros |= {number for number in range(loop.attrs["carried"]) if _is_zeros(loop.operands[number])}
-    return ops.loop(*operands, **{**loop.attrs, "body": _shared(made, loop.attrs["carried"], zeros)})
+    begins = _begins(loop.operands[:loop.attrs["carried"]])            # of a part as of its whole: it has the same op, or may have it
+    return ops.loop(*operands, **{**loop.attrs, "body": _shared(made, loop.attrs["carried"], begins)})

@@ -9,6 +9,7 @@ import bwcompiler as bw
 import bwcompiler.numpy as bnp
 from bwcompiler import ops
 from bwcompiler.frontend import trace
+from bwcompiler.ir.op import Record
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.passes.loops.share_parts import share_parts
@@ -46,12 +47,12 @@ def filled_by_three(a):
 
 
 def parts_handed_on(graph, inside=False):
-    """How many rows of arrays loops in bodies are given, and how many arrays of zeros they fill."""
+    """How many rows of arrays loops in bodies are given, and how many arrays they fill that begin as zeros, or as nothing in particular."""
     read = filled = 0
     for value in graph.body:
         if value.op is ops.loop and inside:
             read += sum(one.op is ops.reshape and one.operands[0].op is ops.slice for one in value.operands[value.attrs["carried"]:])
-            filled += sum(one.op is ops.full and one.type.size > 1 for one in value.operands[:value.attrs["carried"]])
+            filled += sum(one.op in (ops.full, ops.unset) and one.type.size > 1 for one in value.operands[:value.attrs["carried"]])
         for name in value.op.regions:
             more = parts_handed_on(value.attrs[name], True)
             read, filled = read + more[0], filled + more[1]
@@ -87,7 +88,20 @@ def branching(a):
     return b
 
 
-@pytest.mark.parametrize("fun", [sweeps, branching], ids=lambda fun: fun.__name__)
+def triangles(a):
+    """What a nest of three loops keeps lies in rows that grow, of a stack that is not filled before."""
+    b = a[0].copy()
+    for _ in range(12):
+        for i in range(2, 10):
+            for j in range(i):
+                y = b[i, j]
+                for k in range(j, i):
+                    y = np.sin(y) * b[i - 1, k]
+                b[i, j] = y
+    return b
+
+
+@pytest.mark.parametrize("fun", [sweeps, branching, triangles], ids=lambda fun: fun.__name__)
 def test_what_a_nest_keeps_lies_in_one_array(fun):
     traced = trace(bw.grad(lambda a: np.sum(fun(a) * A[1])).fun, (A,))
     graph, inputs = traced.graph, [A, *traced.captured]
@@ -162,3 +176,35 @@ def changes(a):
 def test_others_stay(fun):
     graph, made = rewritten(share_parts, fun, A)
     assert made is graph
+
+
+def beginning(graph, whole, part):
+    """The graph whose only array of zeros before the loop, and in it, begin as these ops say."""
+    def begun(op, value):
+        return op(shape=value.shape, dtype=value.dtype, **({"value": 0.0} if op is ops.full else {}))
+
+    def changed(graph, op, inside=None):
+        with Record() as record:
+            mapping = {value: begun(op, value) for value in graph.body if value.op is ops.full and value.type.size > 1}
+        body = list(record.values)
+        for value in graph.body:
+            if value in mapping:
+                continue
+            copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
+            if copy.op is ops.loop and inside is not None:
+                copy = copy.with_regions(lambda region: changed(region, inside))
+            mapping[value] = copy
+            body.append(copy)
+        return graph.replace(body=body, outputs=[mapping.get(output, output) for output in graph.outputs])
+    return changed(graph, whole, part)
+
+
+@pytest.mark.parametrize("whole, part, is_shared", [(ops.full, ops.full, True), (ops.unset, ops.unset, True), (ops.full, ops.unset, True),
+                                                    (ops.unset, ops.full, False)], ids=str)
+def test_a_part_begins_as_the_whole_does_or_as_nothing_in_particular(whole, part, is_shared):
+    graph = beginning(trace(filled, (A,)).graph, whole, part)
+    verify(graph)
+    made = share_parts(graph)
+    verify(made)
+    assert (made is not graph) == is_shared
+    assert parts_handed_on(made) == ((0, 0) if is_shared else (0, 1))
