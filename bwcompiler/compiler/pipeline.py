@@ -56,6 +56,7 @@ from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.memory.save_slices import save_slices
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
+from bwcompiler.passes.rewriting.cancel_shifts import cancel_shifts
 from bwcompiler.passes.rewriting.defer_checks import defer_checks
 from bwcompiler.passes.rewriting.legalize import legalize
 from bwcompiler.passes.rewriting.share_results import share_results
@@ -95,6 +96,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("unroll_loops", unroll_loops, "short loops that do a little to each element of large arrays -> their iterations",
          graphs=_graph),
     Pass("hoist_invariants", hoist_invariants, "what is the same in all iterations of a loop -> before the loop", graphs=_graph),
+    Pass("cancel_shifts", cancel_shifts, "extrema that are subtracted of what is in log-sum-exps and softmaxes -> without a derivative",
+         graphs=_graph),
     Pass("expand_moved_rules", expand_moved_rules, "calls with their own derivative that were in loops until now -> fwd, tied to bwd",
          "graph -> graph, captured arrays", graphs=_graph),
     Pass("push_forward", push_forward, "tangents of the outputs, simplified as they are made", "graph -> graph with tangents",
@@ -160,6 +163,9 @@ ORDER = (
     Before("hoist_invariants", "expand_moved_rules", "what is the same in all iterations is called once, before the loop"),
     Before("expand_moved_rules", "push_forward", "a call has no tangent before it is expanded"),
     Before("expand_moved_rules", "expand_regions", "what is left of calls is in bodies, which are expanded there"),
+    Before("vectorize_loops", "cancel_shifts", "a row of a softmax that loops compute is one of a softmax of arrays"),
+    Before("cancel_shifts", "push_forward", "what has no derivative has no tangent"),
+    Before("cancel_shifts", "expand_regions", "what has no derivative needs no residuals"),
     Before("simplify", "push_forward", "equal values have one tangent"),
     Before("simplify", "expand_regions", "what is computed twice is not a residual twice"),
     Before("expand_regions", "differentiate", "a loop must give residuals in the run whose results are used"),
@@ -215,7 +221,7 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
         expanded = run(expand_custom_rules, rerolled.graph, wrt, REGIONS)
         simplified = run(simplify, expanded.graph)
         vectorized, _ = _over_arrays(run, simplified.graph)
-        moved = run(expand_moved_rules, vectorized, wrt, REGIONS)
+        moved = run(expand_moved_rules, run(cancel_shifts, vectorized).graph, wrt, REGIONS)
         pushed = run(push_forward, moved.graph, wrt, wanted, apart, REGIONS)
         return pushed._replace(captured=(*expanded.arrays, *moved.arrays, *pushed.captured), passes=run.runs)
 
@@ -240,10 +246,11 @@ def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names:
         expanded = run(expand_custom_rules, rerolled.graph, wrt, REGIONS)
         simplified = run(simplify, expanded.graph)
         vectorized, over_arrays = _over_arrays(run, simplified.graph)
-        moved = run(expand_moved_rules, vectorized, wrt, REGIONS)
+        shifted = run(cancel_shifts, vectorized)
+        moved = run(expand_moved_rules, shifted.graph, wrt, REGIONS)
         looped = run(expand_regions, moved.graph, wrt, seeded=[k for k, seed in enumerate(seeds) if seed is not None])
-        origins = origins_of(graph, untied.mapping, rerolled.mapping, expanded.mapping, simplified.mapping, *over_arrays, moved.mapping,
-                             looped.mapping)
+        origins = origins_of(graph, untied.mapping, rerolled.mapping, expanded.mapping, simplified.mapping, *over_arrays, shifted.mapping,
+                             moved.mapping, looped.mapping)
         joint = run(differentiate, looped.graph, wrt, seeds, names, origins)
         joint = run(unlink_regions, joint)
         return joint._replace(captured=(*expanded.arrays, *moved.arrays, *looped.arrays, *joint.captured), passes=run.runs)

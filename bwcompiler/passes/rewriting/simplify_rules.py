@@ -328,11 +328,34 @@ def _slice_add(type_: TensorType, x: Value, v: Value, *, starts: Any, steps: Any
     if placed is not None:                                     # what is 0 elsewhere is added where it is not
         inner, places = placed
         return ops.slice_add(x, inner, **_composed(places, starts, steps))
+    turned = _turned_back(x, v, starts, steps)
+    if turned is not None:
+        return turned
     if not _is_filled_with(x, 0):                              # (0 + -0.0 is 0.0: cotangents alone are added so, and may keep -0.0)
         return None
     if v.shape == x.shape and all(step == 1 for step in steps):
         return v                                               # 0 + v over the whole array
     return ops.slice_update(x, v, starts=starts, steps=steps)
+
+
+def _turned_back(x: Value, v: Value, starts: Any, steps: Any) -> Value | None:
+    """The two parts of an array that change places (the adjoint of np.roll), added one after the other: added at once."""
+    if x.op not in (ops.slice_add, ops.slice_update) or v.op is not ops.slice:
+        return None
+    before, w = x.operands
+    if w.op is not ops.slice or w.operands[0] is not v.operands[0] or (x.op is ops.slice_update and not _is_filled_with(before, 0)):
+        return None
+    if any(step != 1 for step in (*steps, *x.attrs["steps"])):
+        return None
+    cut = [axis for axis in range(x.rank) if v.shape[axis] != x.shape[axis]]
+    if len(cut) != 1 or any(w.shape[axis] != x.shape[axis] for axis in range(x.rank) if axis != cut[0]):
+        return None
+    axis, parts = cut[0], sorted(((starts, v), (x.attrs["starts"], w)), key=lambda part: bool(part[0] != (0,) * x.rank))
+    (low, first), (high, second) = parts
+    if any(low) or high[axis] != first.shape[axis] or add_extents(high[axis], second.shape[axis]) != x.shape[axis]:
+        return None
+    both = ops.concatenate(first, second, axis=axis)
+    return both if _is_filled_with(before, 0) else ops.add(before, both)
 
 
 def _placed_in_zeros(v: Value) -> tuple[Value, Mapping[str, Any]] | None:
