@@ -20,7 +20,9 @@ MATRIX = ("ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "pt
 
 _PACKED_BYTES = 1 << 20        # of a block of b: about a second-level cache
 _PACKED_TILES = 9              # b is packed where so many tiles lie above one another (or its rows do not lie together),
-_PACKED_PANELS = 16            # and the rows of a where so many lie side by side
+_PACKED_PANELS = 16            # and the rows of a where so many lie side by side,
+_FEW_PANELS = 4                # or so many, if all rows of a tile fall into one set of the first cache,
+_SET_STRIDE = 4096             # as they do so many bytes apart
 _POLL_TILES = 16               # tiles above one another between two looks for signals, in long products
 
 
@@ -40,7 +42,9 @@ class _Blocked:
             stride(f, name) for name in ("a.row", "a.column", "b.row", "b.column", "c.row")]
         many_tiles = f.compare("sgt", "%rows", (_PACKED_TILES - 1) * tiling.height)
         self.packs_b = f.let(f"or i1 {many_tiles}, {f.compare('ne', self.b_column, tiling.size)}")
-        self.packs_a = f.compare("sgt", "%columns", (_PACKED_PANELS - 1) * tiling.columns)
+        collides = f.compare("eq", f.let(f"and i64 {self.a_row}, {_SET_STRIDE - 1}"), 0)
+        panels = f.pick(collides, _FEW_PANELS, _PACKED_PANELS)
+        self.packs_a = f.compare("sgt", "%columns", f.times(f.minus(panels, 1), tiling.columns))
         if tiling.dtype.is_complex:
             self.packs_b = "true"
             self.packs_a = f.let(f"or i1 {self.packs_a}, {f.compare('ne', self.a_column, tiling.size)}")

@@ -145,6 +145,14 @@ def test_all_layouts_are_exact(target, dtype, rng):
 
 
 @pytest.mark.parametrize("target, dtype", ON_TARGETS)
+def test_rows_that_fall_into_one_set_of_a_cache_are_exact(target, dtype, rng):
+    """They are packed where few columns are multiplied with them."""
+    k = 4096 // dtype_named(dtype).itemsize
+    for m, n in ((17, 200), (31, 3), (5, 70)):
+        check(integers(rng, m, k, dtype=dtype), integers(rng, k, n, dtype=dtype), target, m)
+
+
+@pytest.mark.parametrize("target, dtype", ON_TARGETS)
 def test_batches_and_broadcast_operands(target, dtype, rng):
     a, b = integers(rng, 3, 2, 5, 7, 9, dtype=dtype), integers(rng, 2, 9, 11, dtype=dtype)
     check(a.transpose(1, 0, 2, 3, 4), np.broadcast_to(b[:, None, None], (2, 3, 5, 9, 11)), target)
