@@ -101,7 +101,7 @@ def _by_line(values: Iterable[Value]) -> dict[str, list[Value]]:
 
 
 def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun if count == 1 else noun + 's'}"
+    return f"{count} {noun if count == 1 else noun + ('es' if noun.endswith('ch') else 's')}"
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -232,8 +232,8 @@ class _Steps:
 
     def lines(self) -> list[str]:
         shown = [step for step in self.fused.steps if isinstance(step, Call) or step.position in self.kernels]
-        calls = len([step for step in shown if isinstance(step, Call)])
-        parts = [_counted(len(shown) - calls, "loop"), *([_counted(calls, "call")] if calls else [])]
+        kinds = Counter([_step_kind(step) for step in shown])
+        parts = [_counted(kinds[kind], kind) for kind in _KINDS if kinds[kind]] or [_counted(0, "loop")]
         lines = [f"value and gradients: {_counted(len(self.lowered.simplified.body), 'operation')} in {_listed(parts)} "
                  f"({_counted(self.lowered.program.kernels, 'distinct kernel')}), arena {bytes_text(self.lowered.plan.arena_bytes)}"]
         for step in shown[:SHOWN]:
@@ -269,7 +269,9 @@ class _Steps:
                 step = self.fused.step_of.get(base)
                 if isinstance(step, Call) and step.position not in seen:
                     seen.add(step.position)
-                    found.setdefault((name, "a call computes one value only"), []).append(step.position)
+                    is_call = _step_kind(step) == "call"
+                    alone = "a call computes one value only" if is_call else f"a {_step_kind(step)} is a step of its own"
+                    found.setdefault((name, alone), []).append(step.position)
         return [f"  {name} is not in {_listed([f'k{position}' for position in sorted(others)])}: {reason}"
                 for (name, reason), others in found.items()]
 
@@ -305,9 +307,22 @@ class _Steps:
 _NOT_FUSED = {"scan": "each element needs the one before", "push": "its operands choose the elements that it writes"}
 
 
+_KINDS = ("loop", "native loop", "native while loop", "native branch", "call")
+
+
+def _step_kind(step: FusionGroup | Call) -> str:
+    if isinstance(step, FusionGroup):
+        return "loop"
+    return _region_kind(step.value) if step.value.op.kind == "region" else "call"
+
+
+def _region_kind(value: Value) -> str:
+    return {ops.while_loop: "native while loop", ops.cond: "native branch"}.get(value.op, "native loop")
+
+
 def _region_text(value: Value, bodies: Sequence[LoweredBody]) -> str:
-    """`native loop, t in 0..49: 2 kernels and 1 call in each iteration`."""
-    what = {ops.while_loop: "native while loop", ops.cond: "native branch"}.get(value.op, "native loop")
+    """`native loop, t in 0..49: 2 kernels and 1 call in the body`."""
+    what = _region_kind(value)
     if value.op is ops.loop:
         lo, hi, step = value.attrs["lo"], value.attrs["hi"], value.attrs["step"]
         what += f", {value.attrs['body'].index} in {lo}..{hi}" + (f" by {step}" if step != 1 else "")
