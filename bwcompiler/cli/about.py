@@ -96,7 +96,9 @@ def cache_text() -> str:
     if cache is None:
         return "the cache is off (BW_CACHE=0)\n"
     count, size = cache.usage()
-    return _table([("folder", str(cache.folder)), ("files", str(count)), ("bytes", f"{size} of at most {cache.limit}")])
+    rows = [("folder", str(cache.folder)), ("files", str(count)), ("bytes", f"{size} of at most {cache.limit}")]
+    problem = cache.problem()
+    return _table(rows if problem is None else [*rows, ("unused", f"{problem}: every process compiles anew")])
 
 
 def clear_cache() -> str:

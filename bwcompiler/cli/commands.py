@@ -247,8 +247,8 @@ def parser() -> argparse.ArgumentParser:
     listed.add_argument("--kind", help=f"only ops of this kind: {', '.join(KINDS)}")
     command("info", info_command, "versions and machine, for bug reports")
     kept = command("cache", cache_command, "the object files kept between processes")
-    kept.add_argument("action", choices=("info", "clear"), metavar="{info,clear}",
-                      help="info: where they are and how much they take; clear: delete them")
+    kept.add_argument("action", choices=("info", "clear"), metavar="{info,clear}", nargs="?", default="info",
+                      help="info (the default): where they are, how much they take, and whether they can be used; clear: delete them")
     return top
 
 

@@ -50,7 +50,7 @@ def default_folder() -> Path | None:
         return None
     chosen = os.environ.get("BW_CACHE_DIR")
     if chosen:
-        return Path(chosen) / "objects"
+        return Path(os.path.expanduser(chosen)) / "objects"        # who sets it without a shell writes ~ as well
     base = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(base):
         return Path(base) / "bwcompiler" / "objects"
@@ -113,6 +113,15 @@ class DiskCache:
                 self._evict()
         except OSError as error:
             log.debug("cannot write to %s: %s", self.folder, error)
+
+    def problem(self) -> str | None:
+        """Why files can be neither read nor written, if that is so."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                return None if self._is_safe() else "others may write to the folder, or it is another user's"
+        except OSError as error:
+            return error.strerror or str(error)
 
     def usage(self) -> tuple[int, int]:
         """Number of files and their bytes; raises OSError where the folder cannot be read."""
@@ -224,14 +233,22 @@ _disks: dict[Path, DiskCache] = {}
 
 
 def disk() -> DiskCache | None:
-    """The disk cache that the environment asks for at this moment."""
+    """The disk cache that the environment asks for at this moment; ValueError for a size that is no number."""
     folder = default_folder()
     if folder is None:
         return None
-    limit = os.environ.get("BW_CACHE_BYTES", "")
     cache = _disks.setdefault(folder, DiskCache(folder))
-    cache.limit = int(limit) if limit.isdecimal() else _DISK_BYTES
+    cache.limit = _limit()
     return cache
+
+
+def _limit() -> int:
+    text = os.environ.get("BW_CACHE_BYTES")
+    if text is None:
+        return _DISK_BYTES
+    if not text.strip().isdecimal():
+        raise ValueError(f"BW_CACHE_BYTES={text!r}: expected a number of bytes, such as BW_CACHE_BYTES=1000000000, or 0")
+    return int(text)
 
 
 def object_for(text: str, target: Target, tuning: jit.Tuning | None = None, ahead: bool = False) -> bytes:

@@ -206,8 +206,11 @@ def test_cache(run, monkeypatch):
     assert run("cache", "info")[1].splitlines()[1].split() == ["files", "0"]
     run("dump", "commands_file.py:loss", "-o", "a.o", "--arg", "x=f64[7]")
     assert run("cache", "info")[1].splitlines()[1].split()[1] != "0"
+    assert run("cache") == run("cache", "info")
     assert "deleted " in run("cache", "clear")[1]
     assert run("cache", "info")[1].splitlines()[1].split() == ["files", "0"]
+    monkeypatch.setenv("BW_CACHE_DIR", "/dev/null")
+    assert run("cache")[1].splitlines()[3].split(maxsplit=1)[1] == "Not a directory: every process compiles anew"
     monkeypatch.setenv("BW_CACHE", "0")
     assert run("cache", "clear")[1] == run("cache", "info")[1] == "the cache is off (BW_CACHE=0)\n"
 

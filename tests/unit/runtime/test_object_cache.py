@@ -140,6 +140,30 @@ def test_place_that_cannot_be_used_is_tolerated(tmp_path: Path, monkeypatch: pyt
     assert cache.get("k") is None and files(cache.folder) == []  # no temporary file is left
 
 
+def test_a_place_says_why_it_cannot_be_used(tmp_path: Path) -> None:
+    assert DiskCache(tmp_path / "new" / "objects").problem() is None and not files(tmp_path / "new" / "objects")
+    (tmp_path / "file").write_text("")
+    assert DiskCache(tmp_path / "file" / "objects").problem() == "Not a directory"
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    assert "others may write to the folder" in str(DiskCache(tmp_path / "shared").problem())
+
+
+def test_the_folder_may_begin_with_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("BW_CACHE_DIR", "~/kept")
+    assert object_cache.default_folder() == tmp_path / "kept" / "objects"
+
+
+def test_the_size_is_a_number(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BW_CACHE_BYTES", "0")
+    object_for(TEXT, HOST)
+    assert not folder.exists()
+    monkeypatch.setenv("BW_CACHE_BYTES", "512MB")
+    with pytest.raises(ValueError, match="BW_CACHE_BYTES='512MB': expected a number of bytes"):
+        object_cache.disk()
+
+
 def test_oldest_files_are_evicted(tmp_path: Path) -> None:
     cache = DiskCache(tmp_path / "objects", limit=10_000, look_every=1)
     for number in range(9):
