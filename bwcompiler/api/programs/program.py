@@ -157,12 +157,25 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
     # ----- looking
     @property
     def graph(self) -> Graph:
-        """The forward graph (a networkx DiGraph)."""
+        """The forward graph: a networkx DiGraph whose nodes are values (`op`, `operands`, `attrs`, `type`, `source`).
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> program = bw.compile(lambda x: np.sum(x * x), np.ones(2))
+        >>> print(program.graph.name, [value.op.name for value in program.graph.body])
+        <lambda> ['multiply', 'sum']
+        """
         return with_networkx(self.traced.graph)  # type: ignore[no-any-return]
 
     @property
     def adjoint(self) -> Graph:
-        """The adjoint graph: residuals and seeds -> cotangents of the differentiable arguments."""
+        """The adjoint graph: residuals and seeds -> cotangents of the differentiable arguments.  Raises CompileError for a memory_limit
+        that cannot be kept.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> program = bw.compile(lambda x: np.sum(x * x), np.ones(2))
+        >>> print([value.name for value in program.adjoint.inputs], [value.op.name for value in program.adjoint.body])
+        ['x', 'sum.ct'] ['broadcast', 'multiply', 'full', 'multiply']
+        """
         return with_networkx(self.halves().partition.adjoint)  # type: ignore[no-any-return]
 
     def forward_names(self) -> dict[Value, str]:
@@ -212,11 +225,23 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         return inspect.explain_program(self)
 
     def memory_analysis(self) -> dict[str, int]:
-        """Bytes of arguments, outputs, arena and residuals, exact before running."""
+        """Bytes of arguments, outputs, arena (temporaries) and residuals, exact before running.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> program = bw.compile(lambda x: np.sum(x * x), np.ones(2))
+        >>> program.memory_analysis()
+        {'argument_bytes': 24, 'output_bytes': 24, 'temporary_bytes': 0, 'residual_bytes': 24}
+        """
         return inspect.memory_of(self)
 
     def cost_analysis(self) -> dict[str, float]:
-        """Arithmetic operations and bytes of one value_and_backward call."""
+        """Arithmetic operations and bytes of one value_and_backward call, and how many steps and kernels it has.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> program = bw.compile(lambda x: np.sum(x * x), np.ones(2))
+        >>> program.cost_analysis()
+        {'flops': 8.0, 'bytes': 48.0, 'kernels': 1.0, 'steps': 1.0}
+        """
         return inspect.cost_of(self)
 
     def __repr__(self) -> str:

@@ -94,17 +94,36 @@ class BSpline:
 
     @property
     def tck(self) -> tuple[Any, Any, int]:
+        """Knots, coefficients and degree.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> spline = bw.scipy.interpolate.make_interp_spline(np.arange(5.0), np.arange(5.0) ** 2)
+        >>> [np.shape(part) for part in spline.tck]
+        [(9,), (5,), ()]
+        """
         return self.t, self.c, self.k
 
     def derivative(self, nu: int = 1) -> BSpline:
-        """The spline that is the derivative nu."""
+        """The spline that is the derivative nu.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> spline = bw.scipy.interpolate.make_interp_spline(np.arange(5.0), np.arange(5.0) ** 2)
+        >>> float(spline.derivative()(1.5).round(4))
+        3.0
+        """
         t, c, k = self.t, self.c[:np.shape(self.t)[0] - self.k - 1], self.k
         for _ in range(nu):
             t, c, k = differentiated(t, c, k)
         return self._like(t, c, k, self.extrapolate)
 
     def antiderivative(self, nu: int = 1) -> BSpline:
-        """The spline whose derivative nu this is."""
+        """The spline whose derivative nu this is.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> spline = bw.scipy.interpolate.make_interp_spline(np.arange(5.0), np.arange(5.0) ** 2)
+        >>> float(spline.antiderivative()(3.0).round(4))
+        9.0
+        """
         t, c, k = self.t, self.c[:np.shape(self.t)[0] - self.k - 1], self.k
         for _ in range(nu):
             width = beside((t[k + 1:] - t[:-k - 1]) / (k + 1), c)
@@ -113,7 +132,13 @@ class BSpline:
         return self._like(t, c, k, False if self.extrapolate == "periodic" and nu else self.extrapolate)
 
     def integrate(self, a: Any, b: Any, extrapolate: bool | str | None = None) -> Any:
-        """The integral from a to b; a periodic one is refused."""
+        """The integral from a to b; raises UnsupportedError for a periodic one.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> spline = bw.scipy.interpolate.make_interp_spline(np.arange(5.0), np.arange(5.0) ** 2)
+        >>> float(spline.integrate(0.0, 3.0).round(4))
+        9.0
+        """
         chosen = self.extrapolate if extrapolate is None else extrapolate
         if chosen == "periodic":
             raise UnsupportedError("the integral of a periodic B-spline is not supported\n  hint: CubicSpline(..., bc_type='periodic')")

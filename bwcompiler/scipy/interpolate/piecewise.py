@@ -160,7 +160,13 @@ class PPoly:
         return _evaluate(self.c, self.x, x, nu, self.extrapolate if extrapolate is None else extrapolate, self.axis)
 
     def derivative(self, nu: int = 1) -> PPoly:
-        """The piecewise polynomial that is its derivative nu."""
+        """The piecewise polynomial that is its derivative nu.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> ramp = bw.scipy.interpolate.PPoly(np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0.0, 1.0, 2.0]))
+        >>> ramp.derivative()(np.array([0.5, 1.5])).tolist()
+        [1.0, 1.0]
+        """
         if nu < 0:
             return self.antiderivative(-nu)
         c: Any = self.c
@@ -170,7 +176,13 @@ class PPoly:
         return PPoly(c, self.x, self.extrapolate, self.axis)
 
     def antiderivative(self, nu: int = 1) -> PPoly:
-        """The continuous piecewise polynomial whose derivative nu this is, zero at x[0]."""
+        """The continuous piecewise polynomial whose derivative nu this is, zero at x[0].
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> ramp = bw.scipy.interpolate.PPoly(np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0.0, 1.0, 2.0]))
+        >>> ramp.antiderivative()(np.array([1.0, 2.0])).tolist()
+        [0.5, 2.0]
+        """
         if nu < 0:
             return self.derivative(-nu)
         c = self.c
@@ -179,10 +191,17 @@ class PPoly:
         return PPoly(c, self.x, False if self.extrapolate == "periodic" and nu else self.extrapolate, self.axis)
 
     def integrate(self, a: Any, b: Any, extrapolate: bool | str | None = None) -> Any:
-        """The integral from a to b."""
+        """The integral from a to b.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> ramp = bw.scipy.interpolate.PPoly(np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0.0, 1.0, 2.0]))
+        >>> float(ramp.integrate(0.0, 2.0))
+        2.0
+        """
         return _integral(self.c, self.x, a, b, self.extrapolate if extrapolate is None else extrapolate)
 
     def roots(self, *_: Any, **__: Any) -> Any:
+        """Refused: how many there are depends on the data.  Raises UnsupportedError."""
         raise UnsupportedError("roots of a piecewise polynomial: their number depends on the data\n"
                                "  hint: scipy.interpolate.PPoly(c, x).roots() of plain arrays")
 

@@ -101,11 +101,23 @@ class KroghInterpolator:
         return self._all(x, 0)[0]
 
     def derivative(self, x: Any, der: int = 1) -> Any:
-        """The derivative of that order at x."""
+        """The derivative of that order at x.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> curve = bw.scipy.interpolate.KroghInterpolator(np.arange(3.0), np.arange(3.0) ** 2)
+        >>> float(curve.derivative(2.0).round(4))
+        4.0
+        """
         return self._all(x, der)[der]
 
     def derivatives(self, x: Any, der: int | None = None) -> Any:
-        """The first `der` derivatives from the value on, stacked; None: as many as there are points."""
+        """The first `der` derivatives from the value on, stacked; None: as many as there are points.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> curve = bw.scipy.interpolate.KroghInterpolator(np.arange(3.0), np.arange(3.0) ** 2)
+        >>> curve.derivatives(2.0).round(4).tolist()
+        [4.0, 4.0, 2.0]
+        """
         return np.stack(self._all(x, (np.shape(self.xi)[0] if der is None else der) - 1))
 
 
@@ -175,11 +187,25 @@ class BarycentricInterpolator:
             self.set_yi(yi, axis)
 
     def set_yi(self, yi: Any, axis: int | None = None) -> None:
-        """Other values at the same points."""
+        """Other values at the same points.  Raises ValueError for another number of them.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> curve = bw.scipy.interpolate.BarycentricInterpolator(np.arange(3.0), np.arange(3.0) ** 2)
+        >>> curve.set_yi(np.ones(3))
+        >>> float(curve(0.5).round(4))
+        1.0
+        """
         self.xi, self.yi, self._axis = _checked(self.xi, yi, 0 if axis is None else axis)
 
     def add_xi(self, xi: Any, yi: Any = None) -> None:
-        """More points, with their values."""
+        """More points, with their values (none where there are no values yet).
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> curve = bw.scipy.interpolate.BarycentricInterpolator(np.arange(3.0), np.arange(3.0) ** 2)
+        >>> curve.add_xi(np.array([3.0]), np.array([0.0]))
+        >>> float(curve(3.0))
+        0.0
+        """
         before = np.shape(self.xi)[0]
         self.xi = np.concatenate([self.xi, xi])
         self.wi = _weights(self.xi)
@@ -200,14 +226,26 @@ class BarycentricInterpolator:
         return self._at(x, self.yi)
 
     def derivative(self, x: Any, der: int = 1) -> Any:
-        """The derivative of that order at x."""
+        """The derivative of that order at x.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> curve = bw.scipy.interpolate.BarycentricInterpolator(np.arange(3.0), np.arange(3.0) ** 2)
+        >>> float(curve.derivative(2.0).round(4))
+        4.0
+        """
         rows = self.yi
         for _ in range(der):
             rows = _slopes(self.xi, self.wi, rows)
         return self._at(x, rows)
 
     def derivatives(self, x: Any, der: int | None = None) -> Any:
-        """The first `der` derivatives from the value on, stacked; None: as many as there are points."""
+        """The first `der` derivatives from the value on, stacked; None: as many as there are points.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> curve = bw.scipy.interpolate.BarycentricInterpolator(np.arange(3.0), np.arange(3.0) ** 2)
+        >>> curve.derivatives(2.0).round(4).tolist()
+        [4.0, 4.0, 2.0]
+        """
         return np.stack([self.derivative(x, m) for m in range(np.shape(self.xi)[0] if der is None else der)])
 
 

@@ -227,25 +227,56 @@ class Rotation:
 
     # ----- as
     def as_quat(self, canonical: bool = False, *, scalar_first: bool = False) -> Any:
-        """Unit quaternions (x, y, z, w), or (w, x, y, z); canonical: w >= 0."""
+        """Unit quaternions (x, y, z, w), or (w, x, y, z); canonical: w >= 0.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.as_quat().round(4).tolist()
+        [0.0, 0.0, 0.7071, 0.7071]
+        """
         found = np.where(self._quat[..., 3:] < 0, -self._quat, self._quat) if canonical else self._quat
         return np.roll(found, 1, -1) if scalar_first else found
 
     def as_matrix(self) -> Any:
-        """Matrices (..., 3, 3)."""
+        """Matrices of shape (..., 3, 3).
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> (turn.as_matrix().round(4) + 0.0).tolist()
+        [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+        """
         return _matrix(self._quat)
 
     def as_rotvec(self, degrees: bool = False) -> Any:
-        """Vectors along the axis, as long as the angle, which is π at most."""
+        """Vectors along the axis, as long as the angle, which is π at most.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.as_rotvec(degrees=True).round(4).tolist()
+        [0.0, 0.0, 90.0]
+        """
         return _vector(self._quat) * (180 / math.pi if degrees else 1.0)
 
     def as_mrp(self) -> Any:
-        """Modified Rodrigues parameters."""
+        """Modified Rodrigues parameters.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.as_mrp().round(4).tolist()
+        [0.0, 0.0, 0.4142]
+        """
         sign = np.where(self._quat[..., 3:] < 0, -1.0, 1.0)
         return sign * self._quat[..., :3] / (1.0 + sign * self._quat[..., 3:])
 
     def as_euler(self, seq: str, degrees: bool = False) -> Any:
-        """Three angles about the axes; where the middle one makes the other two one rotation, the third is 0."""
+        """Three angles about the axes; where the middle one makes the other two one rotation, the third is 0.  Raises ValueError for
+        another number of axes.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.as_euler("xyz", degrees=True).round(4).tolist()
+        [0.0, 0.0, 90.0]
+        """
         names, fixed = _sequence(seq)
         if len(names) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
@@ -253,12 +284,25 @@ class Rotation:
 
     # ----- with
     def apply(self, vectors: Any, inverse: bool = False) -> Any:
-        """The vectors (..., 3) turned, or turned back."""
+        """The vectors (..., 3) turned, or turned back.  Raises ShapeError for others.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> (turn.apply(np.array([1.0, 0.0, 2.0])).round(4) + 0.0).tolist()
+        [0.0, 1.0, 2.0]
+        """
         given, matrix = _require(vectors, (3,), "Rotation.apply"), self.as_matrix()
         turn = np.swapaxes(matrix, -1, -2) if inverse else matrix
         return (turn * given[..., None, :]).sum(-1)
 
     def inv(self) -> Rotation:
+        """The rotation back.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.inv().as_rotvec(degrees=True).round(4).tolist()
+        [-0.0, -0.0, -90.0]
+        """
         return Rotation(self._quat * np.array([-1.0, -1.0, -1.0, 1.0]), normalize=False)
 
     def __mul__(self, other: Any) -> Rotation:
@@ -275,16 +319,34 @@ class Rotation:
         return Rotation.from_rotvec(self.as_rotvec() * n)
 
     def magnitude(self) -> Any:
-        """The angle, of 0 to π."""
+        """The angle, of 0 to π; an array for several rotations.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> float(turn.magnitude().round(4))
+        1.5708
+        """
         return _angle(self._quat)
 
     def approx_equal(self, other: Rotation, atol: float | None = None, degrees: bool = False) -> Any:
-        """Whether the angle between them is smaller than atol."""
+        """Whether the angle between them is smaller than atol.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> bool(turn.approx_equal(turn))
+        True
+        """
         least = 1e-8 if atol is None else math.radians(atol) if degrees else atol
         return (other * self.inv()).magnitude() < least
 
     def mean(self, weights: Any = None) -> Rotation:
-        """The rotation whose squared distances from them are least, by the largest eigenvector of Σ w q qᵀ."""
+        """The rotation whose squared distances from them are least, by the largest eigenvector of Σ w q qᵀ.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.mean().as_rotvec(degrees=True).round(4).tolist()
+        [0.0, 0.0, 90.0]
+        """
         quaternions = self._quat.reshape(-1, 4)
         share = np.ones(quaternions.shape[0]) if weights is None else _floats(weights)
         return Rotation(np.linalg.eigh((quaternions.T * share) @ quaternions)[1][:, -1], normalize=False)
@@ -292,10 +354,24 @@ class Rotation:
     # ----- as a container
     @property
     def single(self) -> bool:
+        """Whether it is one rotation, not an array of them.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.single
+        True
+        """
         return bool(self._quat.ndim == 1)
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Of the array of rotations; () for one.
+
+        >>> import numpy as np, bwcompiler as bw
+        >>> turn = bw.scipy.spatial.transform.Rotation.from_euler("z", 90.0, degrees=True)
+        >>> turn.shape
+        ()
+        """
         return tuple(self._quat.shape[:-1])
 
     def __len__(self) -> int:
