@@ -31,10 +31,12 @@ class HostFunction:
     results     types of the result leaves, whose tree is `result_tree` and whose paths are for errors.
     vectorized  it takes leading batch axes of all arguments at once; else it is called for one element after the other.
     none_is_zero  it may return None for a part of the results.
+    checks      it raises where its first argument is true, and does nothing else.
     """
 
     def __init__(self, fun: Callable[..., Any], arguments: tree.TreeDef, statics: dict[int, Any], results: Sequence[TensorType],
-                 result_tree: tree.TreeDef, *, vectorized: bool = False, none_is_zero: bool = False, key: str | None = None) -> None:
+                 result_tree: tree.TreeDef, *, vectorized: bool = False, none_is_zero: bool = False, checks: bool = False,
+                 key: str | None = None) -> None:
         self.fun = fun
         self.arguments = arguments
         self.statics = statics
@@ -43,6 +45,7 @@ class HostFunction:
         self.paths = tree.treedef_paths(result_tree, "result")
         self.vectorized = vectorized
         self.none_is_zero = none_is_zero
+        self.checks = checks
         self.content_key = key or f"host function {next(_numbers)}"      # functions are the same if they are one object
         self._kept = threading.local()
 

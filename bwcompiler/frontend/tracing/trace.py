@@ -145,6 +145,7 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
             outer: Source | None = None) -> TraceResult:
     """Trace until nothing more is asked for; the policy is that of the outermost region."""
     demanded: dict[int, Source | None] = {}
+    unknown: set[int] = set()                      # positions of integers that nobody can have the number of
     given = None if argument_types is None else dict(zip(arguments.dynamic, argument_types, strict=True))
     while True:
         names = arguments.dynamic_names()
@@ -156,14 +157,14 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
             policy.restart()
             region.policy = policy
         try:
-            outcome = _trace_once(fun, arguments, types, names, region, demanded, varying)
+            outcome = _trace_once(fun, arguments, types, names, region, demanded, unknown, varying)
         except StaticDemand as demand:
             if demand.region is not region:
                 raise
             if any(number >= len(types) for number in demand.numbers):
                 varying = _without(varying, [number - len(types) for number in demand.numbers])
             else:
-                _answer(arguments, demand, demanded)
+                _answer(arguments, demand, demanded, unknown)
             continue
         except _Written as found:
             varying = _without(varying, found.numbers)
@@ -192,28 +193,43 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
         return outcome
 
 
-def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Source | None]) -> None:
-    """Make the leaves that were asked for compile-time values; those of an enclosing trace are asked for there."""
+def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Source | None], unknown: set[int]) -> None:
+    """Make the leaves that were asked for compile-time values, those of an enclosing trace by asking there; or note that they have none."""
     positions = [arguments.dynamic[number] for number in demand.numbers]
-    for position in positions:
-        leaf = arguments.leaves[position]
-        if isinstance(leaf, Tracer):
-            leaf = bool(leaf) if leaf._type.dtype is BOOL else int(leaf)
-        elif not isinstance(leaf, int | np.integer | np.bool_):        # a stand-in without a number
-            raise demand.refusal
-        arguments.leaves[position] = leaf
+    numbers = [_number(arguments.leaves[position]) for position in positions]
+    without = [position for position, number in zip(positions, numbers, strict=True) if number is None]
+    unknown.update(without)
+    if without:
+        return
+    for position, number in zip(positions, numbers, strict=True):
+        arguments.leaves[position] = number
         demanded[position] = demand.source
     arguments.also_static(positions)
 
 
+def _number(leaf: Any) -> Any:
+    """The number of an integer argument; None of a handle that data decide, and of a stand-in."""
+    if not isinstance(leaf, Tracer):
+        return leaf if isinstance(leaf, int | np.integer | np.bool_) else None
+    region = open_region()
+    refusal = region.refusal
+    try:
+        return bool(leaf) if leaf._type.dtype is BOOL else int(leaf)
+    except TracerError:
+        region.refusal = refusal
+        return None
+
+
 def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[ArgumentType], names: list[str], region: Region,
-                demanded: dict[int, Source | None], varying: Sequence[OutsideRead]) -> TraceResult | BwError:
+                demanded: dict[int, Source | None], unknown: set[int], varying: Sequence[OutsideRead]) -> TraceResult | BwError:
     with region:
         operands_of = [found for found in varying if found.read.kind != "bytes"]
         live = [found for found in varying if found.read.kind == "bytes"]
         if region.policy is not None and region.parent is None:
             region.policy.live = [found.read.base for found in live]
         inputs = [_input(region, type_, where) for type_, where in zip(types, names, strict=True)]
+        for position, storage in zip(arguments.dynamic, inputs, strict=True):
+            storage.demandable = storage.demandable and position not in unknown
         operands = [_operand(region, found) for found in operands_of]
         handles = [_handle(storage, type_) for storage, type_ in zip(inputs, types, strict=True)]
         args, kwargs = arguments.with_leaves(handles)

@@ -18,6 +18,7 @@ from bwcompiler.ir.graph import Graph, cut, inline
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import BOOL, tensor
 from bwcompiler.passes.batching.batch_last import gains_by_last_axis, is_written_out, last_axis_added, moved_to_end, moved_to_front
+from bwcompiler.passes.batching.untaken_sides import guarded, may_fail
 
 FEW_ITERATIONS = 8                             # of a loop of unknown length, for the estimate
 
@@ -85,14 +86,16 @@ def batched_while(value: Value, operands: Sequence[Value], flags: Sequence[bool]
     if not mapping.last and _has_axis_last(value, varies, size):
         return _with_axis_last(batched_while, value, operands, flags, size, mapping)
     condition, [ends_vary] = mapping.graph(value.attrs["condition"], varies, size)
+    guards = ends_vary and may_fail(value.attrs["body"])                      # of what has ended, which is computed on
     if ends_vary:
         varies = [True] * carried + list(flags[carried:])
-        body = mapping.body(value.attrs["body"], carried, varies, size)[1]
+        inside = guarded(value.attrs["body"]) if guards else value.attrs["body"]
+        body = mapping.body(inside, carried, [*varies, True] if guards else varies, size)[1]
         condition = mapping.graph(value.attrs["condition"], varies, size)[0]
     given = mapping.all_repeated(operands, flags, varies, size)
     if not ends_vary:
         return ops.while_loop(*given, carried=carried, condition=condition, body=body), varies[:carried]
-    return _until_all_have_ended(given, carried, condition, body, size, mapping), [True] * carried
+    return _until_all_have_ended(given, carried, condition, body, guards, size, mapping), [True] * carried
 
 
 def _has_axis_last(value: Value, varies: Sequence[bool], size: Extent) -> bool:
@@ -123,8 +126,9 @@ def _with_axis_last(batched: Callable[..., Results], value: Value, operands: Seq
     return [moved_to_front(one) if flag else one for one, flag in zip(found, varies, strict=True)], varies
 
 
-def _until_all_have_ended(given: Sequence[Value], carried: int, condition: Graph, body: Graph, size: Extent, mapping: Mapping) -> Value:
-    """The loop that also carries which elements of the batch still run."""
+def _until_all_have_ended(given: Sequence[Value], carried: int, condition: Graph, body: Graph, guards: bool, size: Extent,
+                          mapping: Mapping) -> Value:
+    """The loop that also carries which elements of the batch still run; `guards`: the body takes that, too."""
     fixed = given[carried:]
     mask = tensor(BOOL, (size,))
     [running] = inline(condition, given)
@@ -140,7 +144,7 @@ def _until_all_have_ended(given: Sequence[Value], carried: int, condition: Graph
     own = inputs()
     before, runs, rest = own[:carried], own[carried], own[carried + 1:]
     with Record() as record:
-        found = inline(body, [*before, *rest])
+        found = inline(body, [*before, *rest, *([runs] if guards else [])])
         after = [ops.select(mapping.spread(runs, new), new, old) for new, old in zip(found, before, strict=True)]
         [still] = inline(condition, [*after, *rest])
         still = ops.bitwise_and(runs, still)
@@ -151,17 +155,27 @@ def _until_all_have_ended(given: Sequence[Value], carried: int, condition: Graph
 
 def batched_cond(value: Value, operands: Sequence[Value], flags: Sequence[bool], size: Extent, mapping: Mapping) -> Results:
     """A mapped `cond`, or the results where the predicate varies."""
-    branches = [mapping.graph(value.attrs[name], flags[1:], size) for name in ("then_branch", "else_branch")]
     if flags[0]:
         chosen = []
-        found = [inline(graph, operands[1:]) for graph, _ in branches]
-        for one, other, *has_axis in zip(*found, *[axes for _, axes in branches], strict=True):
+        found, axes = zip(*[_side(value.attrs[name], taken, operands[1:], flags[1:], size, mapping) for name, taken in (
+            ("then_branch", operands[0]), ("else_branch", ops.invert(operands[0])))], strict=True)
+        for one, other, *has_axis in zip(*found, *axes, strict=True):
             one, other = mapping.repeated(one, has_axis[0], size), mapping.repeated(other, has_axis[1], size)
             chosen.append(ops.select(mapping.spread(operands[0], one), one, other))
         return chosen, [True] * len(chosen)
+    branches = [mapping.graph(value.attrs[name], flags[1:], size) for name in ("then_branch", "else_branch")]
     varies = [one or other for one, other in zip(branches[0][1], branches[1][1], strict=True)]
     graphs = [mapping.with_outputs_repeated(graph, has_axis, varies, size) for graph, has_axis in branches]
     return ops.cond(*operands, then_branch=graphs[0], else_branch=graphs[1]), varies
+
+
+def _side(branch: Graph, taken: Value, operands: Sequence[Value], flags: Sequence[bool], size: Extent,
+          mapping: Mapping) -> tuple[list[Value], list[bool]]:
+    """A side that some elements take, computed for all of them; which results vary."""
+    if may_fail(branch):
+        branch, operands, flags = guarded(branch), [*operands, taken], [*flags, True]
+    graph, has_axis = mapping.graph(branch, flags, size)
+    return inline(graph, operands), has_axis
 
 
 def batched_checkpoint(value: Value, operands: Sequence[Value], flags: Sequence[bool], size: Extent, mapping: Mapping) -> Results:

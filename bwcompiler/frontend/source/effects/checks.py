@@ -123,7 +123,7 @@ def _failing(side: Callable[[], Any], failing: Tracer) -> Any:
         return np.float64(0.0)
     fail.__name__ = type(found).__name__
     operands = [fresh(ops.stop_gradient(value_of(value))) if value._type.dtype.kind in "fc" else value for value, _ in values]
-    return host_call(fail, Struct(tensor(F64)), [fresh(as_truth(value_of(failing))), *operands])
+    return host_call(fail, Struct(tensor(F64)), [fresh(as_truth(value_of(failing))), *operands], checks=True)
 
 
 def _with_values(error: BaseException, texts: list[Any], numbers: Any, specifications: list[str]) -> BaseException:
