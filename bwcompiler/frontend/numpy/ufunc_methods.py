@@ -14,19 +14,22 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, TracerArrayError, UnsupportedError
-from bwcompiler.frontend.numpy.axes import NOTHING, normalize_axis, reduction_axes
+from bwcompiler.frontend.numpy.axes import NOTHING, normalize_axes, reduction_axes
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import call_ufunc, evaluate
-from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, UFUNCS, ufunc_named
+from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, UFUNCS, truth, ufunc_named
 from bwcompiler.frontend.numpy.manipulation.indexing import getitem, scatter_add, setitem
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, reshaped
 from bwcompiler.frontend.numpy.reductions.reductions import all_, any_, finished, masked, max_, min_, prod, running, sum_
-from bwcompiler.frontend.tracing.index_parsing import parse
+from bwcompiler.frontend.tracing.control_flow.loops import fori_loop, while_loop
+from bwcompiler.frontend.tracing.index_parsing import entries_of, is_mask, parse
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_reduction
 from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse_options
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, value_of
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
+from bwcompiler.ir.types import I64
+from bwcompiler.ops.rules import zero_of
 
 # Of lcm the order counts, where it overflows.
 ASSOCIATIVE = frozenset(("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
@@ -39,6 +42,16 @@ def outer(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc.outer(a, b)."""
     a, b = (as_tracer(x) for x in inputs)
     return call_ufunc(ufunc, (reshaped(a, (*a.shape, *[1] * b.ndim)), b), kwargs)
+
+
+def _one_axis(method: str, axis: Any, rank: int) -> int:
+    """The axis of a method that goes along one."""
+    if rank == 0:
+        raise TypeError(f"cannot {method} on a scalar")
+    axes = normalize_axes(axis, rank)
+    if len(axes) != 1:
+        raise ValueError(f"{method} does not allow multiple axes")
+    return axes[0]
 
 
 # ----- reduce
@@ -152,14 +165,11 @@ def _require_short(ufunc: Any, count: int) -> None:
 def accumulate(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc.accumulate(array, axis=0, dtype=None, out=None)."""
     options = {**dict(zip(("axis", "dtype", "out"), inputs[1:], strict=False)), **kwargs}
-    axis, out = options.get("axis", 0), options.get("out")
-    if as_tracer(inputs[0]).ndim == 0:
-        raise TypeError("cannot accumulate on a scalar")
+    place, out = _one_axis("accumulate", options.get("axis", 0), as_tracer(inputs[0]).ndim), options.get("out")
     scan = SCANS.get(ufunc.__name__)
     if scan is not None:
-        return running(scan, ufunc, inputs[0], axis, options.get("dtype"), out[0] if isinstance(out, tuple) else out)
+        return running(scan, ufunc, inputs[0], place, options.get("dtype"), out[0] if isinstance(out, tuple) else out)
     x = _prepared(ufunc, inputs[0], options.get("dtype"))
-    place = normalize_axis(axis, x.rank)
     line = _scan(ufunc, _line_last(x, (place,)))
     last = x.rank - 1
     order = (*range(place), last, *range(place, last))
@@ -186,13 +196,16 @@ def _scan(ufunc: Any, x: Value) -> Value:
 
 
 def reduceat(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """ufunc.reduceat(array, indices, axis=0, dtype=None, out=None), for indices that are known while tracing."""
+    """ufunc.reduceat(array, indices, axis=0, dtype=None, out=None)."""
     options = {**dict(zip(("axis", "dtype", "out"), inputs[2:], strict=False)), **kwargs}
     x, indices = as_tracer(inputs[0]), inputs[1]
-    if isinstance(indices, Tracer):
-        raise UnsupportedError(f"np.{ufunc.__name__}.reduceat with traced indices is not supported\n  hint: np.add.at")
-    place = normalize_axis(options.get("axis", 0), x.ndim)
+    place = _one_axis("reduceat", options.get("axis", 0), x.ndim)
     extent = x.shape[place]
+    if np.ndim(indices) != 1:
+        raise ValueError(f"{ufunc.__name__}.reduceat takes indices of one axis, they have {np.ndim(indices)}")
+    if isinstance(indices, Tracer):
+        folded = _reduceat_by_data(ufunc, _prepared(ufunc, x, options.get("dtype")), indices, place)
+        return finished(folded, folded, (), False, options.get("out"), f"{ufunc.__name__}.reduceat")
     starts = [int(k) for k in np.asarray(indices).ravel()]
     if any(not 0 <= k < extent for k in starts):
         raise IndexError(f"indices of {ufunc.__name__}.reduceat are out of bounds for axis {place} with size {extent}")
@@ -208,6 +221,28 @@ def reduceat(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     return finished(joined, joined, (), False, options.get("out"), f"{ufunc.__name__}.reduceat")
 
 
+def _reduceat_by_data(ufunc: Any, x: Value, indices: Tracer, place: int) -> Value:
+    """Segments that data choose: a loop over them, and one over the elements of each."""
+    logical = ufunc.__name__.startswith("logical_")
+    array: Any = fresh(truth(x) if logical else x)
+    rows: Any = np.moveaxis(array, place, 0)
+    extent, count = rows.shape[0], indices.shape[0]
+    starts = getitem(fresh(ops.iota(shape=(extent,), axis=0, dtype=I64)), np.where(indices < 0, extent, indices))   # checked
+    ends = np.append(starts[1:], extent)
+    dtype = value_of(rows).dtype
+    result: Any = fresh_array(ops.full(value=zero_of(dtype), shape=(count, *rows.shape[1:]), dtype=dtype))
+
+    def segment(i: Any, carry: None) -> None:
+        first, end = starts[i], ends[i]
+        _, folded = while_loop(lambda state: state[0] < end, lambda state: (state[0] + 1, fresh(
+            _combined(ufunc, value_of(state[1]), value_of(rows[state[0]])))), (first + 1, rows[first]))
+        result[i] = folded
+
+    if count:
+        fori_loop(0, count, segment, None)
+    return value_of(np.moveaxis(result, 0, place))
+
+
 # ----- at
 def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """np.add.at(a, indices, b): unbuffered, repeated indices count every time."""
@@ -217,7 +252,7 @@ def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise TracerArrayError(f"np.{name}.at on a concrete array with traced operands\n"
                                "  hint: make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n)")
     if not rest:
-        setitem(target, index, call_ufunc(ufunc, (getitem(target, index),), {}))
+        _apply(ufunc, target, index, ())
         return
     other = value_as(rest[0])                                     # no weak numbers here: 300 is an int64 also beside an int8
     dtype = target._type.dtype
@@ -227,30 +262,53 @@ def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         term = cast(other, dtype)
         scatter_add(target, index, fresh(ops.negative(term) if name == "subtract" else term))
     else:
-        _apply_in_rounds(ufunc, target, index, fresh(other))
+        _apply(ufunc, target, index, (fresh(other),))
 
 
-def _apply_in_rounds(ufunc: Any, target: Tracer, index: Any, operand: Tracer) -> None:
-    """target[index] = ufunc(target[index], operand), an element that is indexed n times in n rounds."""
-    parsed = parse(index, target.shape)
-    if any(isinstance(array, Tracer) for _, array, _ in parsed.arrays):
-        raise UnsupportedError(f"np.{ufunc.__name__}.at with traced indices is not supported on traced arrays for {target.dtype} and "
-                               f"{operand.dtype}; supported: np.add.at, np.subtract.at of floats, or of integers by integers")
+def _apply(ufunc: Any, target: Tracer, index: Any, operands: tuple[Tracer, ...]) -> None:
+    """target[index] = ufunc(target[index], *operands), as often for an element as it is indexed."""
+    entries = entries_of(index)
+    if any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
+        raise UnsupportedError(f"np.{ufunc.__name__}.at with a traced mask is not supported\n  hint: np.where(mask, ..., x)")
+    parsed = parse(tuple(entries), target.shape)
     if not parsed.arrays:
-        setitem(target, index, call_ufunc(ufunc, (getitem(target, index), operand), {}))
+        setitem(target, index, call_ufunc(ufunc, (getitem(target, index), *operands), {}))
+    elif any(isinstance(array, Tracer) for _, array, _ in parsed.arrays):
+        _apply_one_by_one(ufunc, target, index, operands)
+    else:
+        _apply_in_rounds(ufunc, target, index, operands)
+
+
+def _apply_one_by_one(ufunc: Any, target: Tracer, index: Any, operands: tuple[Tracer, ...]) -> None:
+    """Elements that data choose: a loop over them."""
+    numbers = reshape(ops.iota(shape=(target.size,), axis=0, dtype=I64), target.shape)
+    places = getitem(fresh(numbers), index)
+    if not places.size:
         return
+    positions, whole = places.ravel(), flat_view(target)
+    values = [np.ravel(np.broadcast_to(operand, places.shape)) for operand in operands]
+
+    def step(k: Any, carry: None) -> None:
+        place = positions[k]
+        whole[place] = call_ufunc(ufunc, (whole[place], *[value[k] for value in values]), {})
+
+    fori_loop(0, positions.size, step, None)
+
+
+def _apply_in_rounds(ufunc: Any, target: Tracer, index: Any, operands: tuple[Tracer, ...]) -> None:
+    """An element that is indexed n times in n rounds."""
     positions = np.arange(target.size).reshape(target.shape)[index]
     _, inverse, counts = np.unique(positions, return_inverse=True, return_counts=True)
     numbers = inverse.ravel()
     order = np.argsort(numbers, kind="stable")
     occurrence = np.empty(numbers.size, np.int64)                 # how often the element came before, in C order
     occurrence[order] = np.arange(numbers.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    values = np.ravel(np.broadcast_to(operand, positions.shape))
+    values = [np.ravel(np.broadcast_to(operand, positions.shape)) for operand in operands]
     whole = flat_view(target)
     for round_number in range(int(counts.max(initial=0))):
         chosen = np.flatnonzero(occurrence == round_number)
         places = positions.ravel()[chosen]
-        setitem(whole, places, call_ufunc(ufunc, (getitem(whole, places), values[chosen]), {}))
+        setitem(whole, places, call_ufunc(ufunc, (getitem(whole, places), *[value[chosen] for value in values]), {}))
 
 
 UFUNC_METHODS.update(outer=outer, at=at, reduce=reduce_, accumulate=accumulate, reduceat=reduceat)

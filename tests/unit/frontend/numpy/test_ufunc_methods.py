@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.errors import UnsupportedError
 from tests.unit.frontend.comparing import compare, run_traced
 
@@ -74,9 +75,68 @@ def test_at_counts_repeated_indices() -> None:
     compare(_at, X)
 
 
-def test_at_with_traced_indices_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="traced indices"):
-        compare(lambda x: np.multiply.at(x * 1, np.argmax(x, 0), 2.0), X)
+def test_at_of_one_operand_counts_repeated_indices() -> None:
+    def at(x: Any) -> Any:
+        y = x * 1
+        np.negative.at(y, [0, 1, 0])
+        np.square.at(y[2], [4, 4, 1])
+        return y
+    compare(at, X)
+
+
+def _at_places(x: Any, i: Any) -> Any:
+    made = []
+    for ufunc in (np.multiply, np.maximum, np.divide, np.power, np.hypot):
+        y = x * 1
+        ufunc.at(y, (slice(None), i), x[:, :1] + 0.5)
+        ufunc.at(y[1:], (0, i), x[0, :4] * 3)
+        made.append(y)
+    np.negative.at(made[0], i % 3)
+    np.maximum.at(z := np.zeros(5, np.int32), i, np.arange(4) * 3)
+    np.minimum.at(made[1], i[:0], 0.0)
+    return made, z
+
+
+def test_at_with_traced_indices() -> None:
+    compare(_at_places, X, np.array([1, 4, 1, -1]))
+    with pytest.raises(IndexError, match="out of bounds"):
+        compare(_at_places, X, np.array([1, 5, 1, 0]))
+    with pytest.raises(UnsupportedError, match="traced mask"):
+        compare(lambda x: np.multiply.at(x * 1, x > 0.5, 2.0), X)
+
+
+@pytest.mark.parametrize("name", ["add", "maximum", "subtract", "logical_or"])
+def test_reduceat_with_traced_indices(name: str) -> None:
+    ufunc, i = getattr(np, name), np.array([0, 2, 1, 4, 4])
+    compare(lambda x, i: (ufunc.reduceat(x, i, 1), ufunc.reduceat(x[0], i), ufunc.reduceat(x.T, i[:0])), X, i)
+    compare(lambda c, i: ufunc.reduceat(c, i % 3, axis=-2), C, i)
+    for wrong in (i + 1, i - 1):
+        with pytest.raises(IndexError, match="out.of.bounds"):
+            compare(lambda x, i: ufunc.reduceat(x, i, 1), X, wrong)
+
+
+def test_sums_of_segments_of_booleans_are_counts() -> None:
+    compare(lambda b, i: (np.add.reduceat(b, i, 1), np.add.reduceat(b, i, 1, dtype=np.float32)), B, np.array([0, 3]))
+
+
+def test_derivatives_of_places_and_segments_that_data_choose() -> None:
+    def losses(x: Any, i: Any) -> Any:
+        made, _ = _at_places(x, i)
+        return np.stack([np.sum(np.sin(y)) for y in made]), np.multiply.reduceat(x, i + 1, 1)
+    i = np.array([1, 3, 1, -1])
+    weights = np.concatenate([[1.0, 2.0, 3.0, 0.1, -1.0], np.linspace(-1.0, 1.0, 12)])
+
+    def loss(x: Any, i: Any) -> Any:
+        return np.concatenate([np.ravel(part) for part in losses(x, i)]) @ weights
+    bw.check_grads(lambda x: loss(x, i + np.argmax(0 * x)), (X,), order=2)
+
+
+def test_wrong_arguments_of_methods() -> None:
+    for wrong in (lambda x: np.add.accumulate(x, axis=None), lambda x: np.add.accumulate(x, axis=(0, 1)), lambda x: np.add.reduceat(x, [[0]]),
+                  lambda x: np.add.reduceat(x, np.argmax(x, 1)[None])):
+        for run in (wrong, bw.jit(wrong)):
+            with pytest.raises(ValueError):
+                run(X)
 
 
 EXPRESSIONS: dict[str, tuple[Any, ...]] = {
