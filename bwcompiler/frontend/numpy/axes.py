@@ -29,6 +29,14 @@ def reduction_axes(axis: Any, rank: int) -> Axes:
     return normalize_axes(axis, rank)
 
 
+def axes_in_order(axis: Any, rank: int) -> Axes:
+    """Distinct axes as they are given, one or several."""
+    found = tuple([normalize_axis(one, rank) for one in (axis if isinstance(axis, tuple | list) else (axis,))])
+    if len(set(found)) != len(found):
+        raise ValueError("repeated axis")
+    return found
+
+
 def normalize_axis(axis: Any, rank: int) -> int:
     """One axis, counted from the end where negative."""
     position = operator.index(axis)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
-from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.numpy.axes import axes_in_order, normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import operator
 from bwcompiler.frontend.numpy.linalg.linear import dot, pair
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate, stack
@@ -115,7 +115,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
             raise TypeError("numpy boolean subtract, the `-` operator, is not supported, use the bitwise_xor, the `^` operator, or "
                             "the logical_xor function instead.")
         x = as_tracer(x.astype(np.float64))
-    axes = range(x.ndim) if axis is None else [normalize_axis(k, x.ndim) for k in (axis if isinstance(axis, tuple) else (axis,))]
+    axes = tuple(range(x.ndim)) if axis is None else axes_in_order(axis, x.ndim)
     spacings = list(varargs) if len(varargs) > 1 else list(varargs or (1.0,)) * len(axes)
     if len(spacings) != len(axes):
         raise TypeError("invalid number of arguments")

@@ -90,14 +90,15 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
     symbol = routine.symbol(routine.dtype(value), routine.name(value.attrs))
     if symbol not in libraries.symbols:
         return None
-    fallible = routine.failure is not None or routine.natural is not None
+    signed = routine.natural is not None and value.operands[routine.natural[0]].dtype.kind == "i"
+    fallible = routine.failure is not None or signed
     function = FunctionText(name, [*[f"p{k}" for k in range(len(views))], "out"], memory_type(value.dtype), fallible)
     arrays = _loop_arrays(function, routine, value, views)
     dimensions, cores = _core_dimensions(routine.core, arrays)
     lead = next(array.shape[:len(array.shape) - len(core)] for array, core in zip(arrays, cores, strict=True) if array.shape is not None)
     axes = merged_axes(lead, [array.strides[:len(lead)] for array in arrays]) or [(1, (0,) * len(arrays))]
     grain = None
-    if routine.natural is not None:
+    if routine.natural is not None and signed:
         _refuse_negative(function, value, routine.natural[0])
     elif routine.cleared and value.dtype.is_complex:
         function.clear("%out", value.type.size)

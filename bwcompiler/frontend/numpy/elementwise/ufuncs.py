@@ -21,7 +21,7 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_NAMES, nearest
 from bwcompiler.ir.op import UFUNC_OPS, Op, Value
-from bwcompiler.ir.types import BOOL, I8
+from bwcompiler.ir.types import BOOL, I8, I64
 from bwcompiler.ops.creation import full
 
 Rule = Callable[..., Any]
@@ -190,9 +190,11 @@ def _clip(x: Value, low: Value, high: Value) -> Value:
 
 
 def _ldexp(x: Value, exponent: Value) -> Value:
-    half = ops.floor_divide(exponent, constant(2, exponent))            # 2**exponent itself may be out of range
-    for part in (half, ops.subtract(exponent, half)):
-        x = ops.multiply(x, ops.exp2(cast(part, x.dtype)))
+    """By powers that are in range, of which three take any number to any other."""
+    rest, most = cast(exponent, I64), {2: 14, 4: 120, 8: 1000}[x.dtype.numpy.itemsize]
+    for _ in range(3):
+        part = ops.maximum(ops.minimum(rest, constant(most, rest)), constant(-most, rest))
+        x, rest = ops.multiply(x, ops.exp2(cast(part, x.dtype))), ops.subtract(rest, part)
     return x
 
 

@@ -294,7 +294,7 @@ def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
     if order == 1:
         return reduce_value(ops.sum, x, axes)
     if isinstance(order, str | Tracer):
-        raise DTypeError(f"np.linalg.norm: invalid norm order {order!r} for vectors")
+        raise (ValueError if isinstance(order, str) else DTypeError)(f"np.linalg.norm: invalid norm order {order!r} for vectors")
     zero = ops.equal(x, constant(0, x))                   # where |x|**p has derivative 0, for p < 1 too
     powers = ops.power(ops.select(zero, constant(1, x), x), constant(order, x))
     total = reduce_value(ops.sum, ops.select(zero, constant(0 if order > 0 else np.inf, x), powers), axes)

@@ -288,6 +288,8 @@ def _taken(x: Tracer, indices: Any, axis: int, mode: str) -> Any:
     entry = indices
     if isinstance(indices, list | tuple) or (isinstance(indices, np.ndarray) and indices.dtype == object):
         entry = entries_of((indices,))[0]
+    if is_mask(entry):
+        entry = fresh(value_as(entry, I64)) if isinstance(entry, Tracer) else np.asarray(entry, np.int64)         # 0 and 1 here
     if mode != "raise":
         extent = x.shape[axis]
         if mode not in ("clip", "wrap"):

@@ -143,11 +143,15 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 @implements(np.block)
 def block(arrays: Any) -> Any:
     depth = _depth(arrays)
-    return fresh(_block(arrays, depth, depth))
+    return fresh(_block(arrays, depth, max(depth, _most_axes(arrays))))
 
 
 def _depth(arrays: Any) -> int:
     return 1 + max(map(_depth, arrays)) if isinstance(arrays, list) else 0
+
+
+def _most_axes(arrays: Any) -> int:
+    return max(map(_most_axes, arrays), default=0) if isinstance(arrays, list) else np.ndim(arrays)
 
 
 def _block(arrays: Any, depth: int, levels: int) -> Value:
@@ -242,6 +246,8 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
         x, axis = reshape(x, (math.prod(x.shape),)), 0 if axis is None else axis
     place = normalize_axis(axis, x.rank)
     counts = np.asarray(repeats)
+    if counts.size and counts.min() < 0:
+        raise ValueError("repeats may not contain negative values.")
     if counts.size == 1:
         count = int(counts.reshape(()))
         shape = (*x.shape[:place + 1], count, *x.shape[place + 1:])

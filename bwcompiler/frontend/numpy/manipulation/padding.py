@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +38,10 @@ def pairs(amounts: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
 @implements(np.pad)
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     x = value_as(array)
-    widths = [(int(low), int(high)) for low, high in pairs(pad_width, x.rank, "pad_width")]
+    amounts = pairs(pad_width, x.rank, "pad_width")
+    if not isinstance(pad_width, dict | Tracer) and np.asarray(pad_width).dtype.kind not in "iub":
+        raise TypeError("`pad_width` must be of integral type.")
+    widths = [(operator.index(low), operator.index(high)) for low, high in amounts]
     if any(amount < 0 for pair in widths for amount in pair):
         raise ValueError("index can't contain negative values")
     if callable(mode):

@@ -21,7 +21,18 @@ from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view,
 from bwcompiler.frontend.tracing.calls import call_back
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.index_parsing import is_mask
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, kind_of, materialise, operand, reshape, value_as, wrapping
+from bwcompiler.frontend.tracing.operands import (
+    as_tracer,
+    cast,
+    filled,
+    is_traced,
+    kind_of,
+    materialise,
+    operand,
+    reshape,
+    value_as,
+    wrapping,
+)
 from bwcompiler.frontend.tracing.promotion import common_dtype, require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
@@ -206,6 +217,8 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
         raise ValueError("putmask: mask and data must be the same size")
     if not as_tracer(values).size:
         return
+    if isinstance(values, list | tuple) and not is_traced(values):
+        values = np.array(values).astype(target.dtype)            # sequences are taken as they are, arrays only safely
     _require_safe(values, target, "putmask")
     given = values if not np.ndim(values) else np.reshape(_repeated(values, target.size), target.shape)
     spread = materialise(operand(given)[0], target._type.dtype, target.shape)

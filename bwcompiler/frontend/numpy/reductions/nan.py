@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import operator
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,15 +19,15 @@ from bwcompiler.frontend.numpy.reductions.reductions import (
     max_,
     mean,
     min_,
+    moment,
     prod,
     reduce_value,
-    std,
     sum_,
-    var,
 )
 from bwcompiler.frontend.tracing.operands import constant, value_as
 from bwcompiler.frontend.tracing.promotion import requested
-from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Op, Value
 
@@ -91,33 +92,45 @@ def _present(missing: Value | None, where: Any = NOTHING) -> Any:
     return present if where is NOTHING or where is True else np.logical_and(present, where)
 
 
-def _nan_moment(function: Any, a: Any, options: dict[str, Any]) -> Any:
+def _nan_moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, mean: Any,
+                correction: Any) -> Any:
     x, missing = _without_nan(a, 0)
-    return function(fresh(x), **{**options, "where": _present(missing, options.pop("where", NOTHING))})
+    return moment(name, fresh(x), axis, dtype, out, ddof, keepdims, _present(missing, where), mean, correction, missing is not None)
 
 
 @implements(np.nanvar)
 def nanvar(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
            where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
-    return _nan_moment(var, a, {"axis": axis, "dtype": dtype, "out": out, "ddof": ddof, "keepdims": keepdims, "where": where,
-                                "mean": mean, "correction": correction})
+    return _nan_moment("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
 @implements(np.nanstd)
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
            where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
-    return _nan_moment(std, a, {"axis": axis, "dtype": dtype, "out": out, "ddof": ddof, "keepdims": keepdims, "where": where,
-                                "mean": mean, "correction": correction})
+    return _nan_moment("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+
+
+def _nan_position(function: Any, a: Any, replacement: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+    x, missing = _without_nan(a, replacement)
+    if missing is not None and 0 not in x.shape:
+        axes = reduction_axes(axis if axis is None else operator.index(axis), x.rank)
+        nothing = fresh(reduce_value(ops.any, reduce_value(ops.all, missing, axes), tuple(range(x.rank - len(axes)))))
+        HANDLERS["check"](nothing, _only_nan, ValueError(), open_region().record.source)
+    return function(fresh(x), axis, out, keepdims=keepdims)
+
+
+def _only_nan() -> NoReturn:
+    raise ValueError("All-NaN slice encountered")
 
 
 @implements(np.nanargmax)
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
-    return argmax(fresh(_without_nan(a, -np.inf)[0]), axis, out, keepdims=keepdims)
+    return _nan_position(argmax, a, -np.inf, axis, out, keepdims)
 
 
 @implements(np.nanargmin)
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING) -> Any:
-    return argmin(fresh(_without_nan(a, np.inf)[0]), axis, out, keepdims=keepdims)
+    return _nan_position(argmin, a, np.inf, axis, out, keepdims)
 
 
 @implements(np.nancumsum)

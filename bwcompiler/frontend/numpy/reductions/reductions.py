@@ -10,7 +10,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError
-from bwcompiler.frontend.numpy.axes import NOTHING, Axes, normalize_axes, normalize_axis, reduction_axes
+from bwcompiler.frontend.numpy.axes import NOTHING, Axes, axes_in_order, normalize_axes, normalize_axis, reduction_axes
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
 from bwcompiler.frontend.tracing.operands import (
@@ -78,9 +78,17 @@ _UFUNC = {ops.sum: np.add, ops.prod: np.multiply}
 _NEUTRAL = {ops.sum: 0, ops.prod: 1}
 
 
+def _with_out(x: Value, out: Any) -> DType | None:
+    """The dtype that a reduction computes in where there is an out=, and nobody asks for another."""
+    out = out[0] if isinstance(out, tuple) else out
+    if out is None or out is NOTHING:
+        return None
+    return common_dtype((x.dtype, value_as(out).dtype))
+
+
 def _accumulated(op: Op, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     x = value_as(a)
-    target = requested(dtype) or resolve_reduction(_UFUNC[op], x.dtype)
+    target = requested(dtype) or _with_out(x, out) or resolve_reduction(_UFUNC[op], x.dtype)
     axes = reduction_axes(axis, x.rank)
     if target is BOOL:
         return _truth_reduction({ops.sum: ops.any, ops.prod: ops.all}[op], fresh(x), axis, out, keepdims, where)
@@ -134,7 +142,8 @@ def min_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, ini
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
     x = value_as(a)
     axes = reduction_axes(axis, x.rank)
-    return finished(ops.subtract(reduce_value(ops.max, x, axes), reduce_value(ops.min, x, axes)), x, axes, keepdims, out, "ptp")
+    largest, least = [cast(reduce_value(op, x, axes), _with_out(x, out) or x.dtype) for op in (ops.max, ops.min)]
+    return finished(ops.subtract(largest, least), x, axes, keepdims, out, "ptp")
 
 
 def _truth_reduction(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
@@ -205,6 +214,8 @@ def mean_value(x: Value, axes: Axes, where: Any = NOTHING) -> Value:
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NOTHING, *, where: Any = NOTHING) -> Any:
     x = value_as(a)
     target = _mean_dtype(x, dtype)
+    if dtype is None and x.dtype.is_differentiable:
+        target = _with_out(x, out) or target
     axes = _axes_of_mean(axis, x.rank, where)
     if target.is_differentiable:
         x = cast(x, F32 if x.dtype is F16 and dtype is None else target)                               # as NumPy: sums outgrow halves
@@ -214,7 +225,8 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     return finished(cast(ops.divide(cast(total, F64), count), target), x, axes, keepdims, out, "mean")
 
 
-def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: Any = NOTHING) -> Value:
+def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: Any = NOTHING,
+             nan_if_too_few: bool = False) -> Value:
     """The variance of a float or complex value over axes: the mean of |x - mean|**2."""
     if given_mean is NOTHING:
         centre = keep_axes(mean_value(x, axes, where), x, axes)
@@ -225,7 +237,10 @@ def variance(x: Value, axes: Axes, ddof: Any, where: Any = NOTHING, given_mean: 
     total = reduce_value(ops.sum, masked(squares, where, 0), axes)
     count = _count(x, axes, where, squares.dtype)
     freedom = ops.subtract(count, constant(ddof, count)) if ddof else count
-    return ops.divide(total, ops.maximum(freedom, constant(0, freedom)) if ddof else freedom)
+    found = ops.divide(total, ops.maximum(freedom, constant(0, freedom)) if ddof else freedom)
+    if ddof and nan_if_too_few:
+        found = ops.select(ops.less_equal(freedom, constant(0, freedom)), constant(np.nan, found), found)
+    return found
 
 
 def square_of_magnitude(x: Value) -> Value:
@@ -246,8 +261,9 @@ def flat_at_zero(function: Callable[[Value], Value], x: Value) -> Value:
     return ops.select(zero, constant(0, x), function(ops.select(zero, constant(1, x), x)))
 
 
-def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any,
-            correction: Any) -> Any:
+def moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any,
+           correction: Any, nan_if_too_few: bool = False) -> Any:
+    """np.var or np.std."""
     x = value_as(a)
     target = _mean_dtype(x, dtype)
     if not target.is_differentiable:
@@ -255,7 +271,7 @@ def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepd
                          f"convert the result: np.{name}(...).astype(np.{target.numpy})")
     x = cast(x, target)
     axes = _axes_of_mean(axis, x.rank, where)
-    value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean)
+    value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean, nan_if_too_few)
     value = root(value) if name == "std" else value
     if target.is_complex and dtype is not None:                     # a real number, but of the dtype that was asked for
         value = cast(value, target)
@@ -265,13 +281,13 @@ def _moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepd
 @implements(np.var)
 def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
         where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
-    return _moment("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+    return moment("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
 @implements(np.std)
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NOTHING, *,
         where: Any = NOTHING, mean: Any = NOTHING, correction: Any = NOTHING) -> Any:
-    return _moment("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
+    return moment("std", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
 @implements(np.average)
@@ -296,7 +312,7 @@ def _weights_along(x: Value, w: Value, axis: Any) -> Value:
     """Weights of the shape of the averaged axes, in the order they are given in, shaped to broadcast against x."""
     if axis is None:
         raise TypeError("Axis must be specified when shapes of a and weights differ.")
-    given = [normalize_axis(one, x.rank) for one in (axis if isinstance(axis, tuple | list) else (axis,))]
+    given = axes_in_order(axis, x.rank)
     if w.shape != tuple([x.shape[k] for k in given]):
         raise ShapeError(f"np.average: weights of shape {w.shape} do not fit axis {axis} of shape {x.shape}")
     order = tuple(sorted(range(len(given)), key=given.__getitem__))

@@ -1,0 +1,99 @@
+"""Arguments at the edge of what NumPy's functions take: extreme exponents, masks as numbers, slices of nothing, what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from tests.unit.frontend.comparing import compare
+
+X = np.arange(12.0).reshape(3, 4) / 3 - 1.2
+BYTES = np.array([200, 1, 0, 128], np.uint8)
+EXPONENTS = np.array([2**31 - 1, -(2**31), 2000, -2000, 1074, 130, -3, 2097, 0], np.int32)
+
+
+def native(function: Callable[..., Any], *args: Any) -> None:
+    """NumPy's results from the graph, and from machine code."""
+    compare(function, *args)
+    with np.errstate(all="ignore"):
+        expected = function(*args)
+    for one, other in zip(bw.jit(function)(*args), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert (np.asarray(one).dtype, np.shape(one)) == (np.asarray(other).dtype, np.shape(other))
+
+
+def test_unsigned_exponents_are_never_negative() -> None:
+    native(lambda u: (u**u, 2**u, np.power(np.uint64(3), u.astype(np.uint64) + np.uint64(2**63)), np.power.accumulate(u)), BYTES)
+    with pytest.raises(ValueError, match="negative integer powers"):
+        bw.jit(lambda i: i**i)(BYTES.astype(np.int8))
+
+
+@pytest.mark.parametrize("x", [0.0, -0.0, 1.5, 1e-45, 3e38, np.inf, np.nan])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_ldexp_far_out(x: float, dtype: type) -> None:
+    native(lambda i: (np.ldexp(dtype(x), i), np.ldexp(dtype(x), -i)), EXPONENTS)
+
+
+def test_masks_are_numbers_where_positions_are_asked_for() -> None:
+    native(lambda x: (np.take(x, [True, False, True], 0), np.take(x, np.array([False, True, False]), 0), np.take(x, x[:, 0] > 0, 0),
+                      np.take(x, np.array([True, False]), 1, mode="clip")), X)
+
+
+def test_reductions_compute_in_the_dtype_of_out() -> None:
+    def reduced(x: Any, i: Any) -> Any:
+        out = [np.zeros(4), np.zeros(4), np.zeros(4, np.int64), np.zeros(4, np.int8), np.zeros(4, np.float32), np.zeros(4)]
+        np.sum(x, 0, out=out[0])
+        np.mean(x, 0, out=out[1])
+        np.ptp(i, 0, out=out[2])
+        np.sum(i, 0, out=out[3])
+        np.sum(x.astype(np.float64), 0, out=out[4])
+        np.prod(i, 0, out=out[5])
+        return tuple(out)
+    compare(reduced, X.astype(np.float32), (X * 90).astype(np.int8))
+
+
+def test_moments_without_freedom() -> None:
+    with_nan = np.where(X > 2, np.nan, X)
+    with np.errstate(all="ignore"), pytest.warns(RuntimeWarning, match="Degrees of freedom"):
+        compare(lambda x: (np.nanvar(x, 0, ddof=3), np.nanstd(x, 0, ddof=2), np.nanvar(x, ddof=1), np.var(x, 0, ddof=3)), with_nan)
+
+
+def test_positions_in_slices_of_nan() -> None:
+    compare(lambda x: (np.nanargmax(x, 0), np.nanargmin(x), np.nanargmax(x[:0], 1)), np.where(X > 2, np.nan, X))
+    for wrong in (lambda x: np.nanargmax(x, 1), lambda x: np.nanargmin(x * np.nan)):
+        with pytest.raises(ValueError, match="All-NaN slice"):
+            bw.jit(wrong)(np.where(X > 0, np.nan, X))
+
+
+def test_blocks_of_arrays_with_more_axes_than_lists() -> None:
+    compare(lambda x: (np.block([x[:1, :1], 1]), np.block([x, x]), np.block([[x], [x]])), X)
+
+
+def test_sequences_for_putmask_are_taken_as_they_are() -> None:
+    def put(x: Any) -> Any:
+        x = x.copy()
+        np.putmask(x, x > 0, [1.5, 2, 3])
+        return x
+    compare(put, X.astype(np.float32))
+    compare(put, (X * 9).astype(np.uint8))
+
+
+WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
+    "widths of floats": (lambda x: np.pad(x, 1.0), TypeError),
+    "negative repeats": (lambda x: np.repeat(x, -1), ValueError),
+    "one negative repeat": (lambda x: np.repeat(x, [1, -1, 2], 0), ValueError),
+    "an axis twice": (lambda x: np.gradient(x, axis=(1, 1)), ValueError),
+    "a matrix norm of a vector": (lambda x: np.linalg.norm(x[0], "fro"), ValueError),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_arguments(case: str) -> None:
+    function, kind = WRONG[case]
+    for run in (function, bw.jit(function)):
+        with pytest.raises(kind):
+            run(X)
