@@ -9,7 +9,7 @@ read what the loops sum up, after these.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from bwcompiler import ops
 from bwcompiler.ir.access import element, expand, plain_axes, root
@@ -18,7 +18,11 @@ from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, sc
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
 
-MAX_MEMBERS = 64
+# The operations of one loop.  In a long loop each array that it need not store and load again saves more than the longer chains of
+# dependent operations cost, of which a short loop has few in flight.
+MAX_MEMBERS = 96
+MAX_IN_LONG = 320
+LONG_LOOP = 1024                               # iterations
 MAX_LOADS = 24
 # A reduction over a whole array is consumed in the same tree only below this size: above, a second sweep in a kernel of
 # its own costs no more, and keeps the outer loops.
@@ -155,7 +159,7 @@ class Attempt:
             return None
         if self.is_number and group.extents:
             return self._join_as_number(group)
-        if len(group.members) >= MAX_MEMBERS:
+        if len(group.members) >= MAX_MEMBERS and (len(group.members) >= MAX_IN_LONG or _size(group, range(len(group.extents))) < LONG_LOOP):
             self._refuse("members")
             return None
         if len(group.loads) + len(self.reads) > MAX_LOADS:
@@ -399,7 +403,7 @@ def is_tall(group: FusionGroup, reduced: frozenset[int], columns: int) -> bool:
     return _size(group, reduced) * min(PANEL_COLUMNS, upper(group.extents[columns])) > TALL_PANEL_LIMIT
 
 
-def _size(group: FusionGroup, axes: frozenset[int]) -> int:
+def _size(group: FusionGroup, axes: Iterable[int]) -> int:
     count = 1
     for axis in axes:
         count *= upper(group.extents[axis])

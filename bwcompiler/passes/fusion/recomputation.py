@@ -1,7 +1,7 @@
 """What is computed again where it is read, because that costs less than to store and load it.
 
-Three rules, each of which gives an attempt that reads what is below: one cheap operation read at shifted indices (`inlined`), a large
-array made of much smaller ones (`expanded`), and elements picked from cheap values (`picked`).
+Three rules, each of which gives an attempt that reads what is below: a few cheap operations read at shifted indices (`inlined`), a
+large array made of much smaller ones (`expanded`), and elements picked from cheap values (`picked`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from bwcompiler.ir.contracts.fusion import FusionGroup
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.fusion.attempt import Attempt
 
+MOST_SHIFTED = 4                               # operations in a row that a reader at shifted indices does again
 MOST_INLINED = 3                               # values between one that is picked and what the loop has
 LEAST_EXPANDED = 1 << 16                       # bytes of an array that is computed again rather than stored,
 EXPANSION = 4                                  # if it has so many times the bytes of what it is made of
@@ -60,7 +61,10 @@ class Recomputation:
         """The attempt with what it reads at shifted indices computed again where that is cheap, and reads nothing it writes."""
         if attempt.aligned:
             return attempt
-        moved = frozenset(base for base, index in attempt.reads if attempt.is_shifted(base, index) and self._is_inlinable(base))
+        moved: frozenset[Value] = frozenset()
+        for base, index in attempt.reads:
+            if attempt.is_shifted(base, index):
+                moved |= self._at_shifts(base)
         if not moved:
             return attempt
         inlined = Attempt(attempt.value, self.is_leaf, moved, attempt.update)
@@ -107,6 +111,37 @@ class Recomputation:
                 return frozenset()
         small = sum([leaf.type.nbytes for leaf in leaves]) * EXPANSION <= value.type.nbytes
         return frozenset(found) if small and len(likes) <= 1 else frozenset()
+
+    def _at_shifts(self, value: Value) -> frozenset[Value]:
+        """What a reader at shifted indices computes again instead of having value stored: a large one is a few cheap operations on two
+        stored arrays, or on one array that is stored in its place; any other one operation."""
+        if value.type.nbytes >= LEAST_EXPANDED and self._is_cheap(value):
+            chain = self._chain(value, False) or self._chain(value, True)
+            if chain:
+                return chain
+        return frozenset((value,)) if self._is_inlinable(value) else frozenset()
+
+    def _chain(self, value: Value, unary: bool) -> frozenset[Value]:
+        """The cheap operations from stored arrays to a value; unary: from one array, stored or not, to the value."""
+        found: dict[Value, None] = {value: None}
+        leaves: dict[Value, None] = {}
+        pending = list(self.made_of[value])
+        while pending:
+            base = pending.pop()
+            leaf = root(base)
+            if leaf in self.written:
+                return frozenset()
+            if base in found:
+                continue
+            known = leaf in self.stored or leaf in self.waiting
+            if not known and self._is_cheap(base) and len(found) < MOST_SHIFTED and (not unary or len(self.made_of[base]) == 1):
+                found[base] = None
+                pending += self.made_of[base]
+            elif known or (unary and leaf.type.nbytes <= value.type.nbytes):
+                leaves[leaf] = None
+            else:
+                return frozenset()
+        return frozenset(found) if len(leaves) <= (1 if unary else 2) else frozenset()
 
     def _is_inlinable(self, value: Value) -> bool:
         """Whether a reader at shifted indices may compute value again instead of having it stored: one cheap operation."""

@@ -7,12 +7,12 @@ The words are about the value ("it"), the group's loop, and the values `{0}` tha
 from __future__ import annotations
 
 from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS
-from bwcompiler.passes.fusion.attempt import MAX_LOADS, MAX_MEMBERS, TALL_PANEL_LIMIT, WHOLE_ARRAY_LIMIT
+from bwcompiler.passes.fusion.attempt import MAX_IN_LONG, MAX_LOADS, MAX_MEMBERS, TALL_PANEL_LIMIT, WHOLE_ARRAY_LIMIT
 
 RULES = {
     "unrelated": "it runs over other extents, and reads nothing that the loop computes",
     "search": "a search for a position (argmax, argmin) has a loop of its own",
-    "members": f"the loop has {MAX_MEMBERS} operations already, the most that one loop may have",
+    "members": f"the loop has {MAX_MEMBERS} operations already ({MAX_IN_LONG} where it is long), the most that one loop may have",
     "loads": f"the loop would read more than {MAX_LOADS} different arrays",
     "shifted": "it reads {0} at other elements than the one that the loop is at",
     "updated": "it reads {0}, which the loop updates in place and finishes only at its end",
