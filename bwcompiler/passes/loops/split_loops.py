@@ -70,7 +70,7 @@ def _split(loop: Value) -> list[Value] | None:
     for first, last in parts if step > 0 else reversed(parts):
         index = Index(first, last, body.index.name)
         made = _Copy({body.index: index.extent()}).graph(body, index, known)
-        if _has(made, ops.while_loop):                     # that may be a loop now, which may have choices too
+        if _has(made, ops.while_loop) or _has_choice(made):        # that may be a loop now, or loops inside may be split at this index
             made = split_loops(made).graph
         how = {"lo": first, "hi": last, "step": step, "carried": carried, "body": made}
         states = _again([*states, *fixed], how) or _results(ops.loop(*states, *fixed, **how))

@@ -359,10 +359,14 @@ def _turned_back(x: Value, v: Value, starts: Any, steps: Any) -> Value | None:
 
 
 def _placed_in_zeros(v: Value) -> tuple[Value, Mapping[str, Any]] | None:
-    """(w, places) where v is zeros with w placed in them, up to the sign of zeros: also -v, and v times a finite number."""
+    """(w, places) where v is zeros with w placed in them, up to the sign of zeros: also -v, and v times a finite number, and a vector as a
+    row or column."""
     if v.op is ops.slice_update:
         zeros, inner = v.operands
         return (inner, v.attrs) if _is_filled_with(zeros, 0) else None
+    if v.op is ops.reshape and v.operands[0].rank == 1 and sum([extent != 1 for extent in v.shape]) == 1:
+        found = _placed_in_zeros(v.operands[0])
+        return None if found is None else _as_row(*found, v.shape)
     if v.op is ops.negative:
         found = _placed_in_zeros(v.operands[0])
         return None if found is None else (ops.negative(found[0]), found[1])
@@ -372,6 +376,14 @@ def _placed_in_zeros(v: Value) -> tuple[Value, Mapping[str, Any]] | None:
             if found is not None:
                 return ops.multiply(_full(x.attrs["value"], found[0].type), found[0]), found[1]
     return None
+
+
+def _as_row(w: Value, places: Mapping[str, Any], shape: tuple[Extent, ...]) -> tuple[Value, dict[str, Any]]:
+    """A part of a vector, and its places, as those of a row or column of this shape."""
+    long = next(axis for axis, extent in enumerate(shape) if extent != 1)
+    return (ops.reshape(w, shape=tuple([w.shape[0] if axis == long else 1 for axis in range(len(shape))])),
+            {name: tuple([places[name][0] if axis == long else neutral for axis in range(len(shape))])
+             for name, neutral in (("starts", 0), ("steps", 1))})
 
 
 def _composed(places: Mapping[str, Any], starts: Any, steps: Any) -> dict[str, Any]:
@@ -393,12 +405,9 @@ def _update_of_part(x: Value, v: Value, starts: Any, steps: Any) -> Value | None
         return None
     places: Mapping[str, Any] = inner.attrs
     if part is not base or inner is not v:                     # a row or column, seen as a vector
-        axes = [axis for axis, extent in enumerate(part.shape) if extent != 1]
-        if inner.rank != 1 or len(axes) != 1:
+        if inner.rank != 1 or sum([extent != 1 for extent in part.shape]) != 1:
             return None
-        more = ops.reshape(more, shape=tuple([more.shape[0] if axis == axes[0] else 1 for axis in range(part.rank)]))
-        places = {name: tuple([attribute[0] if axis == axes[0] else neutral for axis in range(part.rank)])
-                  for (name, attribute), neutral in zip(sorted(inner.attrs.items()), (0, 1), strict=True)}
+        more, places = _as_row(more, inner.attrs, part.shape)
     return inner.op(x, more, **_composed(places, starts, steps))
 
 
