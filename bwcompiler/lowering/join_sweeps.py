@@ -10,7 +10,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.loops.group_shapes import WordValue
-from bwcompiler.lowering.loops.sweeps import LEAST_SHARED, MOST_KERNELS, Part, Sweep, part_of
+from bwcompiler.lowering.loops.sweeps import LEAST_SHARED, MOST_KERNELS, OneLoop, Part, Sweep, one_loop, part_of
 from bwcompiler.lowering.steps import LoweredStep
 
 
@@ -21,13 +21,15 @@ def join_sweeps(steps: Sequence[LoweredStep], graph: Graph, pairs: Mapping[Value
 
 
 class _Joiner:
-    """parts: of kernels, by step.  known: the joined kernels, by what they are made of, for steps that repeat."""
+    """loops: of kernels, by their ids; parts: by step.  known: the joined kernels, by what they are made of, for steps that repeat."""
 
     def __init__(self, steps: Sequence[LoweredStep], graph: Graph, pairs: Mapping[Value, Value]) -> None:
         self.steps = steps
         self.graph = graph
         self.pairs = pairs
         self.users: dict[Value, set[int]] = {}
+        self.loops: dict[int, OneLoop | None] = {}
+        self.parts: dict[int, Part | None] = {}
         self.known: dict[Hashable, tuple[Kernel, list[int | None]]] = {}
 
     def runs(self) -> Iterator[list[LoweredStep]]:
@@ -41,12 +43,12 @@ class _Joiner:
     def _length(self, start: int) -> int:
         """How many steps, from one on, can be one: up to the last that reads or writes much of what those before it do."""
         first = self.steps[start]
-        part = _part(first) if _touches_much(first) else None
+        part = self._part(first) if _touches_much(first) else None
         if part is None:
             return 1
         sweep, count = Sweep(part), 1
         for number, step in enumerate(self.steps[start + 1:start + MOST_KERNELS], 2):
-            part = _part(step)
+            part = self._part(step)
             if part is None or not self._may_be_one(self.steps[start:start + number - 1], step) or not sweep.take(part):
                 break
             if sweep.pays():
@@ -67,15 +69,27 @@ class _Joiner:
         before = {root(update.operand) for one in run for update in one.updates}
         return touched.isdisjoint(overwritten) and mine.isdisjoint(before)
 
+    def _part(self, step: LoweredStep) -> Part | None:
+        """The step as part of a sweep, if it is one of the kernels that fusion makes, and one loop."""
+        if step.kernel is None or step.value is not None:
+            return None
+        if step.position not in self.parts:
+            if id(step.kernel) not in self.loops:
+                self.loops[id(step.kernel)] = one_loop(step.kernel)
+            loop = self.loops[id(step.kernel)]
+            arrays = [None if owner is None else root(owner) for owner in step.owners]
+            self.parts[step.position] = None if loop is None else part_of(loop, arrays)
+        return self.parts[step.position]
+
     def joined(self, run: Sequence[LoweredStep]) -> LoweredStep:
         """The steps of a run as one."""
         if len(run) == 1:
             return run[0]
-        parts = [part for part in map(_part, run) if part is not None]
+        parts = [part for part in map(self._part, run) if part is not None]
         inner = self._inner(run)
         arrays = list(dict.fromkeys(array for part in parts for array in part.arrays if array is not None))
         number = {array: k for k, array in enumerate(arrays)}
-        key = tuple([(id(part.kernel), *[None if array is None else (number[array], array in inner) for array in part.arrays])
+        key = tuple([(id(part.of.kernel), *[None if array is None else (number[array], array in inner) for array in part.arrays])
                      for part in parts])
         found = self.known.get(key)
         if found is None:
@@ -108,10 +122,3 @@ class _Joiner:
 def _touches_much(step: LoweredStep) -> bool:
     """Whether the step is a kernel that touches large arrays."""
     return step.kernel is not None and any(owner is not None and owner.type.nbytes >= LEAST_SHARED for owner in step.owners)
-
-
-def _part(step: LoweredStep) -> Part | None:
-    """The step as part of a sweep, if it is one of the kernels that fusion makes."""
-    if step.kernel is None or step.value is not None:
-        return None
-    return part_of(step.kernel, [None if owner is None else root(owner) for owner in step.owners])

@@ -48,20 +48,42 @@ class Accesses:
     is_only_filled: bool = True             # before the loop
 
 
-class Part(NamedTuple):
-    """A kernel that is one loop over `extent` iterations, and what stands before and after it; per buffer its array, None for scratch."""
+class Touch(NamedTuple):
+    """A statement that reads or writes a buffer; when: BEFORE, INSIDE or AFTER the outermost loop."""
+
+    buffer: Buffer
+    offset: Offset | None
+    is_write: bool
+    is_fill: bool
+    when: str
+
+
+class OneLoop(NamedTuple):
+    """A kernel that is one loop over `extent` iterations, and what stands before and after it.
+
+    place    of the loop in the kernel's body; own: the indices in it.
+    is_cut   whether threads can share it.
+    """
 
     kernel: Kernel
-    arrays: tuple[Value | None, ...]
     place: int
     loop: Loop
     extent: int
     own: Set[Index]
+    touches: Sequence[Touch]
+    is_cut: bool
+
+
+class Part(NamedTuple):
+    """Such a kernel on arrays: per buffer its array, None for scratch."""
+
+    of: OneLoop
+    arrays: tuple[Value | None, ...]
     accesses: Mapping[Value, Accesses]
 
 
-def part_of(kernel: Kernel, arrays: Sequence[Value | None]) -> Part | None:
-    """The kernel as part of a sweep; None where it is no such loop."""
+def one_loop(kernel: Kernel) -> OneLoop | None:
+    """The kernel as one loop that can be part of a sweep; None where it is none."""
     places = [number for number, statement in enumerate(kernel.body) if isinstance(statement, Loop)]
     if len(places) != 1:
         return None
@@ -69,36 +91,45 @@ def part_of(kernel: Kernel, arrays: Sequence[Value | None]) -> Part | None:
     assert isinstance(loop, Loop)
     if not isinstance(loop.extent, int) or loop.extent < LEAST_BLOCKS:
         return None
-    array_of = dict(zip(kernel.buffers, arrays, strict=True))
-    accesses: dict[Value, Accesses] = {}
+    touches: list[Touch] = []
     own = {loop.index}
     for number, top in enumerate(kernel.body):
         when = INSIDE if number == places[0] else BEFORE if number < places[0] else AFTER
         for statement, _ in statements([top]):
             if isinstance(statement, Loop):
                 own.add(statement.index)
-            for buffer, offset, is_write in _touched(statement):
-                array = array_of[buffer]
-                if array is not None:
-                    _note(accesses.setdefault(array, Accesses()), offset, is_write, when, statement)
-    return Part(kernel, tuple(arrays), places[0], loop, loop.extent, own, accesses)
+            touches += _touches(statement, when)
+    is_cut = is_independent(loop, private_scratch(kernel, loop)) or feeds_sums_only(kernel, loop)
+    return OneLoop(kernel, places[0], loop, loop.extent, own, touches, is_cut)
 
 
-def _touched(statement: Statement) -> Iterator[tuple[Buffer, Offset | None, bool]]:
+def _touches(statement: Statement, when: str) -> Iterator[Touch]:
     for buffer, offset in targets(statement):
-        yield buffer, offset, True
+        yield Touch(buffer, offset, True, isinstance(statement, Fill), when)
     for scalar, _ in scalars(statement):
         if scalar.op == "load":
-            yield *scalar.data, False
+            buffer, offset = scalar.data
+            yield Touch(buffer, offset, False, False, when)
 
 
-def _note(accesses: Accesses, offset: Offset | None, is_write: bool, when: str, statement: Statement) -> None:
-    accesses.touched.add(when)
-    if is_write:
-        accesses.written.add(when)
-    if when == INSIDE:
-        accesses.offsets.append(offset)
-    elif not isinstance(statement, Fill):
+def part_of(loop: OneLoop, arrays: Sequence[Value | None]) -> Part:
+    """The kernel on these arrays."""
+    array_of = dict(zip(loop.kernel.buffers, arrays, strict=True))
+    accesses: dict[Value, Accesses] = {}
+    for touch in loop.touches:
+        array = array_of[touch.buffer]
+        if array is not None:
+            _note(accesses.setdefault(array, Accesses()), touch)
+    return Part(loop, tuple(arrays), accesses)
+
+
+def _note(accesses: Accesses, touch: Touch) -> None:
+    accesses.touched.add(touch.when)
+    if touch.is_write:
+        accesses.written.add(touch.when)
+    if touch.when == INSIDE:
+        accesses.offsets.append(touch.offset)
+    elif not touch.is_fill:
         accesses.is_only_filled = False
 
 
@@ -107,18 +138,20 @@ class Sweep:
 
     def __init__(self, first: Part) -> None:
         self.parts = [first]
-        self.index = first.loop.index
+        self.index = first.of.loop.index
         self.offsets = {array: list(accesses.offsets) for array, accesses in first.accesses.items()}
-        self.own = set(first.own)
+        self.own = set(first.of.own)
+        self.extent = first.of.extent
 
     def take(self, part: Part) -> bool:
         """Add a kernel, if it can be run with the others."""
-        if (part.extent != self.parts[0].extent or not all(_keeps_order(one, part) for one in self.parts)
-                or _can_be_cut(part) != _can_be_cut(self.parts[0])):
+        if part.of.extent != self.extent or part.of.is_cut != self.parts[0].of.is_cut:
             return False
-        moved = {array: [_with_index(offset, part.loop.index, self.index) for offset in accesses.offsets]
+        if not all(_keeps_order(one, part) for one in self.parts):
+            return False
+        moved = {array: [_with_index(offset, part.of.loop.index, self.index) for offset in accesses.offsets]
                  for array, accesses in part.accesses.items()}
-        own = self.own | part.own
+        own = self.own | part.of.own
         joined = {array: [*self.offsets.get(array, ()), *offsets] for array, offsets in moved.items()}
         written = {array for one in (*self.parts, part) for array, accesses in one.accesses.items() if INSIDE in accesses.written}
         shared = [array for array, offsets in moved.items() if offsets and self.offsets.get(array)]
@@ -144,14 +177,17 @@ class Sweep:
         """How many iterations of each loop run before those of the next; 0 where no number of them would do."""
         steps = self._steps()
         one = sum([step * array.dtype.itemsize for array, step in steps.items()])
-        extent = self.parts[0].extent
         if one > MOST_BYTES:
             return 0
-        most = max(1, min(BLOCK_BYTES // max(one, 1), extent // LEAST_BLOCKS))
-        count = next(number for number in range(most, 0, -1) if extent % number == 0)
+        most = max(1, min(BLOCK_BYTES // max(one, 1), self.extent // LEAST_BLOCKS))
+        count = next(number for number in range(most, 0, -1) if self.extent % number == 0)
         users = Counter(array for part in self.parts for array in part.accesses)
         shared = [steps.get(array, 0) for array, number in users.items() if number > 1]
         return count if count * max(shared, default=0) >= LEAST_ELEMENTS else 0
+
+    def roles(self, array: Value) -> set[str]:
+        """The roles of an array in the kernels."""
+        return {buffer.role for part in self.parts for buffer, one in zip(part.of.kernel.buffers, part.arrays, strict=True) if one is array}
 
     def kernel(self, inner: Collection[Value]) -> tuple[Kernel, list[Value | None]]:
         """The kernel, and per buffer its array; `inner` are those that nothing else reads."""
@@ -161,8 +197,7 @@ class Sweep:
     def _is_inner(self, array: Value) -> bool:
         """Whether the array is made and read in the loops alone, by moving parts; it may have to start as one number."""
         found = [part.accesses[array] for part in self.parts if array in part.accesses]
-        roles = {buffer.role for part in self.parts for buffer, one in zip(part.kernel.buffers, part.arrays, strict=True) if one is array}
-        offsets = self.offsets.get(array, [])
+        roles, offsets = self.roles(array), self.offsets.get(array, [])
         return (UPDATED not in roles and OUTPUT in roles and all(AFTER not in one.touched and one.is_only_filled for one in found)
                 and stays_apart(offsets, self.index, self.own) and _step(offsets, self.index) > 0)
 
@@ -176,11 +211,6 @@ def _keeps_order(one: Part, other: Part) -> bool:
 def _meet(one: Accesses, other: Accesses, when: str, other_when: str) -> bool:
     """Whether at least one of two statements that touch an array then writes it."""
     return (when in one.touched and other_when in other.written) or (when in one.written and other_when in other.touched)
-
-
-def _can_be_cut(part: Part) -> bool:
-    """Whether threads can share the loop."""
-    return is_independent(part.loop, private_scratch(part.kernel, part.loop)) or feeds_sums_only(part.kernel, part.loop)
 
 
 def _with_index(offset: Offset | None, old: Index, new: Index) -> Offset | None:
@@ -200,7 +230,7 @@ class _Joined:
         self.sweep = sweep
         self.count = count
         self.inner = inner
-        self.block = Index(0, sweep.parts[0].extent // count - 1, "b")
+        self.block = Index(0, sweep.extent // count - 1, "b")
         self.taken = TakenNames()
         self.buffers: list[Buffer] = []
         self.arrays: list[Value | None] = []
@@ -211,17 +241,17 @@ class _Joined:
         before: list[Statement] = []
         body: list[Statement] = []
         after: list[Statement] = []
-        for part in self.sweep.parts:
-            copy = _PartCopy({buffer: self._buffer(buffer, array) for buffer, array in zip(part.kernel.buffers, part.arrays, strict=True)},
-                             self.starts)
-            for statement in copy.statements(part.kernel.body[:part.place]):
+        kernels = [part.of.kernel for part in self.sweep.parts]
+        for part, kernel in zip(self.sweep.parts, kernels, strict=True):
+            buffers = {buffer: self._buffer(buffer, array) for buffer, array in zip(kernel.buffers, part.arrays, strict=True)}
+            copy = _PartCopy(buffers, self.starts)
+            for statement in copy.statements(kernel.body[:part.of.place]):
                 (body if isinstance(statement, Fill) and statement.buffer in self.starts else before).append(statement)
-            body += self._iterations(part.loop, copy)
-            after += copy.statements(part.kernel.body[part.place + 1:])
-        words = dict.fromkeys(word for part in self.sweep.parts for word in part.kernel.words)
-        loop = Loop(self.block, self.sweep.parts[0].extent // self.count, body)
-        name = ".".join([part.kernel.name for part in self.sweep.parts])
-        return Kernel(name, self.buffers, [*before, loop, *after], list(words))
+            body += self._iterations(part.of.loop, copy)
+            after += copy.statements(kernel.body[part.of.place + 1:])
+        words = dict.fromkeys(word for kernel in kernels for word in kernel.words)
+        loop = Loop(self.block, self.sweep.extent // self.count, body)
+        return Kernel(".".join([kernel.name for kernel in kernels]), self.buffers, [*before, loop, *after], list(words))
 
     def _iterations(self, loop: Loop, copy: Copy) -> list[Statement]:
         first = scale_extent(self.block.extent(), self.count)
@@ -250,8 +280,7 @@ class _Joined:
             made = self._new(f"{buffer.name}.part", buffer, (step * self.count,), SCRATCH, None)
             self.starts[made] = add_extents(scale_extent(self.block.extent(), step * self.count), low)
             return made
-        roles = {one.role for part in self.sweep.parts for one, owner in zip(part.kernel.buffers, part.arrays, strict=True)
-                 if owner is array}
+        roles = self.sweep.roles(array)
         role = next(role for role in (UPDATED, OUTPUT, INPUT) if role in roles)
         return self._new(buffer.name, buffer, buffer.shape, role, array)
 
