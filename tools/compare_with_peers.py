@@ -4,7 +4,8 @@
 
 Each framework runs in a process of its own, on as many CPUs as it has threads, and gets the same function over its own namespace,
 with its arrays made beforehand. (JAX gets its own loop in `heat`: it does not compile 50 unrolled steps in reasonable time.)
-"first" is the first call (tracing and compiling; no cache on disk), "call" the best of seven rounds of a tenth of a second.
+"first" is the first call (tracing and compiling; no cache on disk), "call" the best of fifteen rounds of a twentieth of a second.
+With one thread these are CPU times, of the process and the compilers that it starts, which other programs on the machine change little.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,7 +24,7 @@ from typing import Any
 import numpy as np
 
 FRAMEWORKS = ("bwcompiler", "jax", "torch.compile", "torch", "autograd")
-ROUNDS, SECONDS = 7, 0.1
+ROUNDS, SECONDS = 15, 0.05
 rng = np.random.default_rng(0)
 
 
@@ -130,20 +132,30 @@ def measure(framework: str) -> None:
     prepare(framework, rosenbrock, (np.ones(3),))()  # what a framework loads once
     for name, (function, _, arrays) in WORKLOADS.items():
         call = prepare(framework, function, arrays)
-        start = time.perf_counter()
+        start = now()
         value, gradient = call()
-        first = time.perf_counter() - start
+        first = now() - start
         best = min(timed(call) for _ in range(ROUNDS))
         norm = float(np.linalg.norm(np.asarray(gradient, np.float64)))
         print(json.dumps({"name": name, "first": first, "call": best, "value": float(value), "norm": norm}), flush=True)
 
 
 def timed(call: Callable[[], Any]) -> float:
-    start, count = time.perf_counter(), 0
-    while time.perf_counter() - start < SECONDS:
-        call()
-        count += 1
-    return (time.perf_counter() - start) / count
+    start, count, batch = now(), 0, 1
+    while now() - start < SECONDS:
+        for _ in range(batch):
+            call()
+        count += batch
+        batch = min(2 * batch, 1024) if now() - start < SECONDS / 8 else batch
+    return (now() - start) / count
+
+
+def now() -> float:
+    """CPU time with one thread, else time."""
+    if os.environ.get("BW_NUM_THREADS") != "1":
+        return time.perf_counter()
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 # ----- the table
@@ -160,7 +172,7 @@ def main(threads: int, chosen: list[str]) -> None:
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for framework in chosen:
         with tempfile.TemporaryDirectory() as folder:
-            environment = os.environ | {"BW_CACHE": "0", "TORCHINDUCTOR_CACHE_DIR": folder}
+            environment = os.environ | {"BW_CACHE": "0", "TORCHINDUCTOR_CACHE_DIR": folder, "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
             command = [sys.executable, __file__, "--measure", framework]
             result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
         found[framework] = {line["name"]: line for line in map(json.loads, result.stdout.splitlines())}
