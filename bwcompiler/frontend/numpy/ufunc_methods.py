@@ -257,8 +257,8 @@ def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         return
     other = value_as(rest[0])                                     # no weak numbers here: 300 is an int64 also beside an int8
     dtype = target._type.dtype
-    exact = name in ("add", "subtract") and dtype.kind in "iuf"
-    exact = exact and (dtype.is_float or resolve(ufunc, (dtype, other.dtype)).outputs[0].is_integer)
+    exact = name in ("add", "subtract") and dtype.kind in "iufc"
+    exact = exact and (dtype.is_differentiable or resolve(ufunc, (dtype, other.dtype)).outputs[0].is_integer)
     if exact:                                                     # the same sums, whether rounded now or after each step
         term = cast(other, dtype)
         scatter_add(target, index, fresh(ops.negative(term) if name == "subtract" else term))

@@ -21,7 +21,7 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_NAMES, nearest
 from bwcompiler.ir.op import UFUNC_OPS, Op, Value
-from bwcompiler.ir.types import BOOL, I8, I64
+from bwcompiler.ir.types import BOOL, F16, F32, I8, I64
 from bwcompiler.ops.creation import full
 
 Rule = Callable[..., Any]
@@ -104,6 +104,8 @@ def _logical(op: Rule) -> Rule:
 
 def _scaled(numerator: float, denominator: float) -> Rule:
     def rule(x: Value) -> Value:
+        if x.dtype is F16:                                       # which NumPy computes as float32
+            return cast(rule(cast(x, F32)), F16)
         kind = x.dtype.numpy.type                                # NumPy divides in the dtype of the operand
         return ops.multiply(x, constant((kind(numerator) / kind(denominator)).item(), x))
     return rule

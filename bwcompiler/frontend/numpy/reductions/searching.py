@@ -10,9 +10,8 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.indexing import gather
 from bwcompiler.frontend.numpy.reductions.reductions import reduce_value
-from bwcompiler.frontend.numpy.reductions.sorting import require_known
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.operands import cast, constant, filled, last_axis_element, reshape, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, is_traced, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.region import open_region, read_contents
@@ -64,9 +63,10 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
 
 @implements(np.digitize)
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
-    require_known(bins, "digitize", "bins")
     if value_as(x).dtype.is_complex:
         raise TypeError("x may not be complex")
+    if is_traced(bins):
+        return _digitized_by_data(x, as_tracer(bins), "left" if right else "right")
     edges = np.asarray(bins)
     read_contents(edges)
     steps = np.diff(edges)
@@ -75,6 +75,20 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     if (steps >= 0).all():
         return searchsorted(edges, x, "left" if right else "right")
     return len(edges) - searchsorted(edges[::-1], x, "left" if right else "right")
+
+
+def _digitized_by_data(x: Any, bins: Any, side: str) -> Any:
+    """Traced bins, of which data say whether they increase or decrease."""
+    if bins.ndim != 1:
+        raise ValueError("object too deep for desired array" if bins.ndim else "object of too small depth for desired array")
+    steps = bins[1:] - bins[:-1]
+    increasing = np.all(steps >= 0)
+    HANDLERS["check"](np.logical_not(increasing | np.all(steps <= 0)), _not_monotonic, ValueError(), open_region().record.source)
+    return np.where(increasing, searchsorted(bins, x, side), len(bins) - searchsorted(bins[::-1], x, side))
+
+
+def _not_monotonic() -> NoReturn:
+    raise ValueError("bins must be monotonically increasing or decreasing")
 
 
 @implements(np.interp)

@@ -82,6 +82,26 @@ def test_sequences_for_putmask_are_taken_as_they_are() -> None:
     compare(put, (X * 9).astype(np.uint8))
 
 
+def test_traced_bins() -> None:
+    edges = np.array([-1.0, 0.0, 0.0, 1.5])
+    for bins in (edges, edges[::-1], edges[:1], edges[:0], edges[1:3]):
+        compare(lambda x, bins: (np.digitize(x, bins), np.digitize(x[0], bins, right=True)), X, bins)
+    with pytest.raises(ValueError, match="monotonically"):
+        bw.jit(np.digitize)(X, np.array([0.0, 1.0, 0.5]))
+
+
+def test_angles_of_small_integers() -> None:
+    compare(lambda u, b: (np.deg2rad(u), np.degrees(u), np.radians(b)), BYTES, BYTES > 1)
+
+
+def test_additions_of_complex_numbers_to_traced_places() -> None:
+    def added(z: Any, i: Any) -> Any:
+        np.add.at(y := z * 1, i, z[:2])
+        np.subtract.at(y, (i, 1), 0.5)
+        return y
+    compare(added, X + 1j * X[::-1], np.array([2, 2]))
+
+
 WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
     "widths of floats": (lambda x: np.pad(x, 1.0), TypeError),
     "negative repeats": (lambda x: np.repeat(x, -1), ValueError),
