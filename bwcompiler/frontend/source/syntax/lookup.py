@@ -1,6 +1,7 @@
 """The syntax tree of a function: found in its file by its line, and believed only if it compiles to the code that runs.
 
-A file that was edited since it was imported, code made by exec, or changed by an import hook has no tree.
+A file that was edited since it was imported, code made by exec, or changed by an import hook has no tree; but that pytest rewrites
+`assert` in test modules is known.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import __future__
 import ast
 import copy
 import linecache
+import sys
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -54,7 +57,7 @@ def definition(fun: FunctionType) -> Source | None:
     for node in known.definitions.get(code.co_firstlineno, ()):
         for imports in (known.imports, []):        # []: a notebook compiles the statements of a cell one by one
             found = Source(_bare(node), imports)
-            if _same(compiled(found, code), code):
+            if _same(compiled(found, code), code) or _same(_as_pytest_compiles(found, code), code):
                 return found._replace(node=copy.deepcopy(found.node))
     return None
 
@@ -96,8 +99,23 @@ def _bare(node: Definition) -> Definition:
     return ast.copy_location(ast.FunctionDef(node.name, arguments, node.body, [], None, None, **NO_TYPE_PARAMETERS), node)
 
 
-def compiled(source: Source, like: CodeType, more: tuple[str, ...] = ()) -> CodeType | None:
-    """The code of a definition; its free variables are those of `like`, and `more`.  None where it cannot be compiled so."""
+def _as_pytest_compiles(source: Source, like: CodeType) -> CodeType | None:
+    """The code of a definition in a module whose `assert` statements pytest has rewritten."""
+    pytest = sys.modules.get("_pytest.assertion.rewrite")
+    if pytest is None or not any(isinstance(part, ast.Assert) for part in ast.walk(source.node)):
+        return None
+    try:
+        return compiled(copy.deepcopy(source), like, change=lambda module: pytest.rewrite_asserts(module, b""))
+    except Exception:                              # of a pytest that does it in another way
+        return None
+
+
+def compiled(source: Source, like: CodeType, more: tuple[str, ...] = (),
+             change: Callable[[ast.Module], None] | None = None) -> CodeType | None:
+    """The code of a definition; its free variables are those of `like`, and `more`.  None where it cannot be compiled so.
+
+    change: of the module around it, before it is compiled.
+    """
     node = source.node
     free = (*like.co_freevars, *more)
     parameters = [ast.arg(name) for name in free]
@@ -107,6 +125,8 @@ def compiled(source: Source, like: CodeType, more: tuple[str, ...] = ()) -> Code
         body = [ast.Global([node.name]), *body]    # its own name means to it what it means outside
     around = ast.FunctionDef("around", nothing, body, [], None, None, **NO_TYPE_PARAMETERS, lineno=1, col_offset=0)
     module = ast.fix_missing_locations(ast.Module([*source.imports, around], []))
+    if change is not None:
+        change(module)
     try:
         made = compile(module, like.co_filename, "exec", flags=like.co_flags & _FUTURES, dont_inherit=True)
     except (SyntaxError, ValueError):

@@ -196,3 +196,23 @@ def test_messages_in_bodies_are_left_out(capsys):
         capsys.readouterr()
         assert found == verbose(1.0)
     assert [str(one.message).splitlines()[1].strip().partition("()")[0] for one in caught] == ["print", "write", "info", "warn"]
+
+
+def sum_of_checked(x, k):
+    """In this file, where pytest rewrites `assert`."""
+    total = 0.0
+    for j in range(len(x)):
+        assert x[j] < 9.0, f"element {j} is {x[j]:.1f}"
+        if j <= k:
+            total = total + x[j] ** 2
+    assert x.shape == (10,) and total >= 0
+    return total
+
+
+def test_assert_statements_that_pytest_rewrites():
+    x = np.arange(10.0) * 0.9
+    compiled = bw.jit(sum_of_checked)
+    assert compiled(x, 3) == sum_of_checked(x, 3)
+    assert "one of 10 iterations" in compiled.explain(x, 3)
+    with pytest.raises(AssertionError, match="element 9 is 9.9"):
+        compiled(x * 1.1 / 0.9, np.array(3))
