@@ -45,6 +45,8 @@ from bwcompiler.lowering.loops.kernel_layout import KernelLayout
 from bwcompiler.lowering.loops.loop_order import panel_width
 from bwcompiler.lowering.loops.split_guards import split_guards
 
+DEEP = 64                      # members of a group in which each may be made of all others
+
 
 def build_kernel(name: str, group: FusionGroup, stored: set[Value], forced: set[Value]) -> tuple[Kernel, list[Value | None]]:
     """The kernel of a group, and per parameter the value whose memory it is (None for scratch)."""
@@ -164,10 +166,13 @@ class _Tree:
         before: list[Statement] = []
         body: list[Statement] = []
         memo: dict[Value, Scalar] = {}
+        is_deep = len(self.layout.group.members) > DEEP
         for member in self.layout.group.members:
             value = member.value
             if not self.layout.is_inner(member) or self.layout.when[value] != number:
                 continue
+            if is_deep and (member.reduced or member.update or value in self.layout.stored):
+                self._compute_operands(value, memo, body, number)
             if member.reduced:
                 self._inner_reduction(member, self._inner_scalar(member, memo, body, number), before, body)
             elif member.update:
@@ -191,6 +196,35 @@ class _Tree:
                 return self._compute(value, memo, body, number)
             return self.known[value]
         return self.layout.expand(member, leaf)
+
+    def _compute_operands(self, value: Value, memo: dict[Value, Scalar], body: list[Statement], number: int) -> None:
+        """Compute what a value reads in the order in which it is asked for, without recursion through all of it."""
+        reads: dict[Value, list[Value]] = {}
+        pending = [value]
+        while pending:
+            last = pending[-1]
+            if last not in reads:
+                reads[last] = self._reads_inside(last)
+            missing = [operand for operand in reads[last] if operand not in memo]
+            if missing:
+                pending += missing[::-1]
+                continue
+            pending.pop()
+            if last is not value:
+                self._compute(last, memo, body, number)
+
+    def _reads_inside(self, value: Value) -> list[Value]:
+        """The members that a value is made of in the same iteration."""
+        if value in self.written and value in self.layout.saved:
+            return []
+        found: dict[Value, None] = {}
+
+        def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+            if value in self.layout.members and self.layout.computes_inside(value):
+                found[value] = None
+            return const(0, value.dtype)
+        self.layout.expand(self.layout.members[value], leaf)
+        return list(found)
 
     def _compute(self, value: Value, memo: dict[Value, Scalar], body: list[Statement], number: int) -> Scalar:
         found = memo.get(value)

@@ -146,12 +146,16 @@ def _adjoint_body(body: Sequence[Value], outputs: Sequence[Value], behind: set[V
 
 
 # ----- costs
+_COMMON = (ops.exp, ops.expm1, ops.log, ops.log1p, ops.tanh, ops.sin, ops.cos)
+
+
 class Costs:
     """What saving and computing again cost, in units of 1/64 byte moved.
 
     A saved array is written once and read once more than it would be.  An operation in a loop over data that is there is a
-    small part of that; a transcendental function is a little more than that; moving elements about is next to nothing, because
-    it happens in the loops that read them, unless it updates an array.
+    small part of that; a transcendental function is a little more than that, but the common ones are less than writing and reading
+    an array that no cache holds until it is read; moving elements about is next to nothing, because it happens in the loops that
+    read them, unless it updates an array.
 
     asked    a limit of memory asks for computing again what is not otherwise: products, reductions, library calls.
     gathers  gathers are computed again too: they read what saving them would write and read.
@@ -159,6 +163,7 @@ class Costs:
 
     UNIT = 64
     CHEAP, DEAR, MOVED = 4, 80, 1              # per byte of the result; saving costs UNIT per byte
+    COMMON, LARGE = 36, 1 << 20                # per byte of a common function of an array that has so many
     FLOATING = 26                              # per floating-point operation of a matrix product: 0.4 bytes
 
     def __init__(self, joint: Graph, asked: bool, free: Set[Value] = frozenset(), gathers: bool = False) -> None:
@@ -190,7 +195,8 @@ class Costs:
         if kind == "layout":
             return self.MOVED * size
         if kind == "elementwise":
-            return (self.CHEAP if value.op.cheap else self.DEAR) * size
+            dear = self.COMMON if value.op in _COMMON and size >= self.LARGE else self.DEAR
+            return (self.CHEAP if value.op.cheap else dear) * size
         if kind == "index" and self.gathers:
             return self.UNIT * size // 2
         if not self.asked or kind not in ("reduction", "scan", "index", "library", "push"):

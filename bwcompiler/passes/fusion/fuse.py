@@ -199,18 +199,25 @@ class _Fusion:
 
     # ----- the groups that may be it
     def _candidates(self, attempt: Attempt) -> Iterator[tuple[FusionGroup, set[int], Sequence[int]]]:
-        """The groups that the value may join, the latest first: with what they have to come after then, and what moves for that."""
+        """The groups that the value may join, the latest first: with what they have to come after then, and what moves for that.
+
+        What is written into an array, as a residual into its stack, is written where it is computed rather than stored first.
+        """
         found: dict[int, FusionGroup] = {}
+        fresh: set[int] = set()
         for base, _ in attempt.reads:
             step = self.steps.of.get(base)
             if isinstance(step, FusionGroup):
                 found[step.position] = step
+                if attempt.update and base not in self.stored:
+                    fresh.add(step.position)
             reader = self.last_reader.get(base)
             if reader is not None:
                 found[reader.position] = reader
         if self.latest is not None and attempt.reads:      # siblings over the same elements share loops and loads
             found.setdefault(self.latest.position, self.latest)
-        for position in sorted(found, key=self.steps.order.rank.__getitem__, reverse=True):
+        rank = self.steps.order.rank
+        for position in sorted(found, key=lambda position: (position in fresh, rank[position]), reverse=True):
             group = found[position]
             sources = self._needed(attempt, group)
             moved = self.steps.order.moved_before(position, sources)

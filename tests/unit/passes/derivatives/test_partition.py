@@ -132,6 +132,16 @@ def test_transcendental_functions_are_saved():
     assert {parts.why[value] for value in parts.residuals} == {"dear"}
 
 
+def test_common_functions_of_large_arrays_are_computed_again():
+    """Writing them and reading them again takes longer, where no cache holds them."""
+    def function(x):
+        return np.sum(np.sqrt(np.exp(x * 2.0) + 1.0) ** 3 * x)
+
+    small, large = [bw.compile(function, np.ones((4, extent))).memory_analysis()["residual_bytes"] for extent in (100, 40000)]
+    assert small > 0
+    assert large < 4 * 40000 * 8 * 2
+
+
 def test_cheap_chains_are_computed_again_from_arguments():
     _, parts = parts_of(cheap)
     assert [value.op.kind for value in parts.residuals] == ["input"] and parts.why[parts.residuals[0]] == "argument"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 
@@ -160,6 +161,58 @@ def test_what_two_arrays_make_is_stored(rng):
         return np.max(np.abs(d), axis=0), np.mean(np.tanh(d - np.mean(d, axis=0)), axis=1)
     x, y = rng.standard_normal((2, 300, 200))
     assert lowered(function, x, y, gradient=False).plan.arena_bytes >= x.nbytes
+
+
+def sweeps(function, *arguments):
+    """The loop trees of a gradient that are no numbers."""
+    return [step for step in lowered(function, *arguments).fused.steps if isinstance(step, FusionGroup) and step.extents]
+
+
+def test_a_few_operations_are_done_again_at_shifted_places(monkeypatch, rng):
+    def function(u, v):
+        w = np.tanh(u)
+        return np.diff(w * v * 0.5 * 2.5) ** 2
+
+    u, v = rng.standard_normal((2, 40))
+    stored = len(sweeps(function, u, v))
+    result = bw.vjp(function, u, v)[1](np.ones(39))
+    monkeypatch.setattr(recomputation, "LEAST_EXPANDED", 0)
+    assert len(sweeps(function, u, v)) <= stored
+    for found, expected in zip(bw.vjp(lambda u, v: function(u, v), u, v)[1](np.ones(39)), result, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_periodic_differences_are_one_sweep_each_way(monkeypatch, rng):
+    """The adjoint of rolls is rolls; what they read at neighbours is done again."""
+    def function(u, k):
+        return np.sum((u + k * (np.roll(u, 1, 0) + np.roll(u, -1, 0) + np.roll(u, 1, 1) + np.roll(u, -1, 1) - 4 * u)) ** 2)
+
+    monkeypatch.setattr(recomputation, "LEAST_EXPANDED", 0)
+    u, k = rng.standard_normal((2, 30, 30))
+    assert len(sweeps(function, u, k)) == 2
+    bw.check_grads(function, (u, k))
+
+
+def test_residuals_are_written_into_their_stack_where_they_are_computed():
+    """And not stored beside it, for a later loop to copy."""
+    def function(x, y):
+        for _ in range(40):
+            x = np.log(np.sum(np.exp(x[:, None] * y), 1))
+            x = np.log(np.sum(np.exp(x[:, None] - y), 0))
+        return np.sum(x)
+
+    text = bw.grad(function).as_text("loops", np.ones(60), np.ones((60, 60)))
+    forward = [kernel for kernel in text.split("kernel ") if kernel.startswith("b0b.")]
+    assert sum([kernel.count("out f64[60,60]") for kernel in forward]) == 0
+    assert sum([kernel.count("inout f64[40,60,60]") for kernel in forward]) == 2
+
+
+def test_long_loops_may_have_more_operations():
+    def function(x):
+        return functools.reduce(lambda y, _: y * x + 0.5, range(70), x)
+
+    counts = [len(lowered(function, np.ones(extent), gradient=False).fused.steps) for extent in (200, 2000)]
+    assert counts == [2, 1]
 
 
 def test_what_is_written_to_later_is_not_read_again():

@@ -137,6 +137,13 @@ CASES = {
         "%z: f64[2] = full {value=1.0, shape=[2], dtype=f64}\n%t: f64[1] = reshape %s {shape=[1]}\n"
         "%u: f64[2] = slice_update %z, %t {starts=[0], steps=[1]}\n%w: f64[2,1] = reshape %u {shape=[2,1]}\n"
         "%r: f64[2,3] = slice_add %x, %w {starts=[0,1], steps=[1,1]}"),
+    "x[2:] += v[:1]; x[:2] += v[1:]": (
+        "%p: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%q: f64[2] = slice %v {starts=[1], sizes=[2], steps=[1]}\n"
+        "%a: f64[3] = slice_add %v, %p {starts=[2], steps=[1]}\n%r: f64[3] = slice_add %a, %q {starts=[0], steps=[1]}",
+        "%p: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%q: f64[2] = slice %v {starts=[1], sizes=[2], steps=[1]}\n"
+        "%t: f64[3] = concatenate %q, %p {axis=0}\n%r: f64[3] = add %v, %t",
+        "%p: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%q: f64[2] = slice %v {starts=[1], sizes=[2], steps=[1]}\n"
+        "%a: f64[3] = slice_add %v, %p {starts=[2], steps=[1]}\n%r: f64[3] = slice_add %a, %q {starts=[1], steps=[1]}"),
     "x[1] = a; x[1] = b": (
         "%w: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%u: f64[1] = slice %v {starts=[2], sizes=[1], steps=[1]}\n"
         "%a: f64[3] = slice_add %v, %w {starts=[1], steps=[1]}\n%r: f64[3] = slice_update %a, %u {starts=[1], steps=[1]}",
