@@ -20,6 +20,7 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import dtype_of, tensor
+from bwcompiler.passes.adjoints.narrow_residuals import narrow_residuals
 from bwcompiler.passes.adjoints.order_additions import add_large_parts_first
 from bwcompiler.passes.adjoints.undo_log import Chains, Undone, chains, restored
 from bwcompiler.passes.adjoints.unlink_regions import unlink_with_mapping
@@ -127,6 +128,8 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     cut = _Cut(marked.graph, numbers, len(body.outputs), found, inner)
     parts = cut.keeping_nothing(how.products) if how.sparing else None
     parts = parts or cut.best(how.trips, how.passed_on, how.restoring)
+    whole = _whole(_sources(parts, marked, carried, how.known).stored, marked.graph, marked.entries)
+    parts = _narrowed(parts) if how.trips else parts
     sources = _sources(parts, marked, carried, how.known)
     positions = iter(range(len(joint.cotangents)))
     cotangents = [None if position is None else parts.cotangents[next(positions)] for position in joint.cotangents]
@@ -136,7 +139,7 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
         forward=_without_marks(parts.forward, marked.held, len(body.outputs), sources.stored), adjoint=adjoint,
         residuals=len(sources.stored), seeded=tuple(seeded), active=tuple(active), undone=parts.undone,
         kept=tuple(sources.kept.values()), counted=tuple(sources.counted.values()), arrays=joint.captured,
-        whole=_whole(sources.stored, marked.graph, marked.entries),
+        whole=whole,
         inputs=tuple([value for value in joint.graph.inputs[carried:] if value in sources.fixed]),
         before=lifted.values, hoisted=lifted.hoisted,
         masked=frozenset([k for k, zeros in zip(active, linked.masked, strict=True) if zeros]))
@@ -299,6 +302,20 @@ class _Cut:
         residuals = [value for value in holders if value not in free]
         return _Parts(parts.forward, residuals, holders, [joint.inputs[k] for k in self.seeds], ends, tuple(undone), made.body,
                       made.outputs, made.first, _bytes(residuals))
+
+
+def _narrowed(parts: _Parts) -> _Parts:
+    """With sections of what is read in parts alone."""
+    found = narrow_residuals(parts.body, parts.holders, [*parts.cotangents, *parts.first])
+    if found is None:
+        return parts
+    forward = parts.forward.replace(body=[*parts.forward.body, *found.slices.values()])
+    residuals = [found.slices.get(value, value) for value in parts.residuals]
+    holders = {found.slices.get(value, value): found.held.get(value, holder) for value, holder in parts.holders.items()}
+    copies = dict(zip(parts.body, found.body, strict=True))
+    cotangents = [copies.get(value, value) for value in parts.cotangents]
+    return parts._replace(forward=forward, residuals=residuals, holders=holders, body=found.body, cotangents=cotangents,
+                          first=[copies.get(value, value) for value in parts.first], bytes=_bytes(residuals))
 
 
 def _bytes(residuals: Sequence[Value]) -> int:
