@@ -18,6 +18,8 @@ from bwcompiler.lowering.loops.stage_columns import stage_columns
 from bwcompiler.lowering.loops.tiles import in_tiles
 from bwcompiler.lowering.steps import LoweredStep
 
+LEAST_SHARED = 1 << 18         # bytes of arrays that may take the place of others: what is in a cache costs as little to write elsewhere
+
 
 def arrange_loops(steps: Sequence[LoweredStep], pairs: Mapping[Value, Value] = MappingProxyType({})) -> list[LoweredStep]:
     """The steps, with kernels as they run.  pairs: results -> the inputs whose memory they are to be written to, if they may."""
@@ -52,9 +54,15 @@ def _with_uses(step: LoweredStep, kernel: Kernel) -> LoweredStep:
 
 
 def _sharing(kernel: Kernel, owners: Sequence[Value | None], pairs: Mapping[Value, Value]) -> list[tuple[Value, Value]]:
-    """The pairs (read, written) of the kernel that may be one array."""
-    if not pairs:
-        return []
+    """The pairs (read, written) of the kernel that may be one array, of those that it is to know of, and of large arrays."""
     buffer_of = {owner: buffer for owner, buffer in zip(owners, kernel.buffers, strict=True) if owner is not None}
-    return [(pairs[owner], owner) for owner, buffer in buffer_of.items()
-            if owner in pairs and pairs[owner] in buffer_of and may_share(kernel, buffer_of[pairs[owner]], buffer)]
+    large = [owner for owner, buffer in buffer_of.items() if buffer.size * buffer.dtype.itemsize >= LEAST_SHARED]
+    found: list[tuple[Value, Value]] = []
+    for owner, buffer in buffer_of.items():
+        if buffer.role == INPUT:
+            continue
+        sources = [pairs[owner]] if owner in pairs and pairs[owner] in buffer_of else []
+        if owner in large:
+            sources += [source for source in large if buffer_of[source].role == INPUT and source not in sources]
+        found += [(source, owner) for source in sources if may_share(kernel, buffer_of[source], buffer)]
+    return found

@@ -274,9 +274,10 @@ class _Calls:
     def _merged(self, step: LoweredStep, kernel: Kernel) -> dict[Buffer, Buffer]:
         """Inputs of the kernel that are the memory of one of its outputs."""
         buffer_of = {owner: buffer for owner, buffer in zip(step.owners, kernel.buffers, strict=True) if owner is not None}
-        held = {self.graph.inputs[number]: result for result, number in enumerate(self.into) if number is not None}
+        held = {self.graph.inputs[number]: Location("result", result) for result, number in enumerate(self.into) if number is not None}
+        places = self.plan.locations
         return {buffer_of[source]: buffer_of[target] for source, target in step.sharing
-                if source in held and self.plan.locations[target] == Location("result", held[source])}
+                if held.get(source, places[source]) == places[target]}
 
     def _copy(self, value: Value, target: Pointer, size: int, source: Pointer | None = None) -> None:
         self.declares["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None

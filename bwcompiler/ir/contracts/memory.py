@@ -24,7 +24,7 @@ class StepUse:
     """What one step touches: values read and written (roots), the scratch it needs, and the arrays it updates.
 
     updates    results that start as an operand's elements: they take over its memory, or get a copy of it.
-    sharing    (read, written): the step may write the one where the other lies, of the pairs that it was asked about.
+    sharing    (read, written): the step may write the one where the other lies, of the pairs that it was asked about and of large arrays.
     """
 
     reads: list[Value] = field(default_factory=list)

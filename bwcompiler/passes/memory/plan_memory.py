@@ -2,7 +2,7 @@
 
 Arguments stay where the caller has them, results go straight into the arrays that are returned, everything else shares
 one arena.  Offsets come from lists of free blocks by size, in execution order; live ranges end at the last step that
-reads a value.
+reads a value, which writes a large one in its place if it can.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class _Planner:
                 self._take_over(operand, result)
             for value in step.writes:
                 if value not in plan.locations and not self._written_into_argument(value, step, position):
-                    blocks[value] = arena.take(value.type.nbytes)
+                    blocks[value] = self._left_by(value, step, position) or arena.take(value.type.nbytes)
                     plan.locations[value] = Location("arena", blocks[value][0])
             scratch = [arena.take(size) for size in step.scratch]
             plan.scratch.append([offset for offset, _ in scratch])
@@ -111,6 +111,14 @@ class _Planner:
             for value in dict.fromkeys((*step.reads, *step.writes)):
                 if value in blocks and last[value] == position:
                     arena.give(blocks.pop(value))
+
+    def _left_by(self, value: Value, step: StepUse, position: int) -> tuple[int, int] | None:
+        """The memory of what the step reads last, if it may write the value there: its lines are in a cache."""
+        updated = [update.operand for update in step.updates]
+        for read, written in step.sharing:
+            if written is value and read in self.blocks and self.last[read] == position and read not in updated:
+                return self.blocks.pop(read)
+        return None
 
     # ----- updates
     def _obstacle(self, operand: Value, result: Value, separate: bool, position: int) -> str | None:

@@ -143,3 +143,22 @@ def test_what_was_written_to_an_argument_stays(function) -> None:
     expected, found = function(x, at, 1.5), bw.jit(function)(y, at, 1.5)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
     np.testing.assert_allclose(y, x, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [64, 1024])
+def test_a_large_array_is_written_where_the_last_one_lies(rows: int, rng: np.random.Generator) -> None:
+    """What follows a product overwrites it; a small array gets a place of its own, and one that is read again stays."""
+    x, w = rng.uniform(-1, 1, (rows, 64)), rng.uniform(-1, 1, (64, 64)) / 8
+
+    def layers(x, w):
+        return np.sort(np.tanh(x @ w) * 2.0, axis=1)
+
+    def kept(x, w):
+        y = x @ w
+        return np.sort(np.tanh(y), axis=1), np.sort(y - np.tanh(y), axis=1)
+    places = {value.op.name: place for value, place in lower(trace(layers, (x, w), autoloop=False).graph).plan.locations.items()
+              if place.kind == "arena"}
+    assert (places["multiply"] == places["matmul"]) is (rows == 1024)
+    for function in (layers, kept):
+        for found, expected in zip(np.atleast_2d(bw.jit(function)(x, w)), np.atleast_2d(function(x, w)), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
