@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.manipulation.sequences import on_sequences
+from bwcompiler.frontend.numpy.manipulation.sequences import on_operands, on_sequences
 from bwcompiler.frontend.source.carried.copying import copying
 from bwcompiler.frontend.source.carried.growth import append, refuse_whole
 from bwcompiler.frontend.source.changes import VALUES, changed, own
@@ -173,6 +173,12 @@ def _of_object(call: _Call) -> Any:
     return _python(types.MethodType(method, call.function), call.policy, call.form)
 
 
+def _of_ufunc_method(call: _Call) -> Any:
+    if not isinstance(call.owner, np.ufunc) or call.name not in _COMPUTING:
+        return None
+    return _writing(call.function, on_operands(call.function))
+
+
 def _of_unknown_effect(call: _Call) -> Any:
     if call.policy.depth:
         _require_pure(call.function, call.policy)
@@ -208,6 +214,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     _of_class,
     # functions that are known here
     _of_known,
+    _of_ufunc_method,
     # others: their effects have to be known, where a body is traced once
     _message,              # left out, so it does not matter what it does
     _of_object,            # whose method is looked at instead
@@ -335,6 +342,8 @@ def _twin(function: Any) -> Any:
         if found is None and (function in FUNCTIONS or function in MAKERS):
             found = on_sequences(function)
             found = _twins[function] = maker(function, found) if function in MAKERS else found
+        elif found is None and isinstance(function, np.ufunc):
+            found = _twins[function] = on_operands(function)
     except TypeError:                              # something that cannot be hashed
         return None
     return found

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.numpy.selected.packing import merged
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.carried.growth import append, refuse_whole
 from bwcompiler.frontend.source.changes import own
@@ -21,6 +22,7 @@ from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided import gaps, lookups
 from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_same, truth
 from bwcompiler.frontend.source.variables import Names, open_policy
+from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -108,6 +110,9 @@ _SKIPPED = object()
 
 def elements(source: Any) -> Iterator[tuple[Any, Any]]:
     """What a comprehension goes over, each with whether it is there."""
+    if isinstance(source, Selection) and not source.lead:
+        rows = merged(source)
+        return iter([(rows.where[k], rows.array[k]) for k in range(rows.where.shape[0])])
     if not gaps.has_gaps(source):
         return zip(itertools.repeat(True), iterable(source))
     return iter([(one.present, one.value) if type(one) is gaps.Maybe else (True, one) for one in source])

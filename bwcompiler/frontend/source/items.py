@@ -20,6 +20,7 @@ from bwcompiler.frontend.source.undecided.lookups import element as element_at
 from bwcompiler.frontend.source.undecided.lookups import is_traced_key, look_up
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -70,7 +71,9 @@ def _moving(items: Any, index: Tracer) -> Any:
 def _is_traced(index: Any) -> bool:
     if isinstance(index, tuple | list):
         return any(map(_is_traced, index))
-    return isinstance(index, Tracer) or (isinstance(index, slice) and any(map(_is_traced, (index.start, index.stop, index.step))))
+    if isinstance(index, slice):
+        return any(map(_is_traced, (index.start, index.stop, index.step)))
+    return isinstance(index, Tracer | Selection)
 
 
 def iterable(source: Any) -> Any:

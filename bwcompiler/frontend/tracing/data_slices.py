@@ -1,7 +1,7 @@
 """`x[start:stop]` with bounds that are data: a slice, the number of whose elements is not known while tracing.
 
-It can do what a selection by a mask can (`masked_selection`), the mask being that of the positions between the bounds; be multiplied with
-`@`; be an index; and be gone over in loops.  It is a view: what is written to the array later is seen in it.
+It can do what a selection by a mask can (`masked_selection`), the mask being that of the positions between the bounds.  It is a view:
+what is written to the array later is seen in it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.index_parsing import TRACED_BOUND, is_mask
-from bwcompiler.frontend.tracing.masked_selection import Selection, place_of_extreme, refuse, select
+from bwcompiler.frontend.tracing.masked_selection import Selection, selection
 from bwcompiler.frontend.tracing.operands import known, value_as
+from bwcompiler.frontend.tracing.registry import TAKING
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
@@ -34,67 +35,53 @@ def _in_place(_: Any, __: Any) -> Any:
 
 
 class DataSlice(Selection):
-    """What `source[start:stop]` gives; start and stop as numbers from 0 to the length of the source."""
+    """What `array[start:stop]` gives, as the array is when it is asked for; start and stop as numbers from 0 to its length."""
 
-    __slots__ = ("source", "start", "stop", "where")
+    __slots__ = ("start", "stop")
 
     def __init__(self, source: Tracer, start: Tracer, stop: Tracer) -> None:
-        self.source = source
+        positions = fresh(ops.iota(shape=source.shape[:1], axis=0, dtype=I64))
+        super().__init__(source, np.logical_and(positions >= start, positions < stop))
         self.start = start
         self.stop = stop
-        positions = fresh(ops.iota(shape=source.shape[:1], axis=0, dtype=I64))
-        self.where = np.logical_and(positions >= start, positions < stop)
-
-    @property
-    def whole(self) -> Value:
-        """The elements of the source as they are now."""
-        return call(value_of, self.source)  # type: ignore[no-any-return]
-
-    @property
-    def mask(self) -> Value:
-        """Where they are in the slice."""
-        return call(value_of, self.where)  # type: ignore[no-any-return]
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = _in_place
 
-    def argmax(self) -> Any:
-        """The place of the largest number, counted from the start."""
-        return place_of_extreme(self, "max") - self.start
-
-    def argmin(self) -> Any:
-        """The place of the smallest one."""
-        return place_of_extreme(self, "min") - self.start
-
     @property
-    def count(self) -> Any:
+    def number(self) -> Any:
         """How many elements there are."""
         return np.maximum(self.stop - self.start, 0)
 
 
+TAKING.append(DataSlice)
+
+
 def sized_by_data(x: Tracer, entries: list[Any]) -> Selection:
-    """x[...] where data says how many elements there are: with a mask that is in front, or with a slice."""
-    behind = masked(x, entries)
-    if behind is not None:
-        return select(behind[0], value_of(behind[1]), value_of(behind[0]))
-    if any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
+    """x[...] where data says how many elements there are: with a mask, or with a slice."""
+    if not any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
+        return data_slice(x, entries)[0]
+    found = masked(x, entries)
+    if found is None:
         raise TracerIndexError("x[mask, ...] with a traced mask: the number of elements is not known while tracing\n"
-                               "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; x[mask], x[i, mask] and "
-                               "x[mask, j] can be computed with element by element, and be summed; y[mask] and y[:, mask] = scalar work")
-    return data_slice(x, entries)[0]
+                               "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; beside one traced mask there may be "
+                               "slices, and numbers next to it")
+    return selection(*found)
 
 
-def masked(x: Tracer, entries: list[Any]) -> tuple[Tracer, Tracer] | None:
-    """Of x[i, mask, j, :k]: the part of x that the other indices leave, with the axes of the mask in front, and the mask; None where there
-    are indices of another kind, or other axes would be in front."""
+def masked(x: Tracer, entries: list[Any], anywhere: bool = False) -> tuple[Tracer, Tracer, int] | None:
+    """Of x[i, :, mask, :k]: the part of x that the other indices leave, the mask, and how many axes are in front of those of the mask;
+    None where there are indices of another kind, or NumPy would put the axis of the mask elsewhere, unless it may be `anywhere`."""
     entries = spelled_out(entries, x.ndim)
     place = next((place for place, entry in enumerate(entries) if isinstance(entry, Tracer) and is_mask(entry)), None)
-    if place is None or not all(map(_is_number, entries[:place])):
+    if place is None or not all(_is_number(entry) or isinstance(entry, slice) for entry in (*entries[:place], *entries[place + 1:])):
         return None
-    mask, behind = entries[place], entries[place + 1:]
-    if not all(_is_number(entry) or isinstance(entry, slice) for entry in behind):
+    before, mask, behind = entries[:place], entries[place], entries[place + 1:]
+    numbers = [number for number, entry in enumerate(entries) if number == place or not isinstance(entry, slice)]
+    lead = sum(isinstance(entry, slice) for entry in before)
+    if lead and not anywhere and numbers != list(range(numbers[0], numbers[-1] + 1)):
         return None
-    others = (*entries[:place], *[slice(None)] * mask.ndim, *behind)
-    return (x[others] if entries[:place] or behind else x), mask
+    others = (*before, *[slice(None)] * mask.ndim, *behind)
+    return (x[others] if before or behind else x), mask, lead
 
 
 def spelled_out(entries: list[Any], rank: int) -> list[Any]:
@@ -154,12 +141,3 @@ def _is_known(value: Value, region: Region) -> bool:
         seen.update(new)
         stack += new
     return True
-
-
-def taken(x: Tracer, index: Selection) -> Selection:
-    """x[index] for an index that a mask selects: a copy."""
-    mask = index.mask
-    if not index.whole.dtype.is_integer or index.whole.rank != 1:
-        refuse()
-    nothing = ops.full(value=0, shape=index.whole.shape, dtype=index.whole.dtype)
-    return Selection(value_of(x[fresh(ops.select(mask, index.whole, nothing))]), mask)

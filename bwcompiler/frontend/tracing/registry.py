@@ -37,6 +37,7 @@ FUNCTIONS: dict[Any, Entry] = {}
 HANDLERS: dict[str, Callable[..., Any]] = {}         # the same handlers (and methods) by name
 UFUNC_METHODS: dict[str, Callable[..., Any]] = {}    # "__call__", "reduce", ... of __array_ufunc__
 UFUNC_NAMES: list[str] = []
+TAKING: list[type] = []                              # classes of what computes with handles by itself: selections
 
 
 def implements(*functions: Any, states_layout: bool = False) -> Callable[[Handler], Handler]:

@@ -23,6 +23,7 @@ from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.results import as_nodes
 from bwcompiler.frontend.tracing.source import current_source, observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
@@ -112,18 +113,21 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
 
 def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str | None = None,
                     argument_types: Sequence[ArgumentType] | None = None, varying: Sequence[OutsideRead] = (),
-                    autoloop: bool = True, unrolled: bool = False, outer: Source | None = None) -> TraceResult:
+                    autoloop: bool = True, unrolled: bool = False, outer: Source | None = None,
+                    any_results: bool = False) -> TraceResult:
     """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
 
     varying: numbers and arrays outside that are to be inputs, and arrays whose contents the program is to read; what fun needs to know
     after all is not (`TraceResult.varying`, `live`).
     autoloop: whether loops and branches of fun are captured from its source; inside of another trace it decides.  Where the
     function cannot be traced so, but with all its loops unrolled, it is.  unrolled: that at once.
+    any_results: whether results may be texts and types, and have as many elements as data says (`results`).
     """
     if active_region() is not None:
         return _traced(fun, arguments, None, name, argument_types, varying, outer)
     policy = Policy(autoloop)
     policy.loops = not unrolled
+    policy.any_results = any_results
     refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
@@ -385,6 +389,8 @@ _OBJECT_NOTE = ("bwcompiler: an array of traced numbers, np.array([...]), is to 
 def finish(region: Region, result: Any, arguments: Arguments, types: list[ArgumentType], names: list[str],
            demanded: dict[int, Source | None]) -> TraceResult:
     """The graph of what a region (still open) computed."""
+    if region.policy is not None and region.policy.any_results and region.parent is None:
+        result = as_nodes(result)
     if region.policy is not None and (region.policy.choices or region.policy.gaps) and not region.policy.depth:
         result = HANDLERS["returned_choices"](result)
     leaves, output_tree = tree.flatten(result)

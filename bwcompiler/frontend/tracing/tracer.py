@@ -31,7 +31,7 @@ from bwcompiler.frontend.tracing.promotion import OPERANDS
 from bwcompiler.frontend.tracing.refusals.conversions import array_advice, index_advice, method_advice, number_advice, truth_advice
 from bwcompiler.frontend.tracing.refusals.demands import number_of, refuse
 from bwcompiler.frontend.tracing.refusals.foreign_attributes import attribute_error
-from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, UFUNC_METHODS, lookup
+from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, TAKING, UFUNC_METHODS, lookup
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import Memory
 from bwcompiler.frontend.tracing.storages.region import Storage, _state, placed
@@ -193,11 +193,15 @@ class Tracer(Handle):
 
     # ----- NumPy's protocols
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if any(type(x) in TAKING for x in inputs):
+            return NotImplemented
         if method == "__call__" and ufunc.signature is None:
             return call(UFUNC_METHODS[method], ufunc, inputs, kwargs)
         return call_numpy(getattr(ufunc, method), inputs, kwargs, UFUNC_METHODS[method], ufunc, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(kind in TAKING for kind in types):
+            return NotImplemented
         try:
             entry = FUNCTIONS.get(function) or lookup(function)
         except UnsupportedError as error:
@@ -246,7 +250,7 @@ class Tracer(Handle):
     trace, diagonal, argsort, argpartition = (_method(function) for function in (np.trace, np.diagonal, np.argsort, np.argpartition))
     searchsorted, put = _method(np.searchsorted), _method(np.put)
     sort, partition = _stated_method("sort_method"), _stated_method("partition_method")
-    compress, choose = _own_method("compress_method", "compress"), _method(np.choose)
+    nonzero, compress, choose = _method(np.nonzero), _own_method("compress_method", "compress"), _method(np.choose)
     reshape, transpose, view = _own_method("reshape_method", "reshape"), _stated_method("transpose_method"), _stated_method("view")
     flatten = _own_method("flatten", "flatten")
     astype, copy, fill = _stated_method("astype"), _stated_method("copy"), _stated_method("fill")

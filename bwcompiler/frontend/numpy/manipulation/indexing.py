@@ -11,9 +11,10 @@ from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
-from bwcompiler.frontend.tracing import masked_selection
+from bwcompiler.frontend.numpy.selected.items import by_selections, is_selecting, set_selected, set_where
+from bwcompiler.frontend.numpy.selected.positions import nonzero
 from bwcompiler.frontend.tracing.calls import lying_as
-from bwcompiler.frontend.tracing.data_slices import data_slice, masked, sized_by_data, spelled_out, taken
+from bwcompiler.frontend.tracing.data_slices import data_slice, masked, sized_by_data
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.index_parsing import (
     ParsedIndex,
@@ -24,6 +25,7 @@ from bwcompiler.frontend.tracing.index_parsing import (
     is_mask,
     parse,
 )
+from bwcompiler.frontend.tracing.masked_selection import Selection, selection
 from bwcompiler.frontend.tracing.operands import (
     Payload,
     as_tracer,
@@ -52,9 +54,9 @@ from bwcompiler.ir.types import BOOL, I64
 def getitem(x: Tracer, index: Any) -> Any:
     """x[index]: a view for basic indices, else a copy."""
     if isinstance(index, Tracer) and is_mask(index):
-        return masked_selection.select(x, value_of(index), value_of(x))
-    if isinstance(index, masked_selection.Selection):
-        return taken(x, index)
+        return selection(x, index)
+    if isinstance(index, Selection) or (type(index) is tuple and is_selecting(index)):
+        return by_selections(x, list(index) if type(index) is tuple else [index])
     try:
         parsed = cached_parse(index, x.shape)
     except TracedSizeError:
@@ -159,17 +161,20 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     entries = entries_of(index)
     masks = [entry for entry in entries if isinstance(entry, Tracer) and is_mask(entry)]
     if masks:
-        part = masked(x, entries) or _turned(x, entries, value)
+        part = masked(x, entries, anywhere=not np.ndim(value))
         if part is None:
-            raise UnsupportedError("x[:, mask] = v: behind slices there may be one traced mask, for a number v\n"
+            raise UnsupportedError("x[..., mask] = v: beside one traced mask there may be slices, and numbers next to it\n"
                                    "  hint: np.where(mask, v, x)")
-        _set_where(*part, value)
+        set_where(*part, value)
+        return
+    if is_selecting(entries):
+        set_selected(x, entries, value)
         return
     try:
         parsed = cached_parse(tuple(entries), x.shape)
     except TracedSizeError:
         found, source = data_slice(x, entries)
-        _set_where(source, found.where, value)
+        set_where(source, found.where, 0, value)
         return
     base = basic_part(x, parsed)
     if isinstance(value, Tracer) and value._storage is x._storage and _is_view_by(parsed, base, value):
@@ -221,40 +226,6 @@ def _scatter(op: Op, base: Tracer, parsed: ParsedIndex, value: Any) -> None:
     if order is not None:
         updates = ops.transpose(updates, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
     assign(base, op(x, updates, *indices, axes=axes))
-
-
-def _set_where(x: Tracer, mask: Tracer, value: Any) -> None:
-    """x[mask] = value with a traced mask over the leading axes of x."""
-    rank = mask.ndim
-    if mask.shape != x.shape[:rank]:
-        raise IndexError(f"boolean index did not match indexed array: shapes {mask.shape} and {x.shape}")
-    where = masked_selection.whole_mask(value_of(mask), value_of(x))
-    if isinstance(value, masked_selection.Selection):
-        if not masked_selection.same_value(value.mask, value_of(mask)):
-            raise UnsupportedError("x[mask] = y[other] with different traced masks is not supported\n  hint: np.where")
-        chosen = materialise(value.whole, x._type.dtype, x.shape)
-        assign(x, ops.select(where, chosen, value_of(x)))
-        return
-    payload = operand(value)[0]
-    shape = payload.shape
-    rest = x.shape[rank:]
-    if len(shape) > len(rest) and isinstance(payload, Value):
-        if any(extent != 1 for extent in shape[:len(shape) - len(rest)]):
-            raise UnsupportedError(f"x[mask] = v with a traced mask and v of shape {shape}: how many elements are selected is "
-                                   "not known while tracing\n  hint: np.where(mask, v, x) with a v of x's shape")
-        payload = reshape(payload, shape[len(shape) - len(rest):])
-    assign(x, ops.select(where, materialise(payload, x._type.dtype, x.shape), value_of(x)))
-
-
-def _turned(x: Tracer, entries: list[Any], value: Any) -> tuple[Tracer, Tracer] | None:
-    """Of x[:, mask] = number: the part of x that the other indices leave, its axes turned so that those of the mask are in front."""
-    entries = spelled_out(entries, x.ndim)
-    place = next(place for place, entry in enumerate(entries) if isinstance(entry, Tracer) and is_mask(entry))
-    mask, before = entries[place], entries[:place]
-    if np.ndim(value) or not all(isinstance(entry, int | slice) for entry in (*before, *entries[place + 1:])):
-        return None
-    part, first = x[(*before, *[slice(None)] * mask.ndim, *entries[place + 1:])], sum(isinstance(entry, slice) for entry in before)
-    return np.moveaxis(part, range(first, first + mask.ndim), range(mask.ndim)), mask
 
 
 def scatter_add(x: Tracer, index: Any, value: Any) -> None:
@@ -375,8 +346,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if (x is None) != (y is None):
         raise ValueError("either both or neither of x and y should be given\n  hint: np.where(condition, a, b); np.where(condition, a, 0)")
     if x is None or y is None:
-        raise UnsupportedError("np.where(condition) with one argument: the number of results is not known while tracing\n"
-                               "  hint: np.where(condition, a, b)")
+        return nonzero(condition)
     (chosen, kind_x), (other, kind_y) = operand(x), operand(y)
     flag = operand(condition)[0]
     mask = value_as(condition) if isinstance(flag, Value) else materialise(flag, BOOL, ())

@@ -18,9 +18,11 @@ from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, getitem, setitem, take, where
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view, indexed, moveaxis, ordered, reshaped, viewed
+from bwcompiler.frontend.numpy.selected import positions
 from bwcompiler.frontend.tracing.calls import call_back
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.index_parsing import is_mask
+from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     cast,
@@ -47,9 +49,14 @@ _UNKNOWN = ("the number of results is not known while tracing\n"
 
 
 # ----- results of unknown size
-@implements(np.nonzero, np.flatnonzero, np.argwhere, np.trim_zeros)
+@implements(np.trim_zeros)
 def unknown_size(*args: Any, **kwargs: Any) -> NoReturn:
-    raise UnsupportedError(f"np.nonzero, np.flatnonzero, np.argwhere, np.trim_zeros of traced arrays: {_UNKNOWN}")
+    raise UnsupportedError(f"np.trim_zeros of traced arrays: {_UNKNOWN}")
+
+
+implements(np.nonzero)(positions.nonzero)
+implements(np.flatnonzero)(positions.flatnonzero)
+implements(np.argwhere)(positions.argwhere)
 
 
 # ----- choosing
@@ -85,7 +92,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
 @implements(np.compress)
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     if isinstance(condition, Tracer):
-        raise UnsupportedError(f"np.compress with a traced condition: {_UNKNOWN}")
+        return positions.compress(condition, a, axis, out)
     if np.ndim(condition) != 1:
         raise ValueError("condition must be a 1-d array")
     return take(a, np.flatnonzero(condition), axis, out)
@@ -99,7 +106,7 @@ def compress_method(x: Tracer, condition: Any, axis: Any = None, out: Any = None
 @implements(np.extract)
 def extract(condition: Any, arr: Any) -> Any:
     if isinstance(condition, Tracer):
-        raise UnsupportedError(f"np.extract with a traced condition: {_UNKNOWN}")
+        return positions.extract(condition, arr)
     return take(arr, np.flatnonzero(condition))
 
 
@@ -278,6 +285,8 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     if axis is None:
         x, axis = reshaped(x, (x.size,)), 0
     axis = normalize_axis(axis, x.ndim)
+    if isinstance(obj, tuple | Selection) or (isinstance(obj, Tracer) and obj.dtype == bool):
+        return positions.delete(x, obj, axis)
     return _along(x, axis, np.delete(np.arange(x.shape[axis]), _known(obj, "delete")))
 
 

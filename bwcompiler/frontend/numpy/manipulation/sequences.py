@@ -13,8 +13,9 @@ import numpy as np
 
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
-from bwcompiler.frontend.tracing.calls import call_function, call_numpy
-from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
+from bwcompiler.frontend.tracing.calls import call, call_function, call_numpy
+from bwcompiler.frontend.tracing.masked_selection import holds_selection
+from bwcompiler.frontend.tracing.operands import SEQUENCES, as_tracer, is_traced
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -29,12 +30,24 @@ def on_sequences(function: Any) -> Callable[..., Any] | None:
         return None
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if active_region() is not None and (function in _MAKERS or any(is_traced(arg) for arg in (*args, *kwargs.values()))):
+        if active_region() is not None and (function in _MAKERS or any(is_traced(arg) for arg in (*args, *kwargs.values()))) and (
+                not holds_selection(*args)):
             return call_function(function, *args, **kwargs)
         return function(*args, **kwargs)
 
     wrapper.__name__ = wrapper.__qualname__ = function.__name__
     wrapper.__doc__ = f"As np.{function.__name__}."
+    return wrapper
+
+
+def on_operands(function: Any) -> Callable[..., Any]:
+    """A ufunc, or one of its methods (`np.maximum.reduce`), that takes sequences of traced values as arrays; so do SciPy's."""
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(arg, SEQUENCES) and is_traced(arg) for arg in args):
+            args = tuple([call(as_tracer, arg) if isinstance(arg, SEQUENCES) and is_traced(arg) else arg for arg in args])
+        return function(*args, **kwargs)
+
+    wrapper.__name__ = wrapper.__qualname__ = function.__name__
     return wrapper
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import TracerError
+from bwcompiler.frontend.numpy.selected.packing import packed
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.variables import Divided, not_capturable
@@ -21,6 +22,7 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, as_int64, extent_of
+from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -129,7 +131,10 @@ def elements_of(source: Any) -> Elements | None:
     if isinstance(source, ArrayTracer):
         return Elements(source._type.shape[0], lambda k: source[k])
     if type(source) is DataSlice:
-        return Elements(source.count, lambda k: source.source[source.start + k])
+        return Elements(source.number, lambda k: source.array[source.start + k])
+    if isinstance(source, Selection) and not source.lead:
+        rows = call(packed, source)
+        return Elements(rows.count, lambda k: rows.array[k])
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
         return Elements(len(source), lambda k: shown(source)[k])
     if type(source) is itertools.count:

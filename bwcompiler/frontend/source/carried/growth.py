@@ -14,11 +14,12 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
+from bwcompiler.frontend.source.carried.schedules import schedule
 from bwcompiler.frontend.source.effects.places import scopes_around, short
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, maybe, of_block
 from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.handles import assign
+from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of, index_handle, index_like
 from bwcompiler.frontend.tracing.index_parsing import cached_parse
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -28,6 +29,7 @@ from bwcompiler.frontend.tracing.storages.region import Region, Storage
 from bwcompiler.frontend.tracing.storages.views import StridedView
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array, handle
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent, substitute
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of
 
@@ -113,10 +115,14 @@ class Row(NamedTuple):
 
 
 class Element(NamedTuple):
-    """An appended element; its leaves are rows, the number that an index has (IndexTracer), or the same in all iterations."""
+    """An appended element; its leaves are rows, the number that an index has (IndexTracer), or the same in all iterations.
+
+    present  the truth value that says whether the iteration has appended it; None where all have.
+    """
 
     structure: Any
     leaves: list[Any]
+    present: Value | None = None
 
 
 # ----- in the body
@@ -255,7 +261,8 @@ def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
 # ----- rows
 def elements_of(growth: Growth, region: Region) -> list[Element]:
     """What the iteration has appended; raises NotCapturable for what the rows of arrays cannot hold."""
-    return [Element(tree.structure(item), [_leaf(leaf, region) for leaf in _leaves(item)]) for item in growth.items]
+    return [Element(tree.structure(item), [_leaf(leaf, region) for leaf in _leaves(item)], call(value_of, item.present) if type(
+        item) is Maybe and isinstance(item.present, Tracer) else None) for item in growth.items]
 
 
 BLOCK = 12                     # elements, from which on arrays stand for them
@@ -343,10 +350,14 @@ def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, bu
         return call(index_like, leaf, substitute(leaf._extent, {index: number})) if isinstance(leaf, IndexTracer) else leaf
 
     def made_of(number: int) -> Any:
-        structure, leaves = elements[0]
+        structure, leaves, _ = elements[0]
         return _value(tree.unflatten(structure, [leaf_of(leaf, number) for leaf in leaves]))
 
     growth.restore()
+    schedules = [None if one.present is None or iterations is not None else schedule(one.present, index, count) for one in elements]
+    if any(known is not None for known in schedules):
+        _append_known(growth, elements, schedules, count, leaf_of)
+        return
     block = _block(elements, count, buffers, iterations, made_of)
     if block is not None:
         append(growth.base, *[of_block(block, number) for number in range(count)])
@@ -354,3 +365,13 @@ def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, bu
     for number in range(count):
         made = [tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves]) for one in elements]
         append(growth.base, *(made if iterations is None else [maybe(iterations > number, one) for one in made]))
+
+
+def _append_known(growth: Growth, elements: Sequence[Element], schedules: Sequence[Any], count: int,
+                  leaf_of: Callable[[Any, int], Any]) -> None:
+    """Give the list what was appended in iterations that are known."""
+    for number in range(count):
+        for one, known in zip(elements, schedules, strict=True):
+            if known is None or known[number]:
+                item = tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves])
+                append(growth.base, item if known is None else _value(item))

@@ -17,6 +17,7 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy.manipulation import creation
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, holds_selection
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
@@ -32,17 +33,20 @@ MAKERS = {getattr(np, name): getattr(creation, name, None) for name in (
 METHODS = frozenset(("copy", "astype"))            # of concrete arrays, likewise
 _SHARING = frozenset((np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require,     # but for given arrays
                       np.ndarray))                                                                          # and memory
-_LIKE = frozenset((np.zeros_like, np.ones_like, np.empty_like, np.full_like))
+
+_LIKE = frozenset((np.zeros_like, np.ones_like, np.empty_like, np.full_like))          # whose twins state how the result lies in memory
 
 
 def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
     """The function, whose results are noted; `twin` takes traced arguments."""
-    ours = MAKERS.get(function) or twin or function
-    if function in _LIKE:
-        ours = function
+    ours = (None if function in _LIKE else MAKERS.get(function)) or twin or function
 
     def make(*args: Any, **kwargs: Any) -> Any:
         if "like" in kwargs:                               # NumPy asks that array's own functions
+            return function(*args, **kwargs)
+        if args and isinstance(args[0], Selection) and function in (np.array, np.asarray, np.asanyarray):
+            return _of_selection(function, *args, **kwargs)
+        if holds_selection(*args):
             return function(*args, **kwargs)
         if any(is_traced(arg) for arg in (*args, *kwargs.values())):
             return ours(*args, **kwargs)
@@ -52,6 +56,14 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
 
     make.__name__ = function.__name__
     return make
+
+
+def _of_selection(function: Any, x: Selection, dtype: Any = None, **options: Any) -> Any:
+    """np.array(x[mask]), or another one that makes an array of it."""
+    if options:
+        return function(x, dtype, **options)           # which says that it is not supported
+    found = x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
+    return SELECTED[np.copy](found) if function is np.array and found is x else found
 
 
 def noted(array: Any) -> Any:
@@ -105,7 +117,7 @@ def maker_of(array: Any) -> Site | None:
 
 def require_traced(array: Any, *written: Any) -> None:
     """Where a concrete array is to take traced values, trace the function again with a traced one."""
-    if not any(is_traced(x) for x in written):
+    if not any(is_traced(x) or isinstance(x, Selection) for x in written):
         return
     site = maker_of(array)
     if site is not None:

@@ -94,7 +94,7 @@ def _len(x: Any) -> Any:
     if isinstance(x, ArrayTracer) and not isinstance(x._type.shape[0], int):
         return call(index_handle, x._type.shape[0])
     if isinstance(x, Selection):
-        return call(converted, x.size if x.whole.rank == x.mask.rank else Selection(x.mask, x.mask).size, I64, int)
+        return x.shape[0]
     return builtins.len(x)
 
 
@@ -114,6 +114,8 @@ def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., 
     def extreme(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
         if not args or (len(args) > 1 and default is not _NOTHING):
             return function(*args, key=key, default=default)
+        if len(args) == 1 and isinstance(args[0], Selection) and key is None and default is _NOTHING:
+            return args[0].min() if function is builtins.min else args[0].max()
         items = builtins.list(args[0] if len(args) == 1 else args)
         keys = items if key is None else [key(item) for item in items]
         if builtins.any(map(_is_compared_by_user, keys)):
@@ -182,6 +184,8 @@ def choose_number(test: Any, x: Any, y: Any) -> Any:
 
 
 def _sum(iterable: Any, /, start: Any = 0) -> Any:
+    if isinstance(iterable, Selection):
+        return iterable.sum(axis=0) + start
     items = builtins.list(iterable)
     if not any(user_method(builtins.type(one), name) is not None for one in (*items, start) for name in ("__add__", "__radd__")):
         return builtins.sum(_added(items), start)
@@ -207,6 +211,8 @@ def _by_method(function: Any, name: str) -> Callable[..., Any]:
 
 
 def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
+    if isinstance(iterable, Selection) and key is None:
+        return np.sort(iterable)[::-1 if reverse else None]
     items = builtins.list(iterable)
     keys = items if key is None else [key(item) for item in items]
     if not any(isinstance(one, Tracer) for one in keys):
@@ -231,7 +237,7 @@ def sort_list(items: list[Any], **options: Any) -> None:
 
 def _truth(function: Any, joined: Any) -> Callable[[Any], Any]:
     def truth(x: Any, /) -> Any:
-        if isinstance(x, ArrayTracer) and x.ndim == 1:
+        if isinstance(x, ArrayTracer | Selection) and x.ndim == 1:
             return joined(x)
         traced = []
         for item in x:

@@ -21,8 +21,7 @@ from bwcompiler.frontend.source.effects.checks import check
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.variables import is_number, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.masked_selection import Selection
+from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
@@ -166,7 +165,13 @@ def total(items: Sequence[Any], start: Any = 0) -> Any:
             start = start + np.sum(np.where(_spread(part), part.value, 0), axis=0)
             continue
         for present, value in _each(part):
-            start = start + value if present is True else chosen(present, start + value, start)
+            more = start + value
+            if present is True:
+                start = more
+                continue
+            if np.ndim(start) < np.ndim(more):         # where none is there, zeros are 0
+                start = np.broadcast_to(call(as_tracer, start), np.shape(more)).astype(more.dtype)
+            start = chosen(present, more, start)
     return start
 
 
@@ -291,7 +296,7 @@ def as_array(items: list[Any]) -> Selection:
         arrays.append(np.stack([call(as_tracer, value) for _, value in pairs]))
         masks.append(np.stack([call(as_tracer, present) for present, _ in pairs]))
     rows, mask = (np.concatenate(arrays), np.concatenate(masks)) if len(arrays) > 1 else (arrays[0], masks[0])
-    return Selection(call(value_of, rows), call(value_of, mask))
+    return call(selection, rows, mask)  # type: ignore[no-any-return]
 
 
 def chosen(test: Any, x: Any, y: Any) -> Any:
@@ -336,7 +341,6 @@ def appended(test: Any, one: tuple[Any, ...], other: tuple[Any, ...]) -> list[An
 
 # ----- what takes such lists
 _KEEPING = frozenset(("append", "clear", "copy", "extend"))     # methods of lists
-_REDUCTIONS = frozenset((np.sum, np.mean, np.prod, np.var, np.std, np.any, np.all))
 _ARRAYS = frozenset((np.array, np.asarray, np.stack))
 _TAKING: dict[Any, Callable[..., Any]] = {
     len: length, sum: total, list: builtins.list,
@@ -358,7 +362,7 @@ def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
         handler = _handler(function)
         if handler is not None and not kwargs:
             return handler(*args)
-        if handler is None and _among(function, _REDUCTIONS):
+        if handler is None and _among(function, SELECTED):
             return function(*[as_array(arg) if has_gaps(arg) else arg for arg in args], **kwargs)
         return refuse(f"{getattr(function, '__name__', 'a function')}()")
     return checked
@@ -371,7 +375,7 @@ def _handler(function: Any) -> Callable[..., Any] | None:
         return None
 
 
-def _among(function: Any, known: frozenset[Any]) -> bool:
+def _among(function: Any, known: Any) -> bool:
     try:
         return function in known
     except TypeError:

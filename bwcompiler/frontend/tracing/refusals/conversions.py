@@ -395,7 +395,6 @@ def _truth_advice(asked: Request) -> tuple[str, str]:
 _MEMORY = "the memory of a traced array is not known while tracing: leave it away, or ask the array before the call"
 _NUMBERS = "return the array from the function, and do it with the result"
 _METHOD_HINTS = {
-    "nonzero": "the number of results is not known while tracing: np.where(x, a, b), or sums with where=x",
     "resize": "np.resize(x, shape), a new array",
     **dict.fromkeys(("base", "flags", "setflags", "data", "ctypes", "device", "to_device"), _MEMORY),
     **dict.fromkeys(("tobytes", "tofile", "dump", "dumps"), _NUMBERS),

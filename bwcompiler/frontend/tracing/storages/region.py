@@ -192,16 +192,18 @@ class Policy:
     doubles     objects that stand in the place of others, and these, by their ids (`source.effects.doubles`).
     live        memory of arrays outside whose contents are read by the program, not while tracing: they were seen to change.
     told        lines whose messages were left out, and of which that was said.
+    any_results whether results may be texts, and have as many elements as data says.
     divisible   indices of the loops around of which several iterations can be made one.
     """
 
-    __slots__ = ("captured", "choices", "converting", "copies", "depth", "divisible", "doubles", "formatted", "gaps", "live", "loops",
-                 "made", "met", "needed", "notes", "objects", "one_kind", "raised", "scopes", "shown", "told",
+    __slots__ = ("any_results", "captured", "choices", "converting", "copies", "depth", "divisible", "doubles", "formatted", "gaps", "live",
+                 "loops", "made", "met", "needed", "notes", "objects", "one_kind", "raised", "scopes", "shown", "told",
                  "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
         self.loops = True
+        self.any_results = False
         self.live: list[np.ndarray[Any, Any]] = []
         self.met = False
         self.unrolled: dict[Site, str] = {}

@@ -82,7 +82,7 @@ def test_nanquantile_methods(method: str) -> None:
 
 
 def test_results_of_unknown_size_are_refused() -> None:
-    for function in (np.unique, np.flatnonzero, np.argwhere, np.nonzero):
+    for function in (np.unique_counts, lambda x: np.unique(x, return_counts=True), lambda x: np.union1d(x, x)):
         with pytest.raises(UnsupportedError, match="not known while tracing"):
             compare(function, X)
 

@@ -107,7 +107,10 @@ def test_results_of_unknown_length_are_refused_with_what_to_return() -> None:
         return np.array(kept)
 
     with pytest.raises(TracerError, match=r"(?s)a list that grew as data decided.*kept\[-1\]"):
-        bw.jit(whole)(2.0)
+        bw.compile(whole, 2.0)
+    compiled = bw.jit(whole)
+    for start in (2.0, 1e-4, 0.5):
+        np.testing.assert_array_equal(compiled(start), whole(start))
 
 
 @pytest.mark.parametrize("index", [0, 1, -1, -2, (-1, 1), (0, slice(1, None))])

@@ -222,12 +222,28 @@ def test_what_is_returned_has_to_be_a_number():
                 best = v
         return {"best": best, "sum": np.sum(x)}
 
-    compiled = bw.jit(found)
+    compiled = bw.compile(found, X)
     assert compiled(X)["best"] == 1.7
     with pytest.raises(TypeError, match="returns None for these arguments"):
         compiled(0.1 * X)
     with pytest.raises(TracerError, match="which of 'a', 'b' this is"):
-        bw.jit(lambda x: "a" if x > 0 else "b")(1.0)
+        bw.compile(lambda x: "a" if x > 0 else "b", 1.0)
+    assert bw.jit(found)(0.1 * X)["best"] is None
+
+
+def test_what_jit_returns_may_be_one_of_several_things():
+    def found(x):
+        state = "none"
+        for v in x:
+            if v > 1.0:
+                state = "large"
+        return {"state": state, "kind": type(x), "dtype": x.dtype, "name": "x", "pair": ("low" if x[0] < 0 else "high", x[0])}
+
+    compiled = bw.jit(found)
+    for x in (X, 0.1 * X, -X):
+        assert compiled(x) == found(x)
+    with pytest.raises(TracerError, match="a text of traced numbers"):
+        bw.jit(lambda x: f"{x.sum():.3f}")(X)
 
 
 def test_what_choices_cannot_do_is_refused():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import DTypeError, TracerError, TracerIndexError, UnsupportedError
+from bwcompiler.errors import DTypeError, TracerError, TracerIndexError
 from bwcompiler.frontend import trace
 from bwcompiler.frontend.tracing.storages.views import ReshapeView, StridedView
 from tests.unit.frontend.comparing import compare
@@ -400,15 +400,13 @@ def test_bad_index(index: Any, kind: type[Exception], message: str) -> None:
 
 
 @pytest.mark.parametrize(("fun", "kind", "message"), [
-    (lambda x: x[x > 0].shape, TracerIndexError, "np.where"),
-    (lambda x: np.sort(x[x > 0]), TracerIndexError, "np.where"),
-    (lambda x: x[x > 0] + x, TracerIndexError, "np.where"),
-    (lambda x: x[x > 0] + x[x > 1], UnsupportedError, "different traced masks"),
-    (lambda x: x + x[x > 0], TracerIndexError, "np.where"),
-    (lambda x: x[x > 0].sum(keepdims=True), UnsupportedError, "where=mask"),
+    (lambda x: np.ones(x[x > 0].shape), TracerIndexError, "number is not known while tracing"),
+    (lambda x: np.kron(x[x > 0], x), TracerIndexError, "np.kron needs it"),
+    (lambda x: x[x > 0][None] + x[x > 0][:, None], TracerIndexError, "broadcasting its number of elements"),
+    (lambda x: x[x > 0].sum(where=True), TracerIndexError, "np.sum with out= or where="),
+    (lambda x: x[x > 0].strides, TracerIndexError, ".strides needs it"),
     (lambda x: x[:x.argmax()], TracerError, "traced bound"),
     (lambda x: x[x], DTypeError, "integer"),
-    (lambda x: x.__setitem__(x > 0, np.ones(3)), UnsupportedError, "np.where"),
     (lambda x: x.__setitem__(slice(0, 2), np.ones(3)), ValueError, "could not broadcast input array from shape"),
     (lambda x: x[0].__setitem__(Ellipsis, 1), TypeError, "immutable"),
     (lambda x: np.broadcast_to(x, (2, 4)).__setitem__(0, 1.0), ValueError, "read-only"),

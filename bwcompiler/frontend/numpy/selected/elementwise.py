@@ -1,0 +1,125 @@
+"""What is computed of selections element by element: operators, ufuncs, and NumPy's functions that do so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, copied, fixed, selected, with_all
+from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, refuse
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, is_traced
+from bwcompiler.frontend.tracing.promotion import require_cast
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import fresh
+
+
+def elementwise(function: Callable[..., Any], *inputs: Any) -> Any:
+    """function(*inputs), of selections and of what broadcasts against them."""
+    found = iter(aligned([x for x in inputs if isinstance(x, Selection)], broadcast=True))
+    inputs = tuple([next(found) if isinstance(x, Selection) else as_tracer(x) if is_traced(x) else x for x in inputs])
+    selections = [x for x in inputs if isinstance(x, Selection)]
+    first = selections[0]
+    behind = {_behind(x) for x in selections}
+    if len(behind) > 1:
+        refuse("broadcasting its number of elements against another axis (x[mask][:, None] is a column)")
+    rows, = behind
+    extents = {np.shape(x)[-rows - 1] for x in inputs if not isinstance(x, Selection) and np.ndim(x) > rows} - {1}
+    if extents:                                    # as many elements as another array has
+        size = min(extents)
+        return function(*[fixed(x, size) if isinstance(x, Selection) else x for x in inputs])
+    arrays = [x.array if isinstance(x, Selection) else _spread_out(x, rows, first.where.ndim) for x in inputs]
+    result = function(*arrays)
+    if isinstance(result, tuple):
+        return tuple([with_all(first, one, one.ndim - first.where.ndim - rows) for one in result])
+    return with_all(first, result, result.ndim - first.where.ndim - rows)
+
+
+def _behind(x: Selection) -> int:
+    return int(x.array.ndim - x.lead - x.where.ndim)
+
+
+def _spread_out(x: Any, rows: int, axes: int) -> Any:
+    """An array whose axis of extent 1 is to meet that of the selection."""
+    shape = np.shape(x)
+    if len(shape) <= rows or axes == 1:
+        return x
+    place = len(shape) - rows - 1
+    return np.reshape(x, (*shape[:place], *[1] * axes, *shape[place + 1:]))
+
+
+def of_selections(name: str, *inputs: Any) -> Any:
+    """A ufunc."""
+    def evaluated(*arrays: Any) -> Any:
+        result = HANDLERS["evaluate"](name, arrays)
+        return tuple(map(fresh, result)) if isinstance(result, tuple) else fresh(result)
+    return elementwise(evaluated, *inputs)
+
+
+def require_unshared(x: Selection) -> None:
+    """Before a selection changes."""
+    if x.shared:
+        raise UnsupportedError("x[mask] with a traced mask is changed in place, of which there are views\n  hint: y = y + 1, which makes "
+                               "a new array, or y = y[1:].copy()")
+
+
+def in_place(name: str, x: Selection, other: Any) -> Selection:
+    """`y += other`, where y is what was selected: a copy, which other names of it see changing."""
+    require_unshared(x)
+    found = of_selections(name, x, other)
+    if not isinstance(found, Selection) or found.array.shape != x.array.shape:
+        refuse("np." + name + " in place")
+    require_cast(found.array._type.dtype, x.array._type.dtype, "same_kind", f"np.{name}: in place")
+    assign(x.array, cast(value_of(found.array), x.array._type.dtype))
+    x.places = None
+    return x
+
+
+HANDLERS.update(of_selections=of_selections, selection_in_place=in_place)
+
+# Of NumPy's functions that are no ufuncs: which arguments may be selections.
+_PLACES: dict[Any, int] = {np.where: 3, np.clip: 3, np.round: 1, np.around: 1, np.nan_to_num: 1, np.angle: 1,
+                           np.isclose: 2, np.sinc: 1, np.fix: 1, np.digitize: 1, np.isin: 1, np.i0: 1, np.isreal: 1, np.iscomplex: 1,
+                           np.zeros_like: 1, np.ones_like: 1, np.empty_like: 1, np.full_like: 1}
+
+
+def _by_places(function: Any, count: int) -> Callable[..., Any]:
+    def handler(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(x, Selection) for x in (*args[count:], *kwargs.values())):
+            refuse(f"np.{function.__name__} with it in that place")
+        return elementwise(lambda *arrays: function(*arrays, *args[count:], **kwargs), *args[:count])
+    return handler
+
+
+SELECTED.update({function: _by_places(function, count) for function, count in _PLACES.items()})
+_where = SELECTED[np.where]
+
+
+@selected(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    return SELECTED[np.nonzero](condition) if x is None and y is None else _where(condition, x, y)
+
+
+@selected(np.real)
+def real(val: Selection) -> Selection:
+    return val if val.dtype.kind != "c" else as_view(val, elementwise(np.real, val))
+
+
+@selected(np.imag)
+def imag(val: Selection) -> Selection:
+    return as_view(val, elementwise(np.imag, val))
+
+
+@selected(np.copy)
+def copy(a: Selection, order: Any = "K", subok: Any = False) -> Selection:
+    return copied(a)
+
+
+@selected(np.polyval)
+def polyval(p: Any, x: Any) -> Any:
+    if isinstance(p, Selection):
+        refuse("np.polyval with as many coefficients")
+    return elementwise(lambda array: np.polyval(p, array), x)

@@ -1,0 +1,249 @@
+"""Items of selections, selections as indices, and what is assigned where a mask is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.frontend.numpy.selected.elementwise import of_selections, require_unshared
+from bwcompiler.frontend.numpy.selected.ordering import sliced
+from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, fixed, merged, number, packed, require, with_all
+from bwcompiler.frontend.tracing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.index_parsing import is_mask
+from bwcompiler.frontend.tracing.masked_selection import Selection, refuse, same_value, selection, spread
+from bwcompiler.frontend.tracing.operands import as_tracer, materialise, operand, without_imaginary_part
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.op import Value
+
+
+# ----- x[mask][index]
+def item(x: Selection, index: Any) -> Any:
+    """Rows by number or slice or selection, columns; IndexError when the program runs and there are fewer."""
+    if isinstance(index, list | np.ndarray | Selection) or not isinstance(index, tuple):
+        index = (index,)
+    x, own = _with_other_axes(x, index)
+    if isinstance(own, slice):
+        return sliced(x, own)
+    if isinstance(own, Selection):
+        return _by_selection(x, own)
+    if isinstance(own, list):
+        own = as_tracer(own)
+    if is_mask(own):
+        array = as_tracer(own)
+        return selection(fixed(x, array.shape[0]), array, x.lead)
+    return _at(x, own)
+
+
+def _with_other_axes(x: Selection, index: tuple[Any, ...]) -> tuple[Selection, Any]:
+    """x with the other axes indexed, and what its own axis is indexed with."""
+    consumed = sum(one is not None and one is not Ellipsis for one in index)
+    if not any(one is Ellipsis for one in index):
+        index = (*index, Ellipsis)
+    place = next(number for number, one in enumerate(index) if one is Ellipsis)
+    whole = (*index[:place], *[slice(None)] * (x.ndim - consumed), *index[place + 1:])
+    axes = [number for number, one in enumerate(whole) if one is not None]
+    if len(axes) != x.ndim:
+        raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {len(axes)} were indexed")
+    own = whole[axes[x.lead]]
+    others = [one for number, one in enumerate(whole) if number != axes[x.lead]]
+    if all(isinstance(one, slice) and one == slice(None) for one in others):
+        return x, own
+    x = merged(x)
+    if not all(one is None or isinstance(one, int | np.integer | slice) for one in others):
+        refuse("an index by arrays along other axes")
+    array = x.array[tuple([slice(None) if number == axes[x.lead] else one for number, one in enumerate(whole)])]
+    return as_view(x, with_all(x, array, sum(one is None or isinstance(one, slice) for one in whole[:axes[x.lead]]))), own
+
+
+def _by_selection(x: Selection, index: Selection) -> Selection:
+    """x[x > 0], x[order] for selections."""
+    if index.ndim != 1:
+        refuse("an index of several axes")
+    if index.dtype == bool:
+        x, index = aligned([x, merged(index)])
+        return Selection(x.array, np.logical_and(x.where, index.array), x.lead)
+    if index.dtype.kind not in "iu":
+        raise IndexError("arrays used as indices must be of integer (or boolean) type")
+    return with_all(merged(index), _taken(packed(x), merged(index)), x.lead)
+
+
+def _taken(x: Selection, index: Selection) -> Any:
+    """The elements of a packed selection at positions of another."""
+    count = number(x)
+    outside = np.logical_or(index.array >= count, index.array < -count)
+    require(np.logical_not(np.any(np.logical_and(index.where, outside))),
+            IndexError("an index is out of bounds: fewer elements are selected"))
+    places = np.where(index.array < 0, index.array + count, index.array)
+    return np.take(x.array, np.clip(places, 0, max(x.array.shape[x.lead] - 1, 0)), axis=x.lead)
+
+
+def _place(x: Selection, index: Any) -> Any:
+    """Where among all elements those stand that have these numbers among the selected ones."""
+    rank = np.cumsum(x.where)
+    count = rank[-1] if x.where.shape[0] else 0
+    wanted = np.where(np.less(index, 0), index + count, index) if not isinstance(index, int) else index if index >= 0 else count + index
+    inside = np.logical_and(wanted >= 0, wanted < count)
+    require(np.all(inside), IndexError(f"index {index} is out of bounds: fewer elements are selected" if isinstance(index, int) else
+                                       "an index is out of bounds: fewer elements are selected"))
+    return np.minimum(np.searchsorted(rank, wanted + 1), max(x.where.shape[0] - 1, 0))
+
+
+def _at(x: Selection, index: Any) -> Any:
+    x = merged(x)
+    if isinstance(index, np.integer):
+        index = int(index)
+    if isinstance(index, float | str) or (isinstance(index, Tracer | np.ndarray) and index.dtype.kind not in "iu"):
+        raise IndexError("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
+                         f"indices, not {index!r}")
+    if not x.where.shape[0]:
+        raise IndexError(f"index {index} is out of bounds: no element is selected")
+    return x.array[(*[slice(None)] * x.lead, _place(x, index))]
+
+
+def set_item(x: Selection, index: Any, value: Any) -> None:
+    """y[index] = value, where y is what was selected: a copy of x."""
+    require_unshared(x)
+    if isinstance(x, DataSlice):
+        refuse("an assignment to a part of it")
+    whole = (isinstance(index, slice) and index == slice(None)) or index is Ellipsis
+    if not whole and isinstance(index, Selection) and index.dtype == bool and index.ndim == 1 and x.ndim == 1 and (
+            index.where.shape == x.where.shape and same_value(value_of(index.where), value_of(x.where))):
+        mask = np.logical_and(index.array, index.where)
+        set_where(x.array, mask, 0, value)
+    elif whole:
+        zeros = with_all(x, np.zeros_like(x.array))
+        found = of_selections("add", zeros, value) if not isinstance(value, Selection) else value
+        set_where(x.array, x.where, x.lead, found)
+    elif isinstance(index, int | np.integer) and x.where.ndim == 1:
+        x.array[(*[slice(None)] * x.lead, _place(x, int(index)))] = value
+    else:
+        refuse("an assignment to a part of it")
+    x.places = None
+
+
+HANDLERS.update(item_of_selection=item, set_item_of_selection=set_item)
+
+
+# ----- x[positions that a mask selects]
+def is_selecting(entries: Sequence[Any]) -> bool:
+    """Whether a selection is among what x is indexed with."""
+    return any(isinstance(entry, Selection) for entry in entries)
+
+
+def by_selections(x: Any, entries: list[Any]) -> Selection:
+    """x[entries], of which some are positions or truth values that a mask selects."""
+    found = mask_of_places(x, entries)
+    if found is not None:
+        return selection(x, found)
+    entries, where, lead = _adjacent(x, entries)
+    positions = [np.where(where, entry.array, 0) if isinstance(entry, Selection) else entry for entry in entries]
+    return Selection(x[tuple(positions)], where, lead)
+
+
+def _adjacent(x: Any, entries: list[Any]) -> tuple[list[Any], Any, int]:
+    """The entries with selections by one mask of one axis, that mask, and where NumPy puts the axis."""
+    selections = [entry for entry in entries if isinstance(entry, Selection)]
+    if any(entry.dtype.kind not in "iu" or entry.ndim != 1 for entry in selections):
+        refuse("an index of another kind")
+    found = iter([merged(entry) for entry in aligned(selections)])
+    entries = [next(found) if isinstance(entry, Selection) else entry for entry in entries]
+    if not all(isinstance(entry, Selection | slice) or entry is Ellipsis or _is_number(entry) for entry in entries):
+        refuse("an index of other arrays beside it")
+    advanced = [place for place, entry in enumerate(entries) if not isinstance(entry, slice) and entry is not Ellipsis]
+    together = advanced == list(range(advanced[0], advanced[-1] + 1))
+    if any(entry is Ellipsis for entry in entries[:advanced[0]]):
+        refuse("an index behind ...")
+    where = next(entry.where for entry in entries if isinstance(entry, Selection))
+    return entries, where, advanced[0] if together else 0
+
+
+def _is_number(entry: Any) -> bool:
+    return isinstance(entry, int | np.integer | Tracer) and not isinstance(entry, bool) and np.ndim(entry) == 0 and not is_mask(entry)
+
+
+def mask_of_places(x: Any, entries: list[Any]) -> Any:
+    """The mask for entries that are np.nonzero(mask), of the leading axes of x; None where they are others."""
+    first = entries[0]
+    if not isinstance(first, Selection) or first.places is None or len(entries) != first.where.ndim or (
+            first.where.shape != x.shape[:len(entries)]):
+        return None
+    mask = value_of(first.where)
+    same = all(isinstance(entry, Selection) and entry.places == place and entry.where.shape == first.where.shape
+               and same_value(value_of(entry.where), mask) for place, entry in enumerate(entries))
+    return first.where if same else None
+
+
+def set_selected(x: Any, entries: list[Any], value: Any) -> None:
+    """x[entries] = value."""
+    mask = mask_of_places(x, entries)
+    if mask is not None:
+        set_where(x, mask, 0, value)
+        return
+    if len(entries) != 1 or entries[0].ndim != 1 or entries[0].dtype.kind not in "iu" or (isinstance(value, Selection) and value.lead):
+        refuse("an assignment at such positions")
+    index, size = merged(entries[0]), x.shape[0]
+    if isinstance(value, Selection):
+        index, value = aligned([index, merged(value)])
+        value = value.array
+    elif np.ndim(value) == x.ndim and np.shape(value)[0] != 1:
+        value, index = value, packed(index)
+        require(index.count == np.shape(value)[0], ValueError(f"{np.shape(value)[0]} values are assigned to another number of elements"))
+        index = Selection(index.array[:np.shape(value)[0]], index.where[:np.shape(value)[0]])
+    outside = np.logical_or(index.array >= size, index.array < -size)
+    require(np.logical_not(np.any(np.logical_and(index.where, outside))),
+            IndexError(f"an index is out of bounds for axis 0 with size {size}"))
+    places = np.where(index.where, np.where(index.array < 0, index.array + size, index.array), size)
+    room = np.concatenate([x, x[:1]])              # the last row takes what is not selected
+    room[places] = value
+    x[...] = room[:size]
+
+
+# ----- x[..., mask] = value
+def set_where(x: Any, mask: Any, lead: int, value: Any) -> None:
+    """x[..., mask] = value behind `lead` slices: numbers, arrays, and what a mask selects."""
+    if mask.shape != x.shape[lead:lead + mask.ndim]:
+        raise IndexError(f"boolean index did not match indexed array: shapes {mask.shape} and {x.shape[lead:]}")
+    target = Selection(x, mask, lead)
+    behind = x.ndim - lead - mask.ndim
+    payload = _of_places(target, value, behind) if np.ndim(value) > behind else operand(value)[0]
+    if isinstance(payload, Value):
+        payload = without_imaginary_part(payload, x._type.dtype)
+    assign(x, ops.select(value_of(spread(target)), materialise(payload, x._type.dtype, x.shape), value_of(x)))
+
+
+def _of_places(target: Selection, value: Any, behind: int) -> Value:
+    """Values one for each that is selected, where they are to stand."""
+    if not isinstance(value, Selection):
+        array = as_tracer(value)
+        extents, size = array.shape[array.ndim - behind:], array.shape[array.ndim - behind - 1]
+        if size == 1:
+            shape = (*array.shape[:array.ndim - behind - 1], *[1] * target.where.ndim, *extents)
+            while len(shape) > target.array.ndim and shape[0] == 1:
+                shape = shape[1:]
+            return value_of(array.reshape(shape))
+        require(number(target) == size, ValueError(
+            f"NumPy boolean array indexing assignment cannot assign {size} input values to the output values where the mask is true: "
+            "another number is selected"))
+        return value_of(_expanded(target, array, array.ndim - behind - 1))
+    if value.array.ndim - value.lead - value.where.ndim != behind or value.lead > target.lead:
+        refuse("an assignment of another shape")
+    if value.where.shape == target.where.shape and same_value(value_of(value.where), value_of(target.where)):
+        return value_of(value.array)
+    value = packed(value)
+    require(np.logical_or(value.count == 1, value.count == number(target)),
+            ValueError("different numbers of elements are selected on both sides of an assignment"))
+    return value_of(_expanded(target, value.array, value.lead, value.count))
+
+
+def _expanded(target: Selection, values: Any, axis: int, count: Any = None) -> Any:
+    """The values along an axis at the places where the mask is true, in order."""
+    ranks = np.cumsum(target.where.ravel()) - 1
+    last = values.shape[axis] - 1
+    ranks = ranks if count is None else np.where(count == 1, 0, ranks)
+    found = np.take(values, np.clip(ranks, 0, max(last, 0)), axis=axis)
+    return found.reshape((*values.shape[:axis], *target.where.shape, *values.shape[axis + 1:]))

@@ -1,0 +1,313 @@
+"""What counts or moves the elements of selections: slices, cumulative sums, differences, sorting, quantiles, joining."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.numpy.selected.elementwise import elementwise, of_selections, require_unshared
+from bwcompiler.frontend.numpy.selected.packing import (
+    aligned,
+    as_view,
+    cut,
+    flat,
+    merged,
+    number,
+    packed,
+    prefix,
+    require,
+    selected,
+    selected_axis,
+    with_all,
+)
+from bwcompiler.frontend.numpy.selected.reducing import filled, lowest
+from bwcompiler.frontend.tracing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, refuse
+from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+
+def sliced(x: Selection, part: slice) -> Selection:
+    """A copy of x[..., part] along its axis."""
+    step = 1 if part.step is None else part.step
+    if isinstance(step, Tracer) or step == 0:
+        refuse("a slice with such a step")
+    if part.start is None and part.stop is None and step == 1:
+        return x
+    given, x = x, packed(x)
+    size, count = x.array.shape[x.lead], x.count
+    first, last = (0, count) if step > 0 else (-1, count - 1)
+
+    def bound(place: Any, default: Any) -> Any:
+        if place is None:
+            return default
+        if isinstance(place, Tracer):
+            place = np.where(place < 0, place + count, place)
+        elif place < 0:
+            place = place + count
+        return np.clip(place, first, last)
+    start, stop = bound(part.start, first if step > 0 else last), bound(part.stop, last if step > 0 else first)
+    if isinstance(given, DataSlice) and step == 1:
+        return DataSlice(given.array, given.start + start, given.start + np.maximum(stop, start))
+    left = np.maximum((stop - start + step - (1 if step > 0 else -1)) // step, 0)
+    room = -(-size // abs(step))
+    if step > 0 and isinstance(part.stop, int | np.integer) and part.stop >= 0:
+        room = min(room, -(-int(part.stop) // step))
+    places = np.clip(start + np.arange(room) * step, 0, max(size - 1, 0))
+    return as_view(given, prefix(np.take(x.array, places, axis=x.lead) if size else x.array, left, x.lead))
+
+
+def _along_own(x: Selection, axis: Any, name: str) -> Selection | None:
+    """x with one axis for its mask, if a function works along that one; None where it works along another."""
+    if axis is None:
+        return flat(x)
+    return merged(x) if selected_axis(x, axis) == x.lead else None
+
+
+def _running(function: Any, neutral: int) -> Any:
+    def handler(a: Selection, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        if out is not None:
+            refuse(f"np.{function.__name__} with out=")
+        x = _along_own(a, axis, function.__name__)
+        if x is None:
+            x = merged(a)
+            return with_all(x, function(x.array, axis=selected_axis(x, axis), dtype=dtype))
+        return with_all(x, function(filled(x, np.asarray(neutral, x.dtype)[()]), axis=x.lead, dtype=dtype))
+    return handler
+
+
+SELECTED.update({np.cumsum: _running(np.cumsum, 0), np.cumprod: _running(np.cumprod, 1)})
+
+
+@selected(np.diff)
+def diff(a: Selection, n: Any = 1, axis: Any = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
+    if prepend is not np._NoValue or append is not np._NoValue:
+        refuse("np.diff with prepend= or append=")
+    x = _along_own(a, axis, "diff")
+    if x is None:
+        x = merged(a)
+        return with_all(x, np.diff(x.array, n, axis=selected_axis(x, axis)))
+    for _ in range(n):
+        x = of_selections("not_equal" if x.dtype == bool else "subtract", sliced(x, slice(1, None)), sliced(x, slice(None, -1)))
+    return x
+
+
+@selected(np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
+    if not isinstance(y, Selection) or y.ndim != 1:
+        refuse("np.trapezoid of rows")
+    steps = dx if x is None else diff(x)
+    means = (sliced(y, slice(1, None)) + sliced(y, slice(None, -1))) / 2.0
+    return SELECTED[np.sum](of_selections("multiply", steps, means))
+
+
+@selected(np.flip)
+def flip(m: Selection, axis: Any = None) -> Any:
+    if m.ndim > 1 and (axis is None or selected_axis(m, axis) != m.lead):
+        refuse("np.flip along other axes")
+    return sliced(m, slice(None, None, -1))
+
+
+# ----- sorting
+def _last(dtype: Any) -> Any:
+    """What is sorted behind everything that is selected, or is equal to it."""
+    return dtype.type(np.nan) if dtype.kind == "f" else lowest(dtype, False)
+
+
+@selected(np.sort)
+def sort(a: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Selection:
+    x = _along_own(a, axis, "sort")
+    if x is None:
+        x = merged(a)
+        return with_all(x, np.sort(x.array, axis=selected_axis(x, axis)))
+    return prefix(np.sort(filled(x, _last(x.dtype)), axis=x.lead), number(x), x.lead)
+
+
+@selected(np.argsort)
+def argsort(a: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Selection:
+    x = _along_own(a, axis, "argsort")
+    if x is None:
+        refuse("np.argsort along another axis")
+    x = packed(x)
+    return prefix(np.argsort(filled(x, _last(x.dtype)), axis=x.lead, kind="stable"), x.count, x.lead)
+
+
+def sort_in_place(x: Selection, axis: Any, kind: Any) -> None:
+    """x.sort()."""
+    require_unshared(x)
+    found = sort(x, axis, kind)
+    if found.array.shape != x.array.shape:
+        refuse("x[mask].sort() with a mask of several axes")
+    assign(x.array, value_of(found.array))
+    x.where, x.count = found.where, found.count
+
+
+HANDLERS["sort_selection"] = sort_in_place
+
+
+def _at(x: Selection, place: Any) -> Any:
+    return np.take(x.array, np.clip(place, 0, max(x.array.shape[x.lead] - 1, 0)), axis=x.lead)
+
+
+def _ordered(a: Selection, axis: Any, name: str) -> Selection | None:
+    x = _along_own(a, axis, name)
+    if x is not None and x.dtype.kind not in "fiub":
+        refuse(f"np.{name} of {x.dtype} numbers")
+    if x is not None and x.dtype.kind != "f":
+        x = with_all(x, x.array.astype(np.float64))
+    return None if x is None else sort(x, x.lead)
+
+
+def _or_nan(x: Selection, found: Any) -> Any:
+    """The number, or nan where one is among the selected, or none is selected."""
+    last = _at(x, x.count - 1)
+    return np.where(np.logical_or(np.isnan(last), x.count == 0), np.nan, found)[()].astype(x.dtype)
+
+
+@selected(np.median)
+def median(a: Selection, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
+    if out is not None or keepdims:
+        refuse("np.median with out= or keepdims=")
+    x = _ordered(a, axis, "median")
+    if x is None:
+        x = merged(a)
+        place = selected_axis(x, axis)
+        return with_all(x, np.median(x.array, axis=place), x.lead - (place < x.lead))
+    return _or_nan(x, (_at(x, (x.count - 1) // 2) + _at(x, x.count // 2)) / 2)
+
+
+@selected(np.quantile)
+def quantile(a: Selection, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
+             keepdims: Any = False, **options: Any) -> Any:
+    if out is not None or keepdims or method != "linear" or options:
+        refuse("np.quantile with such options")
+    x = _ordered(a, axis, "quantile")
+    if x is None or x.ndim != 1:
+        refuse("np.quantile of rows")
+    if not isinstance(q, Tracer) and not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 1)):
+        raise ValueError("Quantiles must be in the range [0, 1]")
+    position = np.asarray(q, x.dtype) * (x.count - 1) if not isinstance(q, Tracer) else q * (x.count - 1)
+    low = np.floor(position)
+    share = position - low
+    below, above = _at(x, low.astype(np.int64)), _at(x, low.astype(np.int64) + np.where(low < x.count - 1, 1, 0))
+    step = above - below
+    return _or_nan(x, np.where(share >= 0.5, above - step * (1 - share), below + step * share))
+
+
+@selected(np.percentile)
+def percentile(a: Selection, q: Any, *args: Any, **options: Any) -> Any:
+    return quantile(a, q / 100 if isinstance(q, Tracer) else np.true_divide(q, 100), *args, **options)
+
+
+# ----- joining
+def _parts(arrays: Any) -> list[Selection]:
+    found = []
+    for x in arrays:
+        if not isinstance(x, Selection):
+            array = as_tracer(x)
+            x = prefix(array, array.shape[0], 0)
+        found.append(merged(x))
+    return found
+
+
+@selected(np.concatenate)
+def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **options: Any) -> Selection:
+    arrays = list(arrays)
+    first = next(x for x in arrays if isinstance(x, Selection))
+    if out is not None or options or (axis is None and first.ndim != 1) or (axis is not None and selected_axis(first, axis) != first.lead):
+        refuse("np.concatenate along another axis")
+    if first.lead:
+        refuse("np.concatenate behind other axes")
+    parts = _parts(arrays)
+    return Selection(np.concatenate([x.array for x in parts]), np.concatenate([x.where for x in parts]))
+
+
+@selected(np.hstack)
+def hstack(tup: Any, **options: Any) -> Selection:
+    parts = [x if isinstance(x, Selection) else np.atleast_1d(as_tracer(x)) for x in tup]
+    if any(x.ndim != 1 for x in parts):
+        refuse("np.hstack of rows")
+    return concatenate(parts, **options)
+
+
+@selected(np.append)
+def append(arr: Any, values: Any, axis: Any = None) -> Selection:
+    parts = [x if isinstance(x, Selection) else np.atleast_1d(as_tracer(x)) for x in (arr, values)]
+    return concatenate([flat(x) if isinstance(x, Selection) else x.ravel() for x in parts] if axis is None else parts, axis=axis or 0)
+
+
+@selected(np.stack)
+def stack(arrays: Any, axis: Any = 0, out: Any = None, **options: Any) -> Selection:
+    if out is not None or options:
+        refuse("np.stack with options")
+    parts = list(arrays)
+    if any(not isinstance(x, Selection) or x.ndim != 1 for x in parts):
+        refuse("np.stack with other arrays")
+    parts = [merged(x) for x in aligned(parts)]
+    found = with_all(parts[0], np.stack([x.array for x in parts]), 1)
+    return found if axis in (0, -2) else SELECTED[np.transpose](found)
+
+
+@selected(np.column_stack)
+def column_stack(tup: Any) -> Any:
+    parts = list(tup)
+    size = max([x.shape[0] for x in parts if not isinstance(x, Selection)], default=None)
+    if size is not None or any(x.ndim != 1 for x in parts):
+        refuse("np.column_stack with other arrays")
+    return stack(parts, axis=1)
+
+
+@selected(np.vstack)
+def vstack(tup: Any, **options: Any) -> Any:
+    parts = list(tup)
+    if all(isinstance(x, Selection) and x.ndim == 1 for x in parts):
+        return stack(parts, **options)
+    return concatenate([x if isinstance(x, Selection) else np.atleast_2d(as_tracer(x)) for x in parts], **options)
+
+
+# ----- shapes
+@selected(np.ravel)
+def ravel(a: Selection, order: Any = "C") -> Selection:
+    if order not in ("C", "K", "A") or (order != "C" and a.ndim > 1):
+        refuse("np.ravel in another order")
+    return as_view(a, flat(a))
+
+
+@selected(np.transpose)
+def transpose(a: Selection, axes: Any = None) -> Selection:
+    if a.ndim == 1:
+        return a
+    x = merged(a)
+    order = tuple(reversed(range(x.ndim))) if axes is None else tuple([selected_axis(x, one) for one in axes])
+    return as_view(a, with_all(x, np.transpose(x.array, order), order.index(x.lead)))
+
+
+@selected(np.reshape)
+def reshape(a: Selection, /, shape: Any = None, order: Any = "C", **options: Any) -> Selection:
+    shape = (shape,) if isinstance(shape, int | np.integer | Tracer) else tuple(shape or ())
+    if order != "C" or options or shape.count(-1) != 1 or any(isinstance(one, Tracer) or one not in (-1, 1) for one in shape):
+        refuse("a reshape to other than -1 and 1")
+    x = flat(a)
+    place = shape.index(-1)
+    return as_view(a, with_all(x, x.array.reshape((*shape[:place], x.array.shape[0], *shape[place + 1:])), place))
+
+
+@selected(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    if not isinstance(xp, Selection) and not isinstance(fp, Selection):
+        return elementwise(lambda array: np.interp(array, xp, fp, left, right, period), x)
+    if isinstance(x, Selection) or not isinstance(xp, Selection) or not isinstance(fp, Selection) or period is not None:
+        refuse("np.interp with period=, or of selections at the points of others,")
+    places, values = [packed(one) for one in aligned([xp, fp])]
+    require(places.count > 0, ValueError("array of sample points is empty: none is selected"))
+    size = min(places.array.shape[0], values.array.shape[0])
+    last = np.minimum(np.arange(size), places.count - 1)           # the last one again and again
+    return np.interp(x, np.take(cut(places, size).array, last), np.take(cut(values, size).array, last), left, right)
+
+
+@selected(np.astype)
+def astype(x: Selection, dtype: Any, /, **options: Any) -> Any:
+    return x.astype(dtype, **options)

@@ -1,0 +1,170 @@
+"""Selections with their elements in front, of one mask, of a known number; and what fails when the program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+
+from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.tracing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, refuse, same_value
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+
+def selected(*functions: Any) -> Callable[[Handler], Handler]:
+    """The decorated function is what NumPy's `functions` do on selections."""
+    def register(handler: Handler) -> Handler:
+        SELECTED.update(dict.fromkeys(functions, handler))
+        return handler
+    return register
+
+
+def require(holds: Any, error: Exception) -> None:
+    """Raise the error when the program runs and `holds` is false."""
+    if not isinstance(holds, Tracer):
+        if not holds:
+            raise error
+        return
+    region = open_region()
+    if region.policy is None:
+        raise UnsupportedError(f"compiled code raises {type(error).__name__} here if {error}, which needs the source of the function")
+
+    def fail() -> NoReturn:
+        raise error
+    HANDLERS["check"](np.logical_not(holds), fail, error, region.record.source or current_source(region.outer))
+
+
+def merged(x: Selection) -> Selection:
+    """With one axis in the place of those of the mask."""
+    if x.where.ndim == 1:
+        return x
+    extents = x.array.shape
+    behind = extents[x.lead + x.where.ndim:]
+    return Selection(x.array.reshape((*extents[:x.lead], x.where.size, *behind)), x.where.ravel(), x.lead)
+
+
+def flat(x: Selection) -> Selection:
+    """All its elements along one axis: `x.ravel()`."""
+    if x.lead:
+        x = Selection(np.moveaxis(x.array, range(x.lead, x.lead + x.where.ndim), range(x.where.ndim)), x.where) if x.ndim == 1 else _rows(x)
+    if x.ndim == 1:
+        return merged(x)
+    mask = np.broadcast_to(x.where.reshape(x.where.shape + (1,) * (x.array.ndim - x.where.ndim)), x.array.shape)
+    return Selection(x.array.ravel(), mask.ravel())
+
+
+def _rows(x: Selection) -> Selection:
+    """With a mask that has all axes."""
+    mask = x.where.reshape((1,) * x.lead + x.where.shape + (1,) * (x.array.ndim - x.lead - x.where.ndim))
+    return Selection(x.array, np.broadcast_to(mask, x.array.shape))
+
+
+def number(x: Selection) -> Any:
+    """How many are selected, an integer of NumPy's."""
+    return np.sum(x.where) if x.count is None else x.count
+
+
+def prefix(array: Any, count: Any, lead: int) -> Selection:
+    """The first `count` elements along the axis `lead`."""
+    return Selection(array, np.arange(array.shape[lead]) < count, lead, count)
+
+
+def packed(x: Selection) -> Selection:
+    """With the elements that are selected in front, in their order."""
+    x = merged(x)
+    if x.count is not None:
+        return x
+    size = x.where.shape[0]
+    if isinstance(x, DataSlice) and size:
+        return prefix(np.take(x.array, np.minimum(x.start + np.arange(size), size - 1), axis=0), x.number, 0)
+    if not size:
+        return prefix(x.array, np.sum(x.where), x.lead)
+    rank = np.cumsum(x.where)                      # of each that is selected, from 1
+    places = np.minimum(np.searchsorted(rank, np.arange(1, size + 1)), size - 1)
+    return prefix(np.take(x.array, places, axis=x.lead), rank[-1], x.lead)
+
+
+def cut(x: Selection, size: int) -> Selection:
+    """A packed selection of which only the first `size` elements can be there."""
+    if x.array.shape[x.lead] <= size:
+        return x
+    assert x.count is not None
+    return prefix(x.array[(slice(None),) * x.lead + (slice(0, size),)], x.count, x.lead)
+
+
+def fixed(x: Selection, size: int) -> Any:
+    """The elements of a selection that have to be `size`; raises when the program runs and they are not."""
+    x = packed(x)
+    require(x.count == size, ValueError(f"operands could not be broadcast together: {size} elements, and another number is selected"))
+    if x.array.shape[x.lead] < size:
+        raise ValueError(f"operands could not be broadcast together: {size} elements, and at most {x.array.shape[x.lead]} are selected")
+    return x.array[(slice(None),) * x.lead + (slice(0, size),)]
+
+
+def aligned(selections: Sequence[Selection], broadcast: bool = False) -> list[Selection]:
+    """The selections with one mask; those by different masks packed, which fails when the program runs and their numbers differ.
+
+    broadcast: single elements may stand for many.
+    """
+    first = selections[0]
+    if all(other.where.shape == first.where.shape and same_value(value_of(other.where), value_of(first.where)) for other in selections):
+        return list(selections)
+    found = [packed(x) for x in selections]
+    if broadcast:
+        return _broadcast(found)
+    for other in found[1:]:
+        require(found[0].count == other.count,
+                ValueError("operands could not be broadcast together: different numbers of elements are selected"))
+    size = min([x.array.shape[x.lead] for x in found])
+    count = found[0].count
+    return [prefix(cut(x, size).array, count, x.lead) for x in found]
+
+
+def _broadcast(selections: list[Selection]) -> list[Selection]:
+    """Packed selections of as many elements, or of one, which is repeated."""
+    count = selections[0].count
+    for x in selections[1:]:
+        require(np.logical_or(np.logical_or(count == 1, x.count == 1), count == x.count),
+                ValueError("operands could not be broadcast together: different numbers of elements are selected"))
+        count = np.where(count == 1, x.count, count)
+    size = max([x.array.shape[x.lead] for x in selections])
+    found = []
+    for x in selections:
+        room = x.array.shape[x.lead]
+        places = np.where(x.count == 1, 0, np.minimum(np.arange(size), max(room - 1, 0)))
+        found.append(prefix(np.take(x.array, places, axis=x.lead) if room else x.array, count, x.lead))
+    return found
+
+
+def with_all(x: Selection, array: Any, lead: int | None = None) -> Selection:
+    """Other elements by the same mask."""
+    return Selection(array, x.where, x.lead if lead is None else lead, x.count)
+
+
+def as_view(x: Selection, view: Selection) -> Selection:
+    """A view of x that shows no later changes: from here on there may be none."""
+    if isinstance(x, DataSlice):
+        refuse("a view of it")
+    x.shared = view.shared = True
+    return view
+
+
+def selected_axis(x: Selection, axis: Any) -> int:
+    """An axis of x, from 0."""
+    found = int(axis)
+    if not -x.ndim <= found < x.ndim:
+        raise np.exceptions.AxisError(found, x.ndim)
+    return found % x.ndim
+
+
+def copied(x: Selection) -> Selection:
+    """A copy that does not change with x."""
+    return Selection(fresh(value_of(x.array)), x.where, x.lead, x.count, x.places)

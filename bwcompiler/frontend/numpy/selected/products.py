@@ -1,0 +1,58 @@
+"""Products of matrices and vectors of which an axis is selected by a mask: np.matmul, dot, inner, vdot, outer, einsum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.numpy.selected.packing import aligned, merged, selected
+from bwcompiler.frontend.numpy.selected.reducing import zeroed
+from bwcompiler.frontend.tracing.masked_selection import Selection, refuse
+
+
+@selected(np.matmul, np.dot)
+def matmul(x: Any, y: Any, out: Any = None) -> Any:
+    if out is not None or not 1 <= np.ndim(x) <= 2 or not 1 <= np.ndim(y) <= 2:
+        refuse("a product of stacks of matrices, or with out=,")
+    first, second = "ij"[2 - np.ndim(x):], "jk"[:np.ndim(y)]
+    return einsum(f"{first},{second}->{''.join(sorted(set(first + second) - {'j'}))}", x, y)
+
+
+@selected(np.inner, np.vdot)
+def inner(x: Any, y: Any, /) -> Any:
+    if np.ndim(x) != 1 or np.ndim(y) != 1 or (isinstance(x, Selection) and x.dtype.kind == "c"):
+        refuse("np.inner or np.vdot of rows or complex numbers")
+    return einsum("j,j->", x, y)
+
+
+@selected(np.outer)
+def outer(a: Any, b: Any, out: Any = None) -> Any:
+    if out is not None or np.ndim(a) != 1 or np.ndim(b) != 1:
+        refuse("np.outer of rows, or with out=,")
+    return einsum("i,j->ij", a, b)
+
+
+@selected(np.einsum)
+def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
+    if not isinstance(subscripts, str) or "." in subscripts or set(options) - {"optimize"}:
+        refuse("np.einsum with such options")
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if not arrow:
+        output = "".join(sorted(letter for letter in set(inputs) - {","} if inputs.count(letter) == 1))
+    found = iter([merged(x) for x in aligned([x for x in operands if isinstance(x, Selection)])])
+    operands = tuple([next(found) if isinstance(x, Selection) else x for x in operands])
+    selections = [(x, term[x.lead]) for x, term in zip(operands, terms, strict=True) if isinstance(x, Selection)]
+    letters = {letter for _, letter in selections}
+    if len(letters) > 1:
+        refuse("a product with more than one axis of that kind")
+    letter, = letters
+    for x, term in zip(operands, terms, strict=True):
+        if letter in term and not (isinstance(x, Selection) and term.count(letter) == 1):
+            refuse("a product with an array that has not been selected by the mask")
+    if letter in output:
+        result = np.einsum(f"{inputs}->{output}", *[x.array if isinstance(x, Selection) else x for x in operands])
+        first = selections[0][0]
+        return Selection(result, first.where, output.index(letter), first.count)
+    return np.einsum(f"{inputs}->{output}", *[zeroed(x) if isinstance(x, Selection) else x for x in operands])

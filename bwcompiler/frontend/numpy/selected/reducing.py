@@ -1,0 +1,217 @@
+"""Reductions of selections: those along their axis leave out what is not selected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.numpy.selected.elementwise import of_selections
+from bwcompiler.frontend.numpy.selected.packing import merged, number, require, selected, selected_axis, with_all
+from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, refuse, spread
+from bwcompiler.frontend.tracing.operands import value_as
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.ir.types import I64
+
+
+def number_selected(x: Selection) -> Any:
+    """The extent of the selection's axis: a traced Python integer."""
+    return fresh(value_as(number(x), I64), int)
+
+
+def size(x: Selection) -> Any:
+    """x.size."""
+    others = x.array.size // x.where.size if x.where.size else 0
+    return number_selected(x) * others
+
+
+HANDLERS.update(number_selected=number_selected, size_of_selection=size)
+
+
+def axes_of(x: Selection, axis: Any) -> tuple[int, ...]:
+    """The axes that a reduction is along, from 0."""
+    if axis is None:
+        return tuple(range(x.ndim))
+    return tuple([selected_axis(x, one) for one in (axis if isinstance(axis, tuple) else (axis,))])
+
+
+def _inner(x: Selection, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes of all elements that these axes of the selection are."""
+    more = x.where.ndim - 1
+    found: list[int] = []
+    for axis in axes:
+        found += range(axis, axis + more + 1) if axis == x.lead else [axis + more if axis > x.lead else axis]
+    return tuple(found)
+
+
+def along(function: Callable[..., Any], x: Selection, axis: Any, keepdims: Any, leaving_out: Callable[..., Any]) -> Any:
+    """A reduction: leaving_out(x, axes) along the axis of the selection, else function(array, axes) of all rows."""
+    if keepdims is True:
+        x = merged(x)
+    axes = axes_of(x, axis)
+    if x.lead in axes:
+        return leaving_out(x, _inner(x, axes))
+    found = function(x.array, _inner(x, axes))
+    return with_all(x, found, x.lead - (0 if keepdims is True else sum(one < x.lead for one in axes)))
+
+
+def _reduction(function: Any) -> Callable[..., Any]:
+    def handler(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        if out is not None or "where" in options or not isinstance(a, Selection):
+            refuse(f"np.{function.__name__} with out= or where=")
+        if dtype is not None:
+            options["dtype"] = dtype
+        options["keepdims"] = bool(keepdims)
+        return along(lambda array, axes: function(array, axis=axes, **options), a, axis, options["keepdims"],
+                     lambda x, axes: function(x.array, axis=axes, where=spread(x), **options))
+    return handler
+
+
+SELECTED.update({function: _reduction(function) for function in (np.sum, np.prod, np.mean)})
+
+
+def _moment(function: Any) -> Callable[..., Any]:
+    plain = _reduction(function)
+
+    def handler(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, **options: Any) -> Any:
+        return plain(a, axis, dtype, out, keepdims, ddof=ddof, **options)
+    return handler
+
+
+def _truth(function: Any) -> Callable[..., Any]:
+    plain = _reduction(function)
+
+    def handler(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        return plain(a, axis, None, out, keepdims, **options)
+    return handler
+
+
+SELECTED.update({np.var: _moment(np.var), np.std: _moment(np.std), np.any: _truth(np.any), np.all: _truth(np.all)})
+
+
+def lowest(dtype: Any, largest: bool) -> Any:
+    """The number of a dtype that no maximum (or, not `largest`, minimum) is changed by."""
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if largest else np.inf)
+    if dtype.kind == "b":
+        return np.bool_(not largest)
+    if dtype.kind not in "iu":
+        refuse(f"the order of {dtype} numbers")
+    return dtype.type(np.iinfo(dtype).min if largest else np.iinfo(dtype).max)
+
+
+def filled(x: Selection, value: Any) -> Any:
+    """All elements, those that are not selected being `value`."""
+    return np.where(spread(x), x.array, value)
+
+
+def zeroed(x: Selection) -> Any:
+    """All elements, those that are not selected being 0."""
+    return filled(x, np.zeros((), x.dtype)[()])
+
+
+def _extreme(function: Any) -> Callable[..., Any]:
+    largest = function is np.max
+
+    def handler(a: Selection, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any) -> Any:
+        if out is not None or "where" in options:
+            refuse(f"np.{function.__name__} with out= or where=")
+        initial = options.get("initial", np._NoValue)
+        keepdims = bool(keepdims)
+
+        def leaving_out(x: Selection, axes: tuple[int, ...]) -> Any:
+            if initial is np._NoValue:
+                require(number(x) > 0, ValueError(f"{function.__name__} of no elements: none is selected"))
+            return function(filled(x, lowest(x.dtype, largest)), axis=axes, keepdims=keepdims, **options)
+        return along(lambda array, axes: function(array, axis=axes, keepdims=keepdims, **options), a, axis, keepdims, leaving_out)
+    return handler
+
+
+SELECTED.update({np.max: _extreme(np.max), np.min: _extreme(np.min)})
+
+
+@selected(np.ptp)
+def ptp(a: Selection, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    top, bottom = SELECTED[np.max](a, axis, out, keepdims), SELECTED[np.min](a, axis, out, keepdims)
+    return top - bottom
+
+
+@selected(np.count_nonzero)
+def count_nonzero(a: Selection, axis: Any = None, *, keepdims: Any = False) -> Any:
+    return SELECTED[np.sum](of_selections("not_equal", a, 0), axis, np.int64, None, keepdims)
+
+
+@selected(np.average)
+def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = False) -> Any:
+    if returned:
+        refuse("np.average with returned=True")
+    if weights is None:
+        return SELECTED[np.mean](a, axis, None, None, keepdims)
+    products = of_selections("multiply", a, weights)
+    if np.ndim(weights) != np.ndim(a) or not isinstance(products, Selection):
+        refuse("np.average with weights of another shape")
+    total = SELECTED[np.sum](weights, axis, None, None, keepdims) if isinstance(weights, Selection) else np.sum(weights, axis=axis)
+    return SELECTED[np.sum](products, axis, None, None, keepdims) / total
+
+
+def place(function: Any) -> Callable[..., Any]:
+    """np.argmax or np.argmin: counted among those that are selected."""
+    largest = function is np.argmax
+
+    def handler(a: Selection, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+        if out is not None or keepdims:
+            refuse(f"np.{function.__name__} with out= or keepdims=")
+        if axis is not None and selected_axis(a, axis) != a.lead:
+            axes = _inner(a, (selected_axis(a, axis),))
+            return with_all(a, function(a.array, axis=axes[0]), a.lead - (axes[0] < a.lead))
+        if a.ndim != 1:
+            refuse(f"np.{function.__name__} along it, of rows")
+        x = merged(a)
+        require(number(x) > 0, ValueError(f"{function.__name__} of no elements: none is selected"))
+        best = (np.max if largest else np.min)(filled(x, lowest(x.dtype, largest)))
+        hit = x.array == best
+        if x.dtype.kind == "f":                    # of the first nan, if there is one
+            hit = np.logical_or(hit, np.isnan(x.array))
+        return (np.cumsum(x.where) - 1)[np.argmax(np.logical_and(x.where, hit))]
+    return handler
+
+
+SELECTED.update({np.argmax: place(np.argmax), np.argmin: place(np.argmin)})
+
+
+@selected(np.linalg.norm)
+def norm(x: Selection, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+    if ord not in (None, 1, 2, np.inf, "fro") or (ord in (2, "fro") and len(axes_of(x, axis)) > 1 and ord != "fro"):
+        refuse(f"np.linalg.norm with ord={ord!r}")
+    if axis is None and ord is None:
+        return np.linalg.norm(zeroed(x).ravel())
+
+    def leaving_out(y: Selection, axes: tuple[int, ...]) -> Any:
+        return np.linalg.norm(zeroed(y), ord, axis=axes[0] if len(axes) == 1 else axes, keepdims=bool(keepdims))
+    return along(lambda array, axes: np.linalg.norm(array, ord, axis=axes[0] if len(axes) == 1 else axes, keepdims=bool(keepdims)),
+                 merged(x), axis, bool(keepdims), leaving_out)
+
+
+@selected(np.histogram)
+def histogram(a: Selection, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    if (range is None and np.ndim(bins) == 0) or weights is not None or density:
+        refuse("np.histogram without known bins, or with weights or density,")
+    counts, edges = np.histogram(filled(a, lowest(a.dtype, False)).ravel(), bins, range, weights=spread(a).ravel().astype(np.int64))
+    return counts, edges
+
+
+@selected(np.ndim)
+def ndim(a: Selection) -> int:
+    return a.ndim
+
+
+@selected(np.shape)
+def shape(a: Selection) -> tuple[Any, ...]:
+    return a.shape
+
+
+@selected(np.size)
+def size_along(a: Selection, axis: Any = None) -> Any:
+    return a.size if axis is None else a.shape[selected_axis(a, axis)]

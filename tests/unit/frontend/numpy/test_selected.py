@@ -1,0 +1,218 @@
+"""What data selects: x[mask] with traced masks, positions that a mask gives, as indices, in assignments and loops; as NumPy's."""
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerIndexError, UnsupportedError
+
+
+def reductions(x):
+    v, w = x[x > 0], x[x > 50]
+    return (v.sum(), v.mean(), v.max(), v.min(), v.prod(), v.std(), v.var(ddof=1), len(v), v.size, v.shape[0], np.ptp(v), np.linalg.norm(v),
+            np.any(v > 1), np.all(v > 0), np.count_nonzero(v > 1), v.argmax(), v.argmin(), np.sum(x[x > 0] ** 2), np.average(v, weights=v ** 2),
+            np.linalg.norm(v, 1), w.sum(), w.size, w.prod(), np.sort(w).sum(), w[1:].sum(), w @ w, np.diff(w).sum(), np.cumsum(w).sum())
+
+
+def order(x):
+    v = x[x > 0]
+    return (np.median(v), np.percentile(v, [10, 50, 90]), np.quantile(v, 0.37), np.argsort(v)[0], v[np.argsort(-v)][:2].sum(), np.sort(v)[1],
+            np.cumsum(v)[-1], np.cumprod(v)[0], np.diff(v).sum(), sorted(v)[0], max(v), min(v), sum(v))
+
+
+def slices(x):
+    v = x[x > 0]
+    return ((v[1:] - v[:-1]).sum(), v[::2].sum(), v[::-1][0], v[-2:].sum(), v[:2].sum(), v[1:-1].sum(), v[np.array([0, 1, 0])], v[[0, -1]].sum(),
+            v[v.argmax()], v[v > 1].sum(), (v[:, None] * np.arange(3.0)).sum(0), v.reshape(-1, 1).sum(0), v[None, :].sum(1), np.flip(v)[0])
+
+
+def elementwise(x):
+    v, k = x[x > 0], np.floor(x * 3).astype(int)
+    return (np.polyval([1.0, 2.0], v).sum(), np.where(v > 1, v, 0).sum(), np.clip(v, 0.5, 1).sum(), np.round(v, 1).sum(), v.astype(int).sum(),
+            abs(-v).sum(), np.isclose(v, 1).sum(), k[k > 0] // 2 @ k[k > 0], k[k > 0].max(), np.median(k[k > 0]), (k[k > 0] % 2 == 0).sum(),
+            (x > 1)[x > 0].mean(), (~(x > 1)[x > 0]).sum(), (x[x > 0][:1] * x[x < 0][:1]).sum(), (v - x[:1]).sum())
+
+
+def joined(x):
+    v = np.concatenate([x[x > 0], -x[x < 0], [1.0, 2.0]])
+    a = np.stack([x[x > 0], x[x > 0] ** 2])
+    return v.sum(), len(v), np.sort(v)[1], v[0], a.sum(axis=1), a @ a.T, np.append(x[x > 0], 1.0)[-1], np.hstack([x, x[x > 0]]).max(), np.maximum(x[:1], v).sum()
+
+
+def rows(x):
+    a, m = np.outer(x, np.arange(1.0, 4)), x > 0
+    b = a[m]
+    return (b.mean(axis=0), b.sum(1).sum(), (b - b.mean(axis=0)).std(), b.T @ b, b @ np.ones(3) @ x[m], b[:, 0].max(), b[0], b[-1, 1], b.shape[0],
+            b.shape[1], (b * x[m][:, None]).sum(0), b.max(axis=0), np.median(b, axis=0), b.argmax(axis=1).sum(), np.einsum("ij,i->j", b, x[m]),
+            np.outer(x[m], np.arange(2.0)).sum(0), np.dot(x[m], b), b.ravel().sum(), len(b.ravel()))
+
+
+def columns(x):
+    a, m = np.outer(np.arange(1.0, 4), x), x > 0
+    b = a[:, m]
+    return (b.mean(axis=1), b.sum(0).sum(), b @ b.T, b[1].sum(), b[:, 0], b[0, -1], b.shape[1], (b * x[m]).sum(1), b.T.sum(axis=0), b.max(), len(b),
+            b.cumsum(axis=1)[:, -1], np.sort(b, axis=1)[:, 0], np.ravel(b)[1], np.compress(m, a, axis=1).sum())
+
+
+def masks_of_two_axes(x):
+    a = np.outer(x, x[:3])
+    r, c = np.where(a > 0)
+    return (a[a > 0].sum(), a[a > 0].mean(), np.sort(a[a > 0])[0], a[r, c].sum(), (r * c).sum(), a[r].sum(), a[r, 1].sum(), a[:, c].sum(),
+            np.argwhere(a > 0)[0], a[a > 0][1:].sum())
+
+
+def positions(x):
+    i = np.where(x[1:] > x[:-1])[0]
+    j, nested = np.nonzero(np.diff(np.sign(x)))[0], np.flatnonzero(x > 0)
+    return (x[i + 1].sum() - x[i].sum(), (j - x[j] / (x[j + 1] - x[j])).sum(), len(i), np.diff(i).sum(), i[0], i[-1], i.mean(),
+            x[nested[x[nested] > 1]].sum(), np.delete(x, np.where(x < 0)[0]).sum(), np.extract(x > 0, x).mean(), x[(x > 0).nonzero()].mean())
+
+
+def different_numbers(x):
+    k, total = np.floor(x), 0.0
+    for group in np.unique(k):
+        total = total + x[k == group].mean() * group
+    return total, len(np.unique(k)), np.unique(k).sum(), np.unique(k[k > 0]).size
+
+
+def loops(x):
+    total = 0.0
+    for i, v in enumerate(x[x > 0]):
+        total = total + (i + 1) * v
+    for i in np.where(x > 0)[0]:
+        total = total + x[i] ** 2 * i
+    return total, sum([v ** 2 for v in x[x > 0] if v > 1])
+
+
+def chains(x):
+    good = x
+    for _ in range(3):
+        good = good[np.abs(good - good.mean()) < 1.5 * good.std()]
+    return good.mean(), good.size
+
+
+def assigned(x):
+    y, z, a, m = x.copy(), np.zeros_like(x), np.outer(x, x), x > 0
+    y[np.argsort(x) < 3] = np.array([1.0, 2.0, 3.0])
+    y[m] = x[m][::-1]
+    y[np.argsort(np.argsort(x)) < 2] = x[np.argsort(np.argsort(x)) >= len(x) - 2]
+    i = np.where(x[:-1] > 0)[0] + 1
+    z[i] = x[i - 1]
+    z[np.where(x < -1)] = 5.0
+    a[m] *= 2
+    a[:, m] -= 1
+    a[~m, 0] = 3.0
+    a[0, m] = x[m]
+    a[np.where(a > 2)] = 0
+    return y, z, a
+
+
+def changed_in_place(x):
+    v = x[x > -1]
+    same = v
+    same += 1
+    v[v < 0.5] = 0
+    v[0] = 5
+    w = x[x > -1]
+    w[:] = w ** 2
+    w.sort()
+    return v.sum(), w[0], w.sum()
+
+
+def complex_numbers(x):
+    v = (x + 1j * x ** 2)[x > 0]
+    return v.sum(), abs(v).max(), v.real.sum(), v.imag.mean(), np.angle(v).sum(), v.conj().sum()
+
+
+def integrals(x):
+    m, t = x > -0.5, np.arange(len(x)) * 1.0
+    return np.trapezoid(x[m], t[m]), np.interp(1.7, t[m], x[m]), np.average(x[m], weights=t[m]), np.histogram(x[m], [0, 1, 2, 3])[0]
+
+
+def kept(x):
+    k = [v ** 2 for v in x if v > 0]
+    a = np.array(k)
+    return a.max(), np.median(a), a.argmax(), np.cumsum(k)[-1], np.std(k), max(k), sum(k), len(k), np.diff(k).sum()
+
+
+PROGRAMS = [reductions, order, slices, elementwise, joined, rows, columns, masks_of_two_axes, positions, different_numbers, loops, chains, assigned,
+            changed_in_place, complex_numbers, integrals, kept]
+
+
+def as_tuple(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_numpy(program, rng):
+    compiled = bw.jit(program)
+    for _ in range(3):
+        x = rng.standard_normal(9) * 1.3
+        x[:4] = 0.9, 2.1, -0.3, -1.4
+        for found, expected in zip(as_tuple(compiled(x.copy())), as_tuple(program(x.copy())), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+            assert np.asarray(found).dtype == np.asarray(expected).dtype
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_gradients(program, rng):
+    def loss(x):
+        return sum([np.sum(np.real(part)) for part in as_tuple(program(x)) if np.result_type(part).kind in "fc"], 0.0)
+    x = rng.standard_normal(9) * 1.3
+    x[:4] = 0.9, 2.1, -0.3, -1.4
+    direction = rng.standard_normal(9)
+    numeric = (loss(x + 1e-6 * direction) - loss(x - 1e-6 * direction)) / 2e-6
+    assert bw.grad(loss)(x) @ direction == pytest.approx(numeric, rel=1e-5, abs=1e-6)
+
+
+def test_single_elements_are_broadcast():
+    x = np.array([1.0, 2.0, 3.0, -1.0])
+    def assigned(x):
+        x[x > 0] = x[x < 0] * 2
+        return x
+    for program in (lambda x: (x[x > 0] * x[x < 0]).sum(), lambda x: (x[x < 0] - x[x > 0]).sum(), lambda x: (x[x < 0] - x[x > 5]).size, assigned):
+        np.testing.assert_array_equal(bw.jit(program)(x.copy()), program(x.copy()))
+
+
+def test_nan_among_the_selected():
+    x = np.array([1.0, np.nan, -2.0, 3.0, 0.5])
+    for program in (lambda x: np.median(x[x != 3]), lambda x: np.sort(x[x != 3]).sum(), lambda x: np.sort(x[x != 3])[1],
+                    lambda x: np.unique(x).size, lambda x: x[~(x < 1)].max(), lambda x: x[~np.isnan(x)].mean(), lambda x: x[x != 3].argmax()):
+        np.testing.assert_array_equal(bw.jit(program)(x), program(x))
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: (x[x > 0] + x[x < 0]).sum(), lambda x: (x[x > 0] * np.ones(2)).sum(), lambda x: x[x > 0][3], lambda x: x[x > 5].max(),
+    lambda x: x[x > 5].argmin() * 1.0, lambda x: x[x > 0][np.where(x > -2)[0]].sum(), lambda x: x.__setitem__(x > 0, np.ones(2)),
+    lambda x: x.__setitem__(x > 0, x[x < 0])])
+def test_wrong_numbers_of_elements_raise_when_they_are_known(program):
+    x = np.array([1.0, 2.0, 3.0, -1.0, -2.0])
+    with pytest.raises((ValueError, IndexError)) as expected:
+        program(x.copy())
+    with pytest.raises((ValueError, IndexError)) as found:
+        bw.jit(program)(x)
+    assert type(found.value) is type(expected.value)
+
+
+def changed_under_a_view(x):
+    v = x[x > 0]
+    w = v[1:]
+    v += 1
+    return w.sum()
+
+
+def a_view_changed(x):
+    v = x[x > 0]
+    w = v[1:]
+    w += 1
+    return v.sum()
+
+
+@pytest.mark.parametrize(("program", "kind", "hint"), [
+    (changed_under_a_view, UnsupportedError, "y = y + 1"), (a_view_changed, UnsupportedError, "y = y + 1"),
+    (lambda x: np.kron(x[x > 0], x), TracerIndexError, "np.kron needs it"), (lambda x: np.ones(len(x[x > 0])), TracerIndexError, "size"),
+    (lambda x: list(zip(x[x > 0], x, strict=False)), TracerIndexError, "unrolled")])
+def test_refused(program, kind, hint):
+    with pytest.raises(kind, match="test_selected.py") as caught:
+        bw.jit(program)(np.array([1.0, -2.0, 3.0]))
+    assert hint in str(caught.value)
