@@ -129,7 +129,7 @@ class JitFunction(CompiledFunction[P, R]):
         structure = _structure(arguments)
         before = self._entries.get(specialisation_key(arguments), [])
         changed = before[0].changed() if before else []
-        varying = self._outside.varying(changed)
+        varying = self._outside.varying(changed, before[0].traced.outside if before else ())
         self._traces += 1
         if self._traces in WARN_AT:
             self._warn(arguments, changed)
@@ -290,7 +290,7 @@ class Specialisation:
     def _compile(self, arguments: Arguments, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
         owner = self.owner
         self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop, unrolled=unrolled,
-                                                   any_results=True)
+                                                   any_results=True, rebound=tuple(owner._outside.rebound.values()))
         traced = self.traced
         outputs = len(traced.outputs)
         written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced)]
@@ -308,6 +308,7 @@ class Specialisation:
         self.operands.first = []                   # which may be large
         traced.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.varying]
         self.reads = [*[outside.read for outside in traced.outside], *self.operands.reads]
+        self.is_followed = any(read.is_followed for read in self.reads)
 
     def takes(self, arguments: Arguments) -> bool:
         """Whether it is for arguments with this memory layout, and for what is outside now."""
@@ -333,7 +334,7 @@ class Specialisation:
         """How the native entry takes a call like this one; None where it cannot."""
         kinds = argument_kinds(arguments.dynamic_leaves)
         trees = argument_trees(arguments, len(args), tuple(kwargs))
-        if kinds is None or trees is None or self.result_tree is None:
+        if kinds is None or trees is None or self.result_tree is None or self.is_followed:
             return None
         statics = arguments.static_values
         key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))

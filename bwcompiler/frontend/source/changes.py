@@ -62,6 +62,8 @@ def changed(x: Any) -> Any:
 
 def combined(x: Any) -> Any:
     """x, of which an element or an attribute is combined with something in place."""
+    if type(x) is np.ndarray:
+        read_contents(x)                           # as it was before
     found, policy = changed(x), open_policy()
     if found is not x or policy is None or isinstance(x, Tracer | np.ndarray):
         return found
@@ -81,6 +83,7 @@ def added(x: Any, value: Any) -> Any:
     read_contents(value)
     refuse_double(x)
     if type(x) is np.ndarray:
+        read_contents(x)
         if policy.depth:
             changed_in_loop(x)
         require_unseen(x)

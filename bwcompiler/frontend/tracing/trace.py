@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Number
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
+from bwcompiler.frontend.tracing.outside.rebinding import rebased
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback
@@ -114,13 +117,14 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
 def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str | None = None,
                     argument_types: Sequence[ArgumentType] | None = None, varying: Sequence[OutsideRead] = (),
                     autoloop: bool = True, unrolled: bool = False, outer: Source | None = None,
-                    any_results: bool = False) -> TraceResult:
+                    any_results: bool = False, rebound: Sequence[OutsideRead] = ()) -> TraceResult:
     """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
 
     varying: numbers and arrays outside that are to be inputs, and arrays whose contents the program is to read; what fun needs to know
     after all is not (`TraceResult.varying`, `live`).
     autoloop: whether loops and branches of fun are captured from its source; inside of another trace it decides.  Where the
     function cannot be traced so, but with all its loops unrolled, it is.  unrolled: that at once.
+    rebound: where objects outside were seen to be replaced as wholes.
     any_results: whether results may be texts and types, and have as many elements as data says (`results`).
     """
     if active_region() is not None:
@@ -131,7 +135,7 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
-            found = _traced(fun, arguments, policy, name, argument_types, varying, outer)
+            found = _traced(fun, arguments, policy, name, argument_types, varying, outer, rebound)
             found.unrolled_for = None if refused is None else str(refused)
             return found
         except Exception as error:
@@ -146,7 +150,7 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
 
 def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None, name: str | None,
             argument_types: Sequence[ArgumentType] | None, varying: Sequence[OutsideRead],
-            outer: Source | None = None) -> TraceResult:
+            outer: Source | None = None, rebound: Sequence[OutsideRead] = ()) -> TraceResult:
     """Trace until nothing more is asked for; the policy is that of the outermost region."""
     demanded: dict[int, Source | None] = {}
     unknown: set[int] = set()                      # positions of integers that nobody can have the number of
@@ -161,7 +165,7 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
             policy.restart()
             region.policy = policy
         try:
-            outcome = _trace_once(fun, arguments, types, names, region, demanded, unknown, varying)
+            outcome = _trace_once(fun, arguments, types, names, region, demanded, unknown, varying, rebound)
         except StaticDemand as demand:
             if demand.region is not region:
                 raise
@@ -225,7 +229,8 @@ def _number(leaf: Any) -> Any:
 
 
 def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[ArgumentType], names: list[str], region: Region,
-                demanded: dict[int, Source | None], unknown: set[int], varying: Sequence[OutsideRead]) -> TraceResult | BwError:
+                demanded: dict[int, Source | None], unknown: set[int], varying: Sequence[OutsideRead],
+                rebound: Sequence[OutsideRead]) -> TraceResult | BwError:
     with region:
         operands_of = [found for found in varying if found.read.kind != "bytes"]
         live = [found for found in varying if found.read.kind == "bytes"]
@@ -260,9 +265,27 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             raise _Written(assigned)
         if outside is not None:
             inside = {found.read.place for found in operands_of}
-            made.outside = [found for found in outside.settle() if found.read.place not in inside]
+            reads = _rebased(outside.settle(), rebound, [*_held_by(fun), *arguments.static_values])
+            made.outside = [found for found in reads if found.read.place not in inside]
             made.varying, made.live = operands_of, live
         return made
+
+
+def _rebased(reads: list[OutsideRead], rebound: Sequence[OutsideRead], others: Sequence[Any]) -> list[OutsideRead]:
+    """The reads, what is of objects that were seen to be replaced being of whatever stands in their place, if that can be."""
+    roots = [(found, found.read.look()) for found in rebound]
+    found = rebased(reads, roots, others) if roots else None
+    return reads if found is None else found
+
+
+def _held_by(fun: Any) -> list[Any]:
+    """Objects whose method a function is, and what it is bound to."""
+    found: list[Any] = []
+    while fun is not None:
+        found += [getattr(fun, "__self__", None), *getattr(fun, "args", ()), *getattr(fun, "keywords", {}).values()] if isinstance(
+            fun, MethodType | functools.partial) else [fun]
+        fun = fun.func if isinstance(fun, functools.partial) else getattr(fun, "__wrapped__", None)
+    return found
 
 
 observe_below(_trace_once.__code__)
@@ -327,7 +350,7 @@ def replaced(varying: Sequence[OutsideRead], handles: Sequence[Any]) -> Iterator
 
 
 def _put(found: OutsideRead, value: Any) -> None:
-    kind, base, key = found.read.kind, found.read.base, found.read.key
+    kind, base, key = found.read.kind, found.read.owner, found.read.key
     if kind == "cell":
         base.cell_contents = value
     elif kind == "attribute" and key in getattr(base, "__dict__", {}):

@@ -320,7 +320,10 @@ class ScalarTracer(Tracer):
     __iter__ = None
 
     def __round__(self, digits: int | None = None) -> Any:
-        return call_function(np.round, self, digits or 0)
+        found = call_function(np.round, self, digits or 0)
+        if digits is not None or self._type.dtype.kind not in "iuf":
+            return found
+        return call(HANDLERS["whole_number"], found)
 
 
 def handle(storage: Storage, chain: Chain, type: TensorType) -> Tracer:

@@ -45,11 +45,12 @@ class Static:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An exact tuple, list, dict (with string `keys`) or None."""
+    """An exact tuple, list, dict (with string `keys`) or None; a tuple of the class `cls`, for calls that do not go to the native entry."""
 
     kind: ContainerKind
     children: tuple[Tree, ...] = ()
     keys: tuple[str, ...] = ()
+    cls: type | None = None
 
     def __str__(self) -> str:
         inner = ", ".join(map(str, self.children))
@@ -69,6 +70,11 @@ Tree = Leaf | Static | Container
 def leaf_indices(tree: Tree) -> tuple[int, ...]:
     """The leaves of `tree` from left to right."""
     return tuple([node.index for node in _nodes(tree) if isinstance(node, Leaf)])
+
+
+def has_classes(tree: Tree) -> bool:
+    """Whether there are named tuples in it."""
+    return isinstance(tree, Container) and (tree.cls is not None or any(map(has_classes, tree.children)))
 
 
 def static_indices(tree: Tree) -> tuple[int, ...]:
@@ -104,8 +110,22 @@ def same_plain(x: object, y: object) -> bool:
     return x == y
 
 
+class OfClass(NamedTuple):
+    """What is expected where any object of a class will do that has attributes of these names of its own."""
+
+    cls: type
+    names: frozenset[str]
+
+    @classmethod
+    def of(cls, value: Any) -> OfClass:
+        """Objects like this one."""
+        return cls(type(value), frozenset(getattr(value, "__dict__", ())))
+
+
 def is_expected(found: object, expected: object) -> bool:
-    """Whether it is that very object, or an equal plain value."""
+    """Whether it is that very object, an equal plain value, or one of that class."""
+    if type(expected) is OfClass:
+        return type(found) is expected.cls and OfClass.of(found) == expected
     return found is expected or (is_plain(expected) and same_plain(found, expected))
 
 
@@ -124,7 +144,9 @@ class Read(NamedTuple):
               key; "item": of the list base at position key; "entry": of the dict base under the string key; "size": the
               number of items of the list or dict base; "items": all of them, of any container (a dict's as pairs); "bytes":
               the memory of the array base, of one axis and without gaps.
-    expected  what must be found: that very object, or an equal plain value (`is_plain`); a tuple of these for "items".
+    base      may be a read itself: of whatever is found there.
+    expected  what must be found: that very object, or an equal plain value (`is_plain`), or an object of a class (`OfClass`); a tuple of
+              these for "items".
     tree      instead: what is found there is an operand of the program, with these argument leaves: a number, an array, or a
               container of these.
     """
@@ -136,25 +158,36 @@ class Read(NamedTuple):
     tree: Tree | None = None
 
     @property
-    def place(self) -> tuple[str, int, Any]:
+    def place(self) -> tuple[str, Any, Any]:
         """What is read, whatever is there: equal for two reads of the same."""
-        return (self.kind, id(self.base), self.key)
+        return (self.kind, self.base.place if type(self.base) is Read else id(self.base), self.key)
+
+    @property
+    def owner(self) -> Any:
+        """The base, as it is now."""
+        return self.base.look() if type(self.base) is Read else self.base
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether it is of, or expects, whatever stands in a place: the native entry knows objects only."""
+        return type(self.base) is Read or type(self.expected) is OfClass or (self.tree is not None and has_classes(self.tree))
 
     def look(self) -> Any:
         """What is found now; an object of its own where there is nothing."""
+        base = self.owner
         try:
             match self.kind:
                 case "cell":
-                    return self.base.cell_contents
+                    return base.cell_contents
                 case "attribute":
-                    return getattr(self.base, self.key)
+                    return getattr(base, self.key)
                 case "size":
-                    return len(self.base)
+                    return len(base)
                 case "items":
-                    return items_of(self.base)
+                    return items_of(base)
                 case "bytes":
-                    return self.base.tobytes()
-            return self.base[self.key]
+                    return base.tobytes()
+            return base[self.key]
         except (AttributeError, LookupError, ValueError, RuntimeError):        # the last: it changed while its items were read
             return NOTHING
 

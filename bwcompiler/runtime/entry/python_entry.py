@@ -123,7 +123,7 @@ def flatten(tree: Tree, value: Any, statics: Sequence[object]) -> list[Any] | No
         return [] if is_expected(value, statics[tree.index]) else None
     if tree.kind == "none":
         return [] if value is None else None
-    expected: type[Any] = {"tuple": tuple, "list": list, "dict": dict}[tree.kind]
+    expected: type[Any] = tree.cls or {"tuple": tuple, "list": list, "dict": dict}[tree.kind]
     if type(value) is not expected or len(value) != len(tree.children):
         return None
     if tree.kind == "dict" and not all(key in value for key in tree.keys):

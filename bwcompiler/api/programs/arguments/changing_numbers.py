@@ -1,6 +1,6 @@
 """Numbers and arrays outside of a function that are bound anew between its calls: operands of its program, from the second on.
 
-So are the contents of arrays outside, where they were read while tracing.
+So are the contents of arrays outside, where they were read while tracing, and what is in objects that are replaced as wholes.
 """
 
 from __future__ import annotations
@@ -9,27 +9,44 @@ from collections.abc import Sequence
 from typing import Any
 
 from bwcompiler.frontend.tracing.outside.kinds import can_be_replaced, is_operand
+from bwcompiler.frontend.tracing.outside.rebinding import can_be_rebound, rebased
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
-from bwcompiler.ir.contracts.call_signature import Read
+from bwcompiler.ir.contracts.call_signature import OfClass, Read
 
 
 class ChangingNumbers:
     """Numbers and arrays outside, and contents of arrays, that were seen to change: they become operands, unless the function has to
-    know them."""
+    know them.  rebound: where objects are that were replaced by others of their class."""
 
     def __init__(self) -> None:
         self.found: dict[Any, OutsideRead] = {}
         self.fixed: set[Any] = set()
+        self.rebound: dict[Any, OutsideRead] = {}
 
-    def varying(self, changed: Sequence[OutsideRead]) -> list[OutsideRead]:
-        """What is to be traced as operands, with the values that it has now; arrays to be read by the program."""
+    def varying(self, changed: Sequence[OutsideRead], before: Sequence[OutsideRead] = ()) -> list[OutsideRead]:
+        """What is to be traced as operands, with the values that it has now; arrays to be read by the program.  before: all that was read
+        when the function was traced last."""
         for outside in changed:
             if _place(outside.read) not in self.fixed and _can_vary(outside.read):
-                forgotten = outside.read if outside.read.kind == "bytes" else outside.read._replace(expected=None)
-                self.found[_place(outside.read)] = outside._replace(read=forgotten)
+                self._add(outside)
+        self._follow([outside for outside in changed if _is_rebound(outside.read)], before)
         arrays = [outside for outside in self.found.values() if outside.read.kind == "bytes"]
         current = [(outside, outside.read.look()) for outside in self.found.values() if outside.read.kind != "bytes"]
         return [*arrays, *[outside._replace(read=outside.read._replace(expected=now)) for outside, now in current if is_operand(now)]]
+
+    def _add(self, outside: OutsideRead) -> None:
+        forgotten = outside.read if outside.read.kind == "bytes" else outside.read._replace(expected=None)
+        self.found[_place(outside.read)] = outside._replace(read=forgotten)
+
+    def _follow(self, objects: Sequence[OutsideRead], before: Sequence[OutsideRead]) -> None:
+        """Objects that were replaced: the numbers and arrays in them become operands."""
+        for outside in objects:
+            self.rebound[_place(outside.read)] = outside._replace(read=outside.read._replace(expected=None))
+        found = rebased(before, [(outside, outside.read.expected) for outside in objects]) if objects else None
+        for outside in found or ():
+            read = outside.read
+            if type(read.base) is Read and is_operand(read.look()) and _place(read) not in self.fixed and can_be_replaced(read):
+                self._add(outside)
 
     def settle(self, asked: Sequence[OutsideRead], got: Sequence[OutsideRead]) -> None:
         """Those that did not become operands never will."""
@@ -42,6 +59,12 @@ def _can_vary(read: Read) -> bool:
     """Whether what changed can be an operand."""
     now = read.look()
     return read.kind == "bytes" or (is_operand(now) and type(now) is type(read.expected) and can_be_replaced(read))
+
+
+def _is_rebound(read: Read) -> bool:
+    """Whether an object was replaced by another one of its class."""
+    return (read.kind not in ("size", "items", "bytes") and type(read.expected) is not OfClass and can_be_rebound(read.expected)
+            and type(read.look()) is type(read.expected) and not is_operand(read.expected))
 
 
 def _place(read: Read) -> Any:

@@ -14,13 +14,21 @@ from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered, evaluat
 from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, magnitude
 from bwcompiler.frontend.tracing.operands import cast, constant, number_value, value_as
 from bwcompiler.frontend.tracing.promotion import requested
-from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import BOOL, F16, F32, F64
+from bwcompiler.ir.types import BOOL, F16, F32, F64, I64
 
 NOTHING = np._NoValue
+
+
+def whole_number(x: Tracer) -> Tracer:
+    """round(x) of a rounded number: one of Python's integers."""
+    return fresh(cast(value_as(x), I64), int)
+
+
+HANDLERS["whole_number"] = whole_number
 
 
 # ----- element by element

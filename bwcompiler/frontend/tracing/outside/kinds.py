@@ -46,8 +46,9 @@ def is_collection(value: Any) -> bool:
 def can_be_replaced(read: Read) -> bool:
     """Whether something else can be put in the place of what is read, for as long as a trace takes."""
     if read.kind == "attribute":
-        return not isinstance(read.base, type) and (read.key in getattr(read.base, "__dict__", {}) or isinstance(
-            class_attribute(type(read.base), read.key), types.MemberDescriptorType))
+        base = read.owner
+        return not isinstance(base, type) and (read.key in getattr(base, "__dict__", {}) or isinstance(
+            class_attribute(type(base), read.key), types.MemberDescriptorType))
     return read.kind not in ("size", "items", "bytes")
 
 
@@ -61,7 +62,7 @@ def is_supported(dtype: Any) -> bool:
 
 def is_operand(value: Any) -> bool:
     """Whether what is found outside can be operands of a program: a number, an array, a container of these that the native entry takes."""
-    if type(value) in (tuple, list):
+    if type(value) in (tuple, list) or is_named_tuple(value):
         return any(item is not None for item in value) and not is_plain(value) and all(item is None or is_operand(item) for item in value)
     if type(value) is dict:
         return bool(value) and all(type(key) is str for key in value) and all(map(is_operand, value.values()))
@@ -70,9 +71,14 @@ def is_operand(value: Any) -> bool:
     return type(value) in (int, float, complex) or (isinstance(value, np.number) and is_supported(value.dtype))
 
 
+def is_named_tuple(value: Any) -> bool:
+    """Whether it is a named tuple, made as its class makes them."""
+    return isinstance(value, tuple) and hasattr(type(value), "_fields") and type(value).__new__ is not tuple.__new__
+
+
 def containers_in(value: Any) -> list[Any]:
     """An operand and all that it consists of that is a container."""
-    if type(value) not in (tuple, list, dict):
+    if type(value) not in (tuple, list, dict) and not is_named_tuple(value):
         return []
     items = value.values() if type(value) is dict else value
     return [value, *[inner for item in items for inner in containers_in(item)]]
@@ -97,7 +103,9 @@ def class_attribute(cls: type, name: str) -> Any:
 
 
 def gives_other_things(value: Any) -> bool:
-    """Whether it is a function that may give something else in each call: a clock, or what reads a file."""
+    """Whether it is a function that may give something else in each call: a clock, or what reads a file; or an iterator of Python's."""
+    if hasattr(type(value), "__next__"):
+        return not isinstance(class_attribute(type(value), "__next__"), types.FunctionType)
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     if module == "numpy":
         return name in ("load", "loadtxt", "genfromtxt", "fromfile", "memmap")

@@ -99,7 +99,16 @@ class Outside:
         if is_library(code):
             return
         cells = dict(zip(code.co_freevars, fun.__closure__ or (), strict=True))
+        self._defaults(fun)
         self._code(code, fun.__globals__, cells, dict(zip(code.co_varnames[:code.co_argcount], bound, strict=False)))
+
+    def _defaults(self, fun: types.FunctionType) -> None:
+        """What defaults of parameters hold (`def f(x, seen=[])`): there is one for all calls."""
+        code, given = fun.__code__, fun.__defaults__ or ()
+        last = code.co_varnames[code.co_argcount - len(given):code.co_argcount]
+        for name, value in (*zip(last, given, strict=True), *(fun.__kwdefaults__ or {}).items()):
+            if not is_plain(value):
+                self._value(value, name, Source(code.co_filename, code.co_firstlineno, 0, code.co_name))
 
     def frame(self, frame: FrameType) -> None:
         """What a running function of the user's reads."""
@@ -341,7 +350,10 @@ class Outside:
         kept = reads.settle(self._objects.is_stored_to)
         for memory in self._arrays.settle():
             path = next((one.path for one in reads.reads.values() if one.read.expected is memory.owner), "an array")
-            kept.append(OutsideRead(Read("bytes", memory.view, None, memory.content), path, memory.source))
+            # what the function itself has changed since is changed in each call: nothing is as it was then, not even with the same contents
+            same = memory.view.tobytes() == memory.content
+            read = Read("bytes", memory.view, None, memory.content) if same else Read("size", [], None, 1)
+            kept.append(OutsideRead(read, path, memory.source))
         self._generators.warn(next((found.source for found in reads.reads.values()), None))
         reads.warn()
         return kept

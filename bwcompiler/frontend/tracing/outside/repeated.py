@@ -70,9 +70,9 @@ class RepeatedReads:
             source, path = self._beyond
             warn(source, f"the function reads more than {LIMIT} things from outside: calls do not see if {path} and what follows change\n"
                  "  hint: keep numbers in arrays instead of objects, or pass them as arguments")
-        for source, path in self._once.values():
-            warn(source, f"{path} is called while the function is traced only: compiled calls go on with what it gave then\n"
-                 "  hint: call it outside, and pass the result as an argument")
+        for once, (source, path) in self._once.items():
+            warn(source, f"{path} is {'gone over' if hasattr(type(once), '__next__') else 'called'} while the function is traced only: "
+                 "compiled calls go on with what it gave then\n  hint: call it outside, and pass the result as an argument")
 
     def _is_assigned_first(self, found: OutsideRead) -> bool:
         return found.source is not None and (found.source.file, found.source.function, found.path) in self.assigned
