@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Number
-from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,7 @@ from bwcompiler.frontend.tracing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
-from bwcompiler.frontend.tracing.outside.rebinding import rebased
+from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback
@@ -265,27 +263,10 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             raise _Written(assigned)
         if outside is not None:
             inside = {found.read.place for found in operands_of}
-            reads = _rebased(outside.settle(), rebound, [*_held_by(fun), *arguments.static_values])
+            reads = followed(outside.settle(), rebound, fun, arguments.static_values)
             made.outside = [found for found in reads if found.read.place not in inside]
             made.varying, made.live = operands_of, live
         return made
-
-
-def _rebased(reads: list[OutsideRead], rebound: Sequence[OutsideRead], others: Sequence[Any]) -> list[OutsideRead]:
-    """The reads, what is of objects that were seen to be replaced being of whatever stands in their place, if that can be."""
-    roots = [(found, found.read.look()) for found in rebound]
-    found = rebased(reads, roots, others) if roots else None
-    return reads if found is None else found
-
-
-def _held_by(fun: Any) -> list[Any]:
-    """Objects whose method a function is, and what it is bound to."""
-    found: list[Any] = []
-    while fun is not None:
-        found += [getattr(fun, "__self__", None), *getattr(fun, "args", ()), *getattr(fun, "keywords", {}).values()] if isinstance(
-            fun, MethodType | functools.partial) else [fun]
-        fun = fun.func if isinstance(fun, functools.partial) else getattr(fun, "__wrapped__", None)
-    return found
 
 
 observe_below(_trace_once.__code__)

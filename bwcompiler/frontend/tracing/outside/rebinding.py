@@ -7,6 +7,8 @@ of its attributes count.
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,3 +53,22 @@ def rebased(reads: Sequence[OutsideRead], roots: Sequence[tuple[OutsideRead, Any
     if len(places) < len(roots) or any(id(value) in places for value in elsewhere):
         return None
     return [*found, *left]
+
+
+def followed(reads: list[OutsideRead], rebound: Sequence[OutsideRead], fun: Any, statics: Sequence[Any]) -> list[OutsideRead]:
+    """The reads of a function, what is of objects that were seen to be replaced being of whatever stands in their place, if that can be."""
+    roots = [(found, found.read.look()) for found in rebound]
+    found = rebased(reads, roots, [*_held_by(fun), *statics]) if roots else None
+    return reads if found is None else found
+
+
+def _held_by(fun: Any) -> list[Any]:
+    """Objects whose method a function is, and what it is bound to."""
+    found: list[Any] = []
+    while fun is not None:
+        if isinstance(fun, types.MethodType | functools.partial):
+            found += [getattr(fun, "__self__", None), *getattr(fun, "args", ()), *getattr(fun, "keywords", {}).values()]
+        else:
+            found.append(fun)
+        fun = fun.func if isinstance(fun, functools.partial) else getattr(fun, "__wrapped__", None)
+    return found
