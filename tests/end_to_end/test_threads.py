@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,3 +113,19 @@ def test_tracing_in_several_threads() -> None:
             np.testing.assert_allclose(function(np.array([2.0])), [(k + 1) * n * (n - 1) * 2.0 ** (n - 2)])
 
     in_threads(work)
+
+
+@pytest.mark.parametrize("rows", [slice(1, None), slice(None, -1), slice(1, -1), slice(2, -1)], ids=str)
+def test_borders_of_a_sum_over_blocks(rows: slice, rng: np.random.Generator) -> None:
+    """Single rows at the border of what is assigned to feed the same sum as the blocks of the others."""
+    def run(u: Any) -> Any:
+        u = u.copy()
+        u[rows, 1:-1] = u[rows, 1:-1] * 2.0
+        return np.sum(u ** 2)
+
+    x = rng.standard_normal((160, 160))
+    value, (gradient,) = bw.compile(run, x).value_and_backward(x, grad_outputs=3.0)
+    twice = np.ones_like(x)
+    twice[rows, 1:-1] = 2.0
+    np.testing.assert_allclose(value, run(x), rtol=1e-13)
+    np.testing.assert_allclose(gradient, 6.0 * x * twice ** 2, rtol=1e-13)

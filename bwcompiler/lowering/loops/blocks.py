@@ -118,9 +118,9 @@ def _sums(kernel: Kernel, loop: Loop) -> _Sums | None:
     return _Sums(list(accumulators), buffers)
 
 
-def _fed_by(loop: Loop) -> set[Accumulator]:
-    """The accumulators from outside that a loop feeds."""
-    inside = [statement for statement, _ in statements(loop.body)]
+def _fed_by(statement: Statement) -> set[Accumulator]:
+    """The accumulators from outside that a loop, or a single iteration of one that was written out, feeds."""
+    inside = [statement for statement, _ in statements([statement])]
     opened = {statement.accumulator for statement in inside if isinstance(statement, Reduce)}
     return {statement.target for statement in inside
             if isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator)} - opened
@@ -139,7 +139,7 @@ class _Blocks:
         self.sums = sums
         self.count = count
         self.taken = {buffer.name for buffer in kernel.buffers}
-        self.others = [statement for statement in kernel.body if isinstance(statement, Loop) and statement is not loop
+        self.others = [statement for statement in kernel.body if statement is not loop
                        and not set(sums.accumulators).isdisjoint(_fed_by(statement))]
         slots = count + len(self.others)
         self.partial_totals = {accumulator: self._scratch(accumulator, (slots,)) for accumulator in sums.accumulators}
@@ -175,9 +175,9 @@ class _Blocks:
                 found.append(statement)
         return found
 
-    def _block(self, loop: Loop, place: Offset) -> list[Statement]:
+    def _block(self, statement: Statement, place: Offset) -> list[Statement]:
         own = self._own()
-        [redirected] = _Redirected(own, {}, 0).statements([loop])
+        [redirected] = _Redirected(own, {}, 0).statements([statement])
         return [*[Reduce(accumulator) for accumulator in own.values()], redirected,
                 *[Store(partial, place, own[accumulator].total()) for accumulator, partial in self.partial_totals.items()]]
 
