@@ -93,6 +93,7 @@ class _Reader:
         self.numbers: list[Number] = []
         self.holes: list[Hole] = []
         self.known: dict[Value, int] = {}
+        self.seen: dict[Value, int] = {}
         self.indices: dict[Index, int] = {}
         self.entries: list[Hashable] = []
 
@@ -127,10 +128,12 @@ class _Reader:
         if found is not None:
             return found
         reads = tuple([self._read(operand, inlined, local) for operand in value.operands])
-        return self._note(local, value, (again, reads, *self._declaration(value, value.op is ops.slice)))
+        before = self.seen.get(value)                          # by another member: its numbers are the same there, in all groups or in none
+        return self._note(local, value, (again, reads, before, *self._declaration(value, value.op is ops.slice)))
 
     def _note(self, known: dict[Value, int], value: Value, entry: Hashable) -> int:
         known[value] = number = len(self.values)
+        self.seen.setdefault(value, number)
         self.values.append(value)
         self.entries.append(entry)
         return number

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
@@ -93,3 +94,19 @@ def test_starts_that_move_together_only_move_pointers():
     assert "n0 in 0..7" in text and "%x[i0 + n0]" in text and "%x[i0 + n0 + 4]" in text
     function = kernel_to_llvm(kernel, ScalarEmitter(HOST))
     assert function.words == () and "i64 %w" not in function.text
+
+
+def test_an_element_that_one_group_reads_twice_is_two_in_others(rng):
+    """tanh(b[p, i]) * b[i, i]: where p == i, both members read one slice; elsewhere their starts differ by other numbers."""
+    places = np.array([5, 0, 0, 0, 4, 3, 0])
+
+    def steps(b, x):
+        b = b * 0.5
+        y = x.copy()
+        for i in range(7):
+            y[0] += 0.3 * (np.tanh(b[places[i], i]) * b[i, i])
+            y[i - 2] = 0.4 * y[i - 2] + x[i]
+        return y
+
+    b, x = rng.standard_normal((7, 7)), rng.standard_normal(7)
+    np.testing.assert_allclose(bw.jit(steps)(b, x), steps(b, x), rtol=1e-13)
