@@ -1,6 +1,7 @@
 """Matrix products of which so little is summed that reading and writing matrices takes the time: they join the loops around them.
 
     columns and rows            x[i, 0] y[0, j]                    multiply
+    vectors, some backwards     sum over k of x[k] y[n - k]        a call would gather the elements first
     a batch with vectors        sum over k of x[b, i, k] y[b, k]   and of x[b, k] y[b, k, j]
     tall, and few terms         x[i, 0] y[0, j] + x[i, 1] y[1, j] + ...
     tall, and a vector          sum over k of x[i, k] y[k]
@@ -34,7 +35,7 @@ def narrow_product(type_: TensorType, x: Value, y: Value) -> Value | None:
     """The same product without a matmul; None where a call is as good."""
     if not type_.dtype.is_differentiable:
         return None
-    return _outer_product(x, y) or _batch_with_vectors(type_, x, y) or _tall_product(type_, x, y)
+    return _outer_product(x, y) or _dot_of_steps(type_, x, y) or _batch_with_vectors(type_, x, y) or _tall_product(type_, x, y)
 
 
 def _outer_product(x: Value, y: Value) -> Value | None:
@@ -46,6 +47,24 @@ def _outer_product(x: Value, y: Value) -> Value | None:
     left, right = reshaped(x, (*batch, rows)), reshaped(y, (*batch, columns))
     return ops.multiply(ops.broadcast(left, shape=shape, axes=(*lead, rank - 2)),
                         ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
+
+
+def _dot_of_steps(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """Of two vectors of which one goes through memory backwards, or in steps."""
+    if x.rank != 2 or x.shape[0] != 1 or y.shape[1] != 1 or not type_.dtype.is_float or not (_has_steps(x) or _has_steps(y)):
+        return None
+    terms = x.shape[1]
+    return reshaped(ops.sum(ops.multiply(reshaped(x, (terms,)), reshaped(y, (terms,))), axes=(0,)), type_.shape)
+
+
+def _has_steps(vector: Value) -> bool:
+    while vector.op is ops.reshape or vector.op is ops.transpose:
+        vector = vector.operands[0]
+    if vector.op is ops.flip:
+        return True
+    if vector.op is not ops.slice:
+        return False
+    return any(extent != 1 and step != 1 for extent, step in zip(vector.shape, vector.attrs["steps"], strict=True))
 
 
 def _batch_with_vectors(type_: TensorType, x: Value, y: Value) -> Value | None:

@@ -40,6 +40,16 @@ def test_outer_product_is_a_multiplication(rng: np.random.Generator) -> None:
     assert "matmul" in op_names(legalized(lambda x, y: x @ y, x[..., 0], y[:, 0, :4].T))
 
 
+def test_vectors_that_are_read_backwards_or_in_steps_are_summed(rng: np.random.Generator) -> None:
+    x, y = rng.standard_normal(9), rng.standard_normal((9, 9))
+    for function in (lambda x, y: np.dot(x[::-1], y[2]), lambda x, y: y[3, 1:] @ np.flip(x[1:]), lambda x, y: x[::2] @ x[4:],
+                     lambda x, y: np.dot(y[1, ::-1], x[::-1])):
+        assert "matmul" not in op_names(legalized(function, x, y))
+        np.testing.assert_allclose(bw.jit(function)(x, y), function(x, y), rtol=1e-12)
+    for function in (lambda x, y: np.dot(x[1:], y[2, :-1]), lambda x, y: y @ x[::-1]):
+        assert "matmul" in op_names(legalized(function, x, y))
+
+
 @pytest.mark.parametrize("inner", [0, 1, 5])
 def test_inner_products_of_a_batch_are_sums(inner: int, rng: np.random.Generator) -> None:
     x, y = rng.standard_normal((3, inner)), rng.standard_normal((3, inner))
