@@ -174,7 +174,8 @@ class Tracer(Handle):
 
     @property
     def strides(self) -> NoReturn:
-        refuse(self, UnsupportedError, "x.strides: the memory of a traced array is not known while tracing")
+        refuse(self, UnsupportedError, "x.strides: the memory of a traced array is not known while tracing\n"
+               "  hint: where they are for windows, np.lib.stride_tricks.sliding_window_view(x, n)[::step]; else x.itemsize and x.shape")
 
     def __repr__(self) -> str:
         source = self._storage.value.source

@@ -246,6 +246,8 @@ def _numpy_hint(node: ast.Call, called: str, name: str, arguments: str) -> str:
         return f"for index in np.ndindex({arguments}.shape), and {arguments}[index]"
     if name == "dot" and isinstance(node.func, ast.Attribute):
         return f"{ast.unparse(node.func.value)} @ {arguments}"
+    if name == "as_strided":
+        return f"np.lib.stride_tricks.sliding_window_view({ast.unparse(first) if first else ''}, n)[::step], or np.broadcast_to"
     if "vectorize" in called:
         return "call the function on the array itself; where it branches, np.where(condition, a, b)"
     if name in ("tensor", "Tensor", "DataFrame", "Series"):
