@@ -432,20 +432,25 @@ def _checked(checks: Sequence[Value], outputs: tuple[Value, ...], mutated: dict[
     return outputs, mutated, assigned
 
 
+def _of_unknown_length(path: str, leaf: Selection) -> TracerError:
+    """Why what data selects is no result, and what could be."""
+    if isinstance(leaf, DataSlice):
+        what = "a slice with a traced bound"
+        hint = "return x[start + np.arange(n)], where n is the number of elements, or what is computed of it: x[a:b].sum(), max(), [-1]"
+    else:
+        what = "x[mask] with a traced mask, or an array of a list that grew as data decided"
+        hint = ("return np.where(mask, x, 0), or what is computed of it: x[mask].sum(), len(kept), kept[-1]; of a loop whose end is data "
+                "an array of fixed size that it writes into, and the count")
+    return TracerError(at(current_source(), f"{path} is {what}: the number of elements is not known while tracing\n  hint: {hint}"))
+
+
 def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
     if isinstance(leaf, Tracer):
         return value_of(leaf)
     if not isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
         path = tree.treedef_paths(output_tree, "result")[position]
         if isinstance(leaf, Selection):
-            if isinstance(leaf, DataSlice):
-                raise TracerError(at(current_source(), f"{path} is a slice with a traced bound: the number of elements is not known while "
-                                     "tracing\n  hint: return x[start + np.arange(n)], where n is the number of elements, or what is "
-                                     "computed of it: x[a:b].sum(), max(), [-1]"))
-            raise TracerError(at(current_source(), f"{path} is x[mask] with a traced mask, or an array of a list that grew as data decided: the "
-                                 "number of elements is not known while tracing\n  hint: return np.where(mask, x, 0), or what is computed of "
-                                 "it: x[mask].sum(), len(kept), kept[-1]; of a loop whose end is data an array of fixed size that it writes "
-                                 "into, and the count"))
+            raise _of_unknown_length(path, leaf)
         if isinstance(leaf, Coroutine):
             leaf.close()                       # or Python warns that nobody waited for it
         hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else
