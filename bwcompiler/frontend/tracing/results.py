@@ -1,4 +1,6 @@
-"""Results of `bw.jit` functions that are no arrays of known shape: what a mask selects, texts and types, lists with as many elements as
+"""Results of traced functions: the value of an array or a number, or why it is none.
+
+Those of `bw.jit` functions may be no arrays of known shape: what a mask selects, texts and types, lists with as many elements as
 data says, one thing of several.  They are nodes of the tree of results, from whose arrays (all elements and the mask) each call makes what
 the function returned.
 """
@@ -6,15 +8,23 @@ the function returned.
 from __future__ import annotations
 
 import functools
+from collections.abc import Coroutine, Generator
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.tracing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.masked_selection import Selection
+from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.contracts.call_signature import ResultKind
+from bwcompiler.ir.op import Value
 
 _FIXED = (str, bytes, type, np.dtype)              # of which there is one for all calls of a program
 
@@ -102,3 +112,44 @@ def _node(leaf: Any) -> Any:
         raise TracerError(at(current_source(), f"the result holds {leaf!r}, a text of traced numbers, which are not known while tracing\n"
                              "  hint: return the numbers, and make the text of the result"))
     return _Fixed(leaf) if isinstance(leaf, _FIXED) else leaf
+
+
+# ----- results that are arrays and numbers
+def _of_unknown_length(path: str, leaf: Selection) -> TracerError:
+    """Why what data selects is no result, and what could be."""
+    if isinstance(leaf, DataSlice):
+        what = "a slice with a traced bound"
+        hint = "return x[start + np.arange(n)], where n is the number of elements, or what is computed of it: x[a:b].sum(), max(), [-1]"
+    else:
+        what = "x[mask] with a traced mask, or an array of a list that grew as data decided"
+        hint = ("return np.where(mask, x, 0), or what is computed of it: x[mask].sum(), len(kept), kept[-1]; of a loop whose end is data "
+                "an array of fixed size that it writes into, and the count")
+    return TracerError(at(current_source(), f"{path} is {what}: the number of elements is not known while tracing\n  hint: {hint}"))
+
+
+def result_value(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
+    """The value of a result that is an array or a number."""
+    if isinstance(leaf, Tracer):
+        return value_of(leaf)
+    if not isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
+        path = tree.treedef_paths(output_tree, "result")[position]
+        if isinstance(leaf, Selection):
+            raise _of_unknown_length(path, leaf)
+        if isinstance(leaf, Coroutine):
+            leaf.close()                       # or Python warns that nobody waited for it
+        hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else
+                "return it from a function around the compiled one" if isinstance(leaf, str | bytes | type | np.dtype) else
+                "return a list of what it yields" if isinstance(leaf, Generator) else
+                "compile the functions that it awaits, which compute, and not the one that waits" if isinstance(leaf, Coroutine) else
+                "float() of it: derivatives are of machine numbers" if isinstance(leaf, Number) else
+                f"make {type(leaf).__name__} a dataclass, or register it (bw.tree.register_pytree_node)")
+        raise TracerError(at(current_source(), f"{path} is of type {type(leaf).__name__}; a traced function returns arrays, "
+                             f"numbers and containers of them\n  hint: {hint}"))
+    return value_as(leaf)
+
+
+def result_kind(leaf: Any) -> ResultKind:
+    """What a call gives for a result."""
+    if isinstance(leaf, Tracer):
+        return "array" if leaf._type.shape or leaf._storage.writable else "scalar"
+    return "array" if isinstance(leaf, np.ndarray) else "scalar"

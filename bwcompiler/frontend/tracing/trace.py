@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops, tree
-from bwcompiler.errors import BwError, TracerError, at
+from bwcompiler.errors import BwError, TracerError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
-from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.masked_selection import Selection
-from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
@@ -24,8 +20,8 @@ from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.results import as_nodes
-from bwcompiler.frontend.tracing.source import current_source, observe_below, stop_at
+from bwcompiler.frontend.tracing.results import as_nodes, result_kind, result_value
+from bwcompiler.frontend.tracing.source import observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
@@ -398,7 +394,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
     if region.policy is not None and (region.policy.choices or region.policy.gaps) and not region.policy.depth:
         result = HANDLERS["returned_choices"](result)
     leaves, output_tree = tree.flatten(result)
-    outputs = tuple([_output(leaf, position, output_tree) for position, leaf in enumerate(leaves)])
+    outputs = tuple([result_value(leaf, position, output_tree) for position, leaf in enumerate(leaves)])
     mutated = {k: storage.value for k, storage in enumerate(region.arguments[:len(types)])
                if storage.value is not region.argument_inputs[k]}
     assigned = {k: region.read(storage) for k, storage in enumerate(region.lifted)
@@ -416,7 +412,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
         if isinstance(leaf, Tracer):
             leaf._storage.written = True
     return TraceResult(graph, arguments, output_tree, argument_types=types, input_names=names, outputs=outputs,
-                       result_kinds=tuple([_result_kind(leaf) for leaf in leaves]),
+                       result_kinds=tuple([result_kind(leaf) for leaf in leaves]),
                        captured=region.captured, lifted=lifted, mutated=mutated, assigned=assigned, demanded=demanded,
                        written=written, layout_dependent=frozenset(region.layouts_asked))
 
@@ -430,44 +426,6 @@ def _checked(checks: Sequence[Value], outputs: tuple[Value, ...], mutated: dict[
     for number in list(written)[:1]:
         written[number] = ops.barrier(written[number], *checks)
     return outputs, mutated, assigned
-
-
-def _of_unknown_length(path: str, leaf: Selection) -> TracerError:
-    """Why what data selects is no result, and what could be."""
-    if isinstance(leaf, DataSlice):
-        what = "a slice with a traced bound"
-        hint = "return x[start + np.arange(n)], where n is the number of elements, or what is computed of it: x[a:b].sum(), max(), [-1]"
-    else:
-        what = "x[mask] with a traced mask, or an array of a list that grew as data decided"
-        hint = ("return np.where(mask, x, 0), or what is computed of it: x[mask].sum(), len(kept), kept[-1]; of a loop whose end is data "
-                "an array of fixed size that it writes into, and the count")
-    return TracerError(at(current_source(), f"{path} is {what}: the number of elements is not known while tracing\n  hint: {hint}"))
-
-
-def _output(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
-    if isinstance(leaf, Tracer):
-        return value_of(leaf)
-    if not isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
-        path = tree.treedef_paths(output_tree, "result")[position]
-        if isinstance(leaf, Selection):
-            raise _of_unknown_length(path, leaf)
-        if isinstance(leaf, Coroutine):
-            leaf.close()                       # or Python warns that nobody waited for it
-        hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else
-                "return it from a function around the compiled one" if isinstance(leaf, str | bytes | type | np.dtype) else
-                "return a list of what it yields" if isinstance(leaf, Generator) else
-                "compile the functions that it awaits, which compute, and not the one that waits" if isinstance(leaf, Coroutine) else
-                "float() of it: derivatives are of machine numbers" if isinstance(leaf, Number) else
-                f"make {type(leaf).__name__} a dataclass, or register it (bw.tree.register_pytree_node)")
-        raise TracerError(at(current_source(), f"{path} is of type {type(leaf).__name__}; a traced function returns arrays, "
-                             f"numbers and containers of them\n  hint: {hint}"))
-    return value_as(leaf)
-
-
-def _result_kind(leaf: Any) -> ResultKind:
-    if isinstance(leaf, Tracer):
-        return "array" if leaf._type.shape or leaf._storage.writable else "scalar"
-    return "array" if isinstance(leaf, np.ndarray) else "scalar"
 
 
 def _whole(storage: Storage) -> Tracer:
