@@ -201,15 +201,17 @@ class _Fusion:
     def _candidates(self, attempt: Attempt) -> Iterator[tuple[FusionGroup, set[int], Sequence[int]]]:
         """The groups that the value may join, the latest first: with what they have to come after then, and what moves for that.
 
-        What is written into an array, as a residual into its stack, is written where it is computed rather than stored first.
+        What is written into an array, as a residual into its stack, is written where it is computed rather than stored first; what is
+        written after something else, beside that.
         """
         found: dict[int, FusionGroup] = {}
         fresh: set[int] = set()
+        begins = attempt.update and attempt.value.operands[0].op not in ops.UPDATES
         for base, _ in attempt.reads:
             step = self.steps.of.get(base)
             if isinstance(step, FusionGroup):
                 found[step.position] = step
-                if attempt.update and base not in self.stored:
+                if begins and base not in self.stored:
                     fresh.add(step.position)
             reader = self.last_reader.get(base)
             if reader is not None:
