@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -55,4 +56,8 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
         result = np.einsum(f"{inputs}->{output}", *[x.array if isinstance(x, Selection) else x for x in operands])
         first = selections[0][0]
         return Selection(result, first.where, output.index(letter), first.count)
+    if terms == [letter] * len(operands):                      # numbers beside each other: one sum, in which `narrow_sums` sees the mask
+        first = selections[0][0]
+        product = functools.reduce(np.multiply, [x.array for x, _ in selections])
+        return np.sum(zeroed(Selection(product, first.where, first.lead, first.count)))
     return np.einsum(f"{inputs}->{output}", *[zeroed(x) if isinstance(x, Selection) else x for x in operands])
