@@ -14,28 +14,31 @@ def may_share(kernel: Kernel, source: Buffer, target: Buffer) -> bool:
     """Whether every element of source is read before that element of target is written, if both are one array.
 
     So it is where all reads of source are of the element that the iteration is about to write: at the same offset, in the
-    body of the same loops, by the one store to target or by a statement before it, and every iteration writes another element.
+    body of the same loops, by a store to target or by a statement before it, and every iteration writes another element.
     """
     if target.role != OUTPUT or source.shape != target.shape or source.dtype is not target.dtype:
         return False
     writes = [(loops, body, at) for loops, body, at in _bodies(kernel.body, ()) if _writes(body[at], target)]
     reads = [(body, at, offset) for _, body, at in _bodies(kernel.body, ()) for offset in _reads(body[at], source)]
-    if len(writes) != 1:
+    stores = [(loops, body, at, store) for loops, body, at in writes if isinstance(store := body[at], Store)]
+    if not stores or len(stores) < len(writes):
         return False
-    loops, body, position = writes[0]
-    store = body[position]
-    if not isinstance(store, Store) or not _visits_each_element_once(loops, store.offset, target):
+    # Each element is written, so if there are no more iterations than elements, each is once.
+    counts = [_iterations(loops, store.offset) for loops, _, _, store in stores]
+    if None in counts or sum([count for count in counts if count is not None]) != target.size:
         return False
-    return all(where is body and at <= position and offset == store.offset for where, at, offset in reads)
+    return all(any(where is body and at <= position and offset == store.offset for _, body, position, store in stores)
+               for where, at, offset in reads)
 
 
-def _visits_each_element_once(loops: Sequence[Loop], offset: Offset, target: Buffer) -> bool:
+def _iterations(loops: Sequence[Loop], offset: Offset) -> int | None:
+    """How many iterations there are; None where some of them could be at the same element, or data decide."""
     extents = [loop.extent for loop in loops]
     if offset.terms or not all(isinstance(extent, int) for extent in extents):
-        return False
+        return None
     moving = {loop.index for loop in loops if loop.extent != 1}
     used = {index for index, _ in offset.affine.terms} if isinstance(offset.affine, Affine) else set()
-    return moving <= used and math.prod(extent for extent in extents if isinstance(extent, int)) == target.size
+    return math.prod(extent for extent in extents if isinstance(extent, int)) if moving <= used else None
 
 
 def _bodies(body: list[Statement], loops: tuple[Loop, ...]) -> Iterator[tuple[tuple[Loop, ...], list[Statement], int]]:

@@ -107,3 +107,12 @@ def masked(start, values):
 def test_others_stay(fun):
     graph = trace(fun, (START, VALUES)).graph
     assert narrow_sums(graph).graph is graph
+
+
+def test_gradients_keep_no_array_for_each_row():
+    """The sum over the whole array is computed again, and both cotangents are updated where they lie."""
+    rows, size = 400, 6400
+    start, column = np.arange(rows + 1) * 16, np.arange(size) % 9
+    program = bw.compile(lambda values, table: np.sum(sparse_rows(start, column, values, table) ** 2), np.ones(size), np.ones(9))
+    used = program.memory_analysis()
+    assert used["temporary_bytes"] + used["residual_bytes"] < 10 * 8 * size
