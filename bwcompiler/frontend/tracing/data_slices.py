@@ -21,6 +21,7 @@ from bwcompiler.frontend.tracing.operands import known, value_as
 from bwcompiler.frontend.tracing.registry import TAKING
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.ir.extent import lower, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
 
@@ -54,6 +55,7 @@ class DataSlice(Selection):
 
 
 TAKING.append(DataSlice)
+MOST_UNROLLED = 256            # iterations of loops that are unrolled for slices of known sizes; each is program text
 
 
 def sized_by_data(x: Tracer, entries: list[Any]) -> Selection:
@@ -121,10 +123,16 @@ def _bound(bound: Any, default: int, size: int) -> Tracer:
 
 
 def _is_known_in_each_iteration(bounds: slice) -> bool:
-    """Whether the bounds are known once the loops are unrolled, all of which can be: then slices have known sizes."""
+    """Whether the bounds are known once the loops are unrolled, all of which can be, and are short: then slices have known sizes."""
     region = open_region()
     scopes = [] if region.policy is None else region.policy.scopes
-    if not scopes or any(scope.loop is None or scope.loop.index is None for scope in scopes):
+    trips = 1
+    for scope in scopes:
+        index = None if scope.loop is None else scope.loop.index
+        if index is None:
+            return False
+        trips *= upper(index.hi) - lower(index.lo) + 1
+    if not scopes or trips > MOST_UNROLLED:
         return False
     traced = [bound for bound in (bounds.start, bounds.stop) if isinstance(bound, Tracer) and not isinstance(bound, IndexTracer)]
     return all(_is_known(value_of(bound), region) for bound in traced)

@@ -130,9 +130,12 @@ def test_getrf(letter: str, n: int, count: int, draw: Callable[..., Any]) -> Non
     if not (_FOUND and _FOUND.integers_64):
         size, pivots, status = (array.astype(np.int32) for array in (size, pivots, status))
     call(f"{letter}getrf", size, size, columns, size, pivots, status)
-    expected, order = scipy.linalg.lu_factor(a)
-    assert status[0] == 0 and (pivots - 1 == order).all()
-    np.testing.assert_allclose(columns, expected, rtol=30 * TOLERANCE[letter], atol=30 * TOLERANCE[letter])
+    lower, upper = np.tril(columns, -1) + np.eye(n, dtype=TYPES[letter]), np.triu(columns)
+    rows = a.copy()                            # rounding, which is other on several threads, may choose between pivots that are as large
+    for k, pivot in enumerate(pivots - 1):
+        rows[[k, pivot]] = rows[[pivot, k]]
+    assert status[0] == 0 and (pivots > np.arange(n)).all() and np.abs(lower).max() <= 1
+    np.testing.assert_allclose(lower @ upper, rows, rtol=0, atol=30 * TOLERANCE[letter] * np.abs(upper).max())
 
 
 def test_the_number_outside_survives_calls_at_once(count: int, draw: Callable[..., Any]) -> None:

@@ -116,3 +116,12 @@ def test_gradients_keep_no_array_for_each_row():
     program = bw.compile(lambda values, table: np.sum(sparse_rows(start, column, values, table) ** 2), np.ones(size), np.ones(9))
     used = program.memory_analysis()
     assert used["temporary_bytes"] + used["residual_bytes"] < 10 * 8 * size
+
+
+def test_long_loops_over_known_bounds_are_not_unrolled():
+    """Bounds that the function reads from outside are data, as those of its arguments are."""
+    start = np.arange(1001) * 2
+    values, table, column = np.ones(2000), np.arange(9.0), np.arange(2000) % 9
+    program = bw.compile(lambda values, table: sparse_rows(start, column, values, table), values, table)
+    assert len(program.graph) < 100
+    np.testing.assert_allclose(program(values, table), sparse_rows(start, column, values, table))
