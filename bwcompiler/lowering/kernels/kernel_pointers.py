@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Fill, Kernel, Loop, Offset, Reduce, Statement, Store
@@ -10,12 +11,16 @@ from bwcompiler.ir.scalar import Scalar, Word
 from bwcompiler.ir.semantics.loop_verifier import roots, statements
 
 
-def first_elements(kernel: Kernel) -> dict[Buffer, Extent]:
-    """What all offsets into a parameter share, where that is not 0: a constant, and multiples of the kernel's words."""
+def first_elements(kernel: Kernel, merged: Mapping[Buffer, Buffer] = MappingProxyType({})) -> dict[Buffer, Extent]:
+    """What all offsets into a parameter share, where that is not 0: a constant, and multiples of the kernel's words.
+
+    merged: buffers that are the memory of another one, and begin where that does.
+    """
     words = {word for word in kernel.words if isinstance(word, Index)}
     constants: dict[Buffer, int] = {}
     shared: dict[Buffer, set[tuple[Index, int]]] = {}
-    for buffer, offset in _accesses(kernel.body, set()):
+    for accessed, offset in _accesses(kernel.body, set()):
+        buffer = merged.get(accessed, accessed)
         constant, terms = (offset.affine, ()) if isinstance(offset.affine, int) else (offset.affine.constant, offset.affine.terms)
         constants[buffer] = min(constants.get(buffer, constant), constant)
         if words:
@@ -28,7 +33,7 @@ def first_elements(kernel: Kernel) -> dict[Buffer, Extent]:
             starts[buffer] = Affine(constant, terms)
         elif constant > 0:
             starts[buffer] = constant
-    return starts
+    return starts | {source: starts[target] for source, target in merged.items() if target in starts}
 
 
 def words_read(kernel: Kernel, starts: dict[Buffer, Extent]) -> list[Index | Word]:

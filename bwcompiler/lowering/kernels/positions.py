@@ -36,7 +36,7 @@ class Positions(Registers):
         super().__init__(emit)
         self.kernel = kernel
         self.merged = merged
-        self.starts = first_elements(kernel)
+        self.starts = first_elements(kernel, merged)
         self.words = words_read(kernel, self.starts) if kernel.words else []
         self.pointers: dict[Buffer, str] = {}
         self.indices: dict[Index, Register] = {}

@@ -38,6 +38,14 @@ def test_first_elements(body, starts):
     assert {buffer.name: start for buffer, start in first_elements(kernel_of(body)).items()} == starts
 
 
+def test_buffers_of_one_memory_begin_at_one_element():
+    """The one is read from element 11 on, the other is written from element 5 on."""
+    kernel = kernel_of("  for i in 0..5 vector\n    store %y[1, i], 1.0\n  for i in 0..4 vector\n    store %y[2, i + 1], %x[2, i + 1]\n")
+    x, _, y = kernel.buffers
+    assert first_elements(kernel) == {x: 11, y: 5}
+    assert first_elements(kernel, {x: y}) == {x: 5, y: 5}
+
+
 def test_kernels_that_differ_in_their_rows_are_one_function():
     body = "  for i in 0..5 vector\n    store %y[{0}, i], %x[{0}, i] * %x[{1}, i]\n"
     texts = [kernel_to_llvm(kernel_of(body.format(k, k + 1)), ScalarEmitter(HOST)) for k in (0, 1, 4)]
