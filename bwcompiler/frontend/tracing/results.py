@@ -7,8 +7,7 @@ the function returned.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from numbers import Number
 from typing import Any
 
@@ -25,6 +24,7 @@ from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import ResultKind
 from bwcompiler.ir.op import Value
+from bwcompiler.locks import once
 
 _FIXED = (str, bytes, type, np.dtype)              # of which there is one for all calls of a program
 
@@ -86,18 +86,25 @@ def _those_there(kind: type, items: Any) -> Any:
     return kind([item.parts[1] if type(item) is Element else item for item in items if type(item) is not Element or item.parts[0]])
 
 
-@functools.cache
-def _register() -> None:
-    tree.register_pytree_node(_Fixed, lambda node: ((), node.value), lambda value, _: value)
-    tree.register_pytree_node(_Selected, lambda node: (node.parts, node.lead), _taken)
-    tree.register_pytree_node(Gapped, lambda node: (node.items, list), _those_there)
-    tree.register_pytree_node(Chosen, lambda node: (node.parts, node.things), _chosen)
-    tree.register_pytree_node(Element, lambda node: (node.parts, None), lambda _, parts: Element(*parts))
+_NODES: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
+    _Fixed: (lambda node: ((), node.value), lambda value, _: value),
+    _Selected: (lambda node: (node.parts, node.lead), _taken),
+    Gapped: (lambda node: (node.items, list), _those_there),
+    Chosen: (lambda node: (node.parts, node.things), _chosen),
+    Element: (lambda node: (node.parts, None), lambda _, parts: Element(*parts)),
+}
+
+
+@once
+def _register(kind: type) -> None:
+    """Make it a node of trees; an interrupt between two of them leaves those that are."""
+    tree.register_pytree_node(kind, *_NODES[kind])
 
 
 def as_nodes(result: Any) -> Any:
     """The result of a function with such nodes in the place of what cannot be an output."""
-    _register()
+    for kind in _NODES:
+        _register(kind)
     result = HANDLERS["opened_result"](result)
     leaves, structure = tree.flatten(result)
     if not any(isinstance(leaf, (Selection, *_FIXED)) for leaf in leaves):
