@@ -21,11 +21,13 @@ def join_sweeps(steps: Sequence[LoweredStep], graph: Graph, pairs: Mapping[Value
 
 
 class _Joiner:
-    """loops: of kernels, by their ids; parts: by step.  known: the joined kernels, by what they are made of, for steps that repeat."""
+    """kept: arrays that are there whatever the steps read.  loops: of kernels, by their ids; parts: by step.
+    known: the joined kernels, by what they are made of, for steps that repeat.
+    """
 
     def __init__(self, steps: Sequence[LoweredStep], graph: Graph, pairs: Mapping[Value, Value]) -> None:
         self.steps = steps
-        self.graph = graph
+        self.kept = {*graph.inputs, *[root(output) for output in graph.outputs]}
         self.pairs = pairs
         self.users: dict[Value, set[int]] = {}
         self.loops: dict[int, OneLoop | None] = {}
@@ -113,10 +115,8 @@ class _Joiner:
                     if value is not None:
                         self.users.setdefault(root(value), set()).add(step.position)
         own = {step.position for step in run}
-        outputs = {root(output) for output in self.graph.outputs}
-        inputs = set(self.graph.inputs)
         touched = {root(owner) for step in run for owner in step.owners if owner is not None}
-        return {array for array in touched if self.users[array] <= own and array not in outputs and array not in inputs}
+        return {array for array in touched - self.kept if self.users[array] <= own}
 
 
 def _touches_much(step: LoweredStep) -> bool:

@@ -24,8 +24,8 @@ def may_share(kernel: Kernel, source: Buffer, target: Buffer) -> bool:
     if not stores or len(stores) < len(writes):
         return False
     # Each element is written, so if there are no more iterations than elements, each is once.
-    counts = [_iterations(loops, store.offset) for loops, _, _, store in stores]
-    if None in counts or sum([count for count in counts if count is not None]) != target.size:
+    counts = [count for loops, _, _, store in stores if (count := _iterations(loops, store.offset)) is not None]
+    if len(counts) < len(stores) or sum(counts) != target.size:
         return False
     return all(any(where is body and at <= position and offset == store.offset for _, body, position, store in stores)
                for where, at, offset in reads)

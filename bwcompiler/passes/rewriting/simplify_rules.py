@@ -112,10 +112,6 @@ def _multiply(type_: TensorType, x: Value, y: Value) -> Value | None:
         return ops.negative(y)
     if type_.dtype.is_float and is_constant(y):
         return _scaled(type_, x, y.attrs["value"])
-    if x.op is ops.select and y.op is ops.select and x.operands[0] is y.operands[0]:
-        _, this, zero = x.operands                             # (x where m, else 0) * (y where m, else 0) == x * y where m, else 0
-        if _is_filled_with(zero, 0) and _is_filled_with(y.operands[2], 0):
-            return ops.select(x.operands[0], ops.multiply(this, y.operands[1]), zero)
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.packing import aligned, merged, selected
+from bwcompiler.frontend.numpy.selected.packing import aligned, merged, selected, with_all
 from bwcompiler.frontend.numpy.selected.reducing import zeroed
 from bwcompiler.frontend.tracing.masked_selection import Selection, refuse
 
@@ -52,12 +52,10 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
     for x, term in zip(operands, terms, strict=True):
         if letter in term and not (isinstance(x, Selection) and term.count(letter) == 1):
             refuse("a product with an array that has not been selected by the mask")
+    first, _ = selections[0]
     if letter in output:
         result = np.einsum(f"{inputs}->{output}", *[x.array if isinstance(x, Selection) else x for x in operands])
-        first = selections[0][0]
-        return Selection(result, first.where, output.index(letter), first.count)
+        return with_all(first, result, output.index(letter))
     if terms == [letter] * len(operands):                      # numbers beside each other: one sum, in which `narrow_sums` sees the mask
-        first = selections[0][0]
-        product = functools.reduce(np.multiply, [x.array for x, _ in selections])
-        return np.sum(zeroed(Selection(product, first.where, first.lead, first.count)))
+        return np.sum(zeroed(with_all(first, functools.reduce(np.multiply, [x.array for x, _ in selections]))))
     return np.einsum(f"{inputs}->{output}", *[zeroed(x) if isinstance(x, Selection) else x for x in operands])

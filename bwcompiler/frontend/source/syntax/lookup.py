@@ -106,7 +106,7 @@ def _as_pytest_compiles(source: Source, like: CodeType) -> CodeType | None:
         return None
     try:
         return compiled(copy.deepcopy(source), like, change=lambda module: pytest.rewrite_asserts(module, b""))
-    except Exception:                              # of a pytest that does it in another way
+    except (AttributeError, TypeError):            # of a pytest that does it in another way
         return None
 
 
