@@ -344,7 +344,7 @@ def _kernels(run: PassRunner, graph: Graph, fused: FusedProgram, into: Sequence[
              prefix: str = "") -> Sequence[LoweredStep]:
     """The steps of a fused graph; prefix: of the names of their kernels."""
     pairs = _pairs(graph, into)
-    return run(arrange_loops, run(join_sweeps, run(lower_steps, fused, bodies, prefix), graph, pairs), pairs)
+    return run(arrange_loops, run(join_sweeps, run(lower_steps, fused, bodies, prefix), graph, pairs, prefix), pairs)
 
 
 def _pairs(graph: Graph, into: Sequence[int | None]) -> dict[Value, Value]:

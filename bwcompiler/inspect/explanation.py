@@ -24,7 +24,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Native
 from bwcompiler.ir.source import Source
 from bwcompiler.lowering.libraries import factorization_calls
-from bwcompiler.lowering.libraries.matrix_products import product_method
+from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out, product_method
 from bwcompiler.lowering.steps import LoweredBody
 from bwcompiler.ops.callback import callback
 from bwcompiler.passes.derivatives import partition
@@ -242,9 +242,7 @@ class _Steps:
         return [*lines, f"... and {left} more; as_text('fused') shows all"] if left > 0 else lines
 
     def _loop(self, group: FusionGroup) -> list[str]:
-        sweep = self.sweeps.get(group.position)
-        together = "" if sweep is None else f"; a few iterations follow on those of k{sweep}, in one sweep"
-        lines = [f"k{group.position}  {_extents_text(group)}{together}"]
+        lines = [f"k{group.position}  {_extents_text(group)}{self._together(group, 'iterations')}"]
         for backward in (False, True):
             values = [member.value for member in group.members if (member.value.forward is not None) is backward]
             for place, found in _by_line(values).items():
@@ -275,11 +273,17 @@ class _Steps:
         return [f"  {name} is not in {_listed([f'k{position}' for position in sorted(others)])}: {reason}"
                 for (name, reason), others in found.items()]
 
+    def _together(self, step: FusionGroup | Call, what: str) -> str:
+        """Whether a step is part of a sweep."""
+        sweep = self.sweeps.get(step.position)
+        return "" if sweep is None else f"; a few {what} follow on those of k{sweep}, in one sweep"
+
     def _call(self, call: Call) -> list[str]:
         value = call.value
         operands = ", ".join(f"{self.names.get(operand, operand.op.name)}: {operand.type}" for operand in value.operands)
         backward = "backward: " if value.forward is not None else ""
-        return [f"k{call.position}  {self._kind(call)}", f"  {_place(value)}  [{backward}{self.names[value]} = {value.op.name} {operands}]"]
+        kind = f"{self._kind(call)}{self._together(call, 'rows')}"
+        return [f"k{call.position}  {kind}", f"  {_place(value)}  [{backward}{self.names[value]} = {value.op.name} {operands}]"]
 
     def _kind(self, call: Call) -> str:
         value = call.value
@@ -287,11 +291,11 @@ class _Steps:
             if value.op is callback:
                 return f"callback: {value.attrs['host']!r} runs in Python and takes its lock"
             return f"callback into NumPy: {value.op.name} runs in Python and takes its lock"
+        if value.op is ops.matmul and (is_called(value) or is_written_out(value)):
+            return f"{product_method(value)}, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
         if call.position in self.kernels:
             why = _NOT_FUSED.get(value.op.kind)
             return f"loop of its own for {value.op.name}" + (f": {why}" if why else "")
-        if value.op is ops.matmul:
-            return f"{product_method(value)}, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
         if value.op in (ops.normalize_index, ops.check_range):
             return "check that indices are in range"
         if value.op.kind == "region":

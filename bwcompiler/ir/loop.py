@@ -124,7 +124,10 @@ class Accumulate:
 
 @dataclass(eq=False)
 class Loop:
-    """for index in 0..extent.  kind: serial or vector (innermost, its iterations independent but for accumulators)."""
+    """for index in 0..extent.
+
+    kind: serial; vector (innermost, its iterations independent but for accumulators); product (of matrices: `product_loop.py`).
+    """
 
     index: Index
     extent: Extent

@@ -15,6 +15,7 @@ from bwcompiler.lowering.loops.join_rows import join_rows
 from bwcompiler.lowering.loops.shared_memory import may_share
 from bwcompiler.lowering.loops.split_complex import split_complex
 from bwcompiler.lowering.loops.stage_columns import stage_columns
+from bwcompiler.lowering.loops.stage_products import stage_products
 from bwcompiler.lowering.loops.tiles import in_tiles
 from bwcompiler.lowering.steps import LoweredStep
 
@@ -37,7 +38,7 @@ def arrange_loops(steps: Sequence[LoweredStep], pairs: Mapping[Value, Value] = M
 
 
 def _arranged(kernel: Kernel, is_complex: bool) -> Kernel:
-    kernel = in_blocks(stage_columns(in_tiles(join_rows(kernel))))
+    kernel = in_blocks(stage_columns(in_tiles(join_rows(stage_products(kernel)))))
     return split_complex(kernel) if is_complex else kernel
 
 

@@ -2,60 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from bwcompiler.ir.access import root
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.loop import Kernel
+from bwcompiler.ir.loop import INPUT, Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.loops.group_shapes import WordValue
 from bwcompiler.lowering.loops.sweeps import LEAST_SHARED, MOST_KERNELS, OneLoop, Part, Sweep, one_loop, part_of
-from bwcompiler.lowering.steps import LoweredStep
+from bwcompiler.lowering.polls import statements_work
+from bwcompiler.lowering.steps import LoweredStep, product_forms
+
+MOST_PASSED = 8                # steps between those of a sweep that come after it,
+SMALL_WORK = 1 << 16           # each of fewer operations
 
 
-def join_sweeps(steps: Sequence[LoweredStep], graph: Graph, pairs: Mapping[Value, Value] = MappingProxyType({})) -> list[LoweredStep]:
-    """The steps, those that can be one joined.  pairs: results -> the inputs whose memory they are written to."""
-    joiner = _Joiner(steps, graph, pairs)
-    return [joiner.joined(run) for run in joiner.runs()]
+def join_sweeps(steps: Sequence[LoweredStep], graph: Graph, pairs: Mapping[Value, Value] = MappingProxyType({}),
+                prefix: str = "") -> list[LoweredStep]:
+    """The steps, those that can be one joined.
+
+    pairs: results -> the inputs whose memory they are written to; prefix: of the names of kernels.
+    """
+    return _Joiner(steps, graph, pairs, prefix).steps()
+
+
+class _Run(NamedTuple):
+    """Steps that can be one, and those between them that may come after all of them."""
+
+    steps: list[LoweredStep]
+    passed: list[LoweredStep]
 
 
 class _Joiner:
-    """kept: arrays that are there whatever the steps read.  loops: of kernels, by their ids; parts: by step.
-    known: the joined kernels, by what they are made of, for steps that repeat.
+    """kept: arrays that are there whatever the steps read.  loops: of kernels, by their ids; parts: by the ids of steps.
+    known: the joined kernels, by what they are made of, for steps that repeat; products: the loops of matrix products, likewise.
     """
 
-    def __init__(self, steps: Sequence[LoweredStep], graph: Graph, pairs: Mapping[Value, Value]) -> None:
-        self.steps = steps
+    def __init__(self, steps: Sequence[LoweredStep], graph: Graph, pairs: Mapping[Value, Value], prefix: str) -> None:
+        self.given = steps
         self.kept = {*graph.inputs, *[root(output) for output in graph.outputs]}
         self.pairs = pairs
+        self.prefix = prefix
         self.users: dict[Value, set[int]] = {}
         self.loops: dict[int, OneLoop | None] = {}
+        self.found: dict[int, list[LoweredStep]] = {}
         self.parts: dict[int, Part | None] = {}
         self.known: dict[Hashable, tuple[Kernel, list[int | None]]] = {}
+        self.products: dict[Hashable, list[Kernel]] = {}
 
-    def runs(self) -> Iterator[list[LoweredStep]]:
-        """The steps in groups, which are to be one step each."""
+    def steps(self) -> list[LoweredStep]:
+        """The steps in runs, which are one step each; those that a run passes by come after it."""
+        made: list[LoweredStep] = []
         start = 0
-        while start < len(self.steps):
-            count = self._length(start)
-            yield list(self.steps[start:start + count])
-            start += count
+        while start < len(self.given):
+            run, passed = self._run(start)
+            made += [self._joined(run), *passed] if len(run) > 1 else [self.given[start]]
+            start += max(len(run) + len(passed), 1)
+        return made
 
-    def _length(self, start: int) -> int:
-        """How many steps, from one on, can be one: up to the last that reads or writes much of what those before it do."""
-        first = self.steps[start]
-        part = self._part(first) if _touches_much(first) else None
+    def _run(self, start: int) -> _Run:
+        """The steps, from one on, that can be one: up to the last that reads or writes much of what those before it do."""
+        runs = [self._run_from(start, first) for first in self._forms(self.given[start]) if _touches_much(first)]
+        return max(runs, key=lambda run: len(run.steps), default=_Run([], []))
+
+    def _run_from(self, start: int, first: LoweredStep) -> _Run:
+        part = self._part(first)
         if part is None:
-            return 1
-        sweep, count = Sweep(part), 1
-        for number, step in enumerate(self.steps[start + 1:start + MOST_KERNELS], 2):
-            part = self._part(step)
-            if part is None or not self._may_be_one(self.steps[start:start + number - 1], step) or not sweep.take(part):
+            return _Run([], [])
+        sweep, run, found = Sweep(part), _Run([first], []), _Run([first], [])
+        for step in self.given[start + 1:]:
+            taken = next((form for form in self._forms(step) if self._is_taken(form, sweep, run.steps)
+                          ), None) if self._may_pass(run.passed, step) else None
+            if taken is None and (len(run.passed) == MOST_PASSED or not _is_small(step)):
                 break
+            if taken is None:
+                run.passed.append(step)
+                continue
+            run.steps.append(taken)
             if sweep.pays():
-                count = number
-        return count
+                found = _Run(run.steps[:], run.passed[:])
+            if len(run.steps) == MOST_KERNELS:
+                break
+        return found
+
+    def _may_pass(self, passed: Sequence[LoweredStep], step: LoweredStep) -> bool:
+        """Whether the step may come before those that were passed by: neither writes what the other one touches."""
+        mine, written = _touched(step), self._written(step)
+        return all(mine.isdisjoint(self._written(one)) and written.isdisjoint(_touched(one)) for one in passed)
+
+    def _written(self, step: LoweredStep) -> set[Value]:
+        """The arrays whose memory a step writes."""
+        written = {root(value) for value in step.writes} | {root(update.operand) for update in step.updates}
+        if step.kernel is not None:
+            written |= {root(owner) for owner, buffer in zip(step.owners, step.kernel.buffers, strict=True)
+                        if owner is not None and buffer.role != INPUT}
+        return written | {self.pairs[value] for value in written if value in self.pairs}
+
+    def _is_taken(self, step: LoweredStep, sweep: Sweep, run: Sequence[LoweredStep]) -> bool:
+        part = self._part(step)
+        return part is not None and self._may_be_one(run, step) and sweep.take(part)
+
+    def _forms(self, step: LoweredStep) -> list[LoweredStep]:
+        """The step as kernels, of which any one may do: those that fusion makes, and matrix products as loops."""
+        found = self.found.get(step.position)
+        if found is None:
+            is_kernel = step.kernel is not None and step.value is None
+            name = f"{self.prefix}k{step.position}"
+            found = self.found[step.position] = [step] if is_kernel else product_forms(step, name, self.products)
+        return found
 
     def _may_be_one(self, run: Sequence[LoweredStep], step: LoweredStep) -> bool:
         """Whether the step writes no memory that others of the run read as something else, and its words mean the same."""
@@ -72,21 +128,18 @@ class _Joiner:
         return touched.isdisjoint(overwritten) and mine.isdisjoint(before)
 
     def _part(self, step: LoweredStep) -> Part | None:
-        """The step as part of a sweep, if it is one of the kernels that fusion makes, and one loop."""
-        if step.kernel is None or step.value is not None:
-            return None
-        if step.position not in self.parts:
+        """The kernel of a step as part of a sweep, if it is one loop."""
+        if id(step) not in self.parts:
+            assert step.kernel is not None
             if id(step.kernel) not in self.loops:
                 self.loops[id(step.kernel)] = one_loop(step.kernel)
             loop = self.loops[id(step.kernel)]
             arrays = [None if owner is None else root(owner) for owner in step.owners]
-            self.parts[step.position] = None if loop is None else part_of(loop, arrays)
-        return self.parts[step.position]
+            self.parts[id(step)] = None if loop is None else part_of(loop, arrays)
+        return self.parts[id(step)]
 
-    def joined(self, run: Sequence[LoweredStep]) -> LoweredStep:
+    def _joined(self, run: Sequence[LoweredStep]) -> LoweredStep:
         """The steps of a run as one."""
-        if len(run) == 1:
-            return run[0]
         parts = [part for part in map(self._part, run) if part is not None]
         inner = self._inner(run)
         arrays = list(dict.fromkeys(array for part in parts for array in part.arrays if array is not None))
@@ -110,13 +163,24 @@ class _Joiner:
     def _inner(self, run: Sequence[LoweredStep]) -> set[Value]:
         """The arrays that nothing but the run reads."""
         if not self.users:
-            for step in self.steps:
+            for step in self.given:
                 for value in (*step.reads, *step.owners, *[update.operand for update in step.updates]):
                     if value is not None:
                         self.users.setdefault(root(value), set()).add(step.position)
         own = {step.position for step in run}
         touched = {root(owner) for step in run for owner in step.owners if owner is not None}
         return {array for array in touched - self.kept if self.users[array] <= own}
+
+
+def _touched(step: LoweredStep) -> set[Value]:
+    """The arrays that a step reads or writes."""
+    updated = [value for update in step.updates for value in (update.operand, update.result)]
+    return {root(value) for value in (*step.reads, *step.writes, *step.owners, *updated) if value is not None}
+
+
+def _is_small(step: LoweredStep) -> bool:
+    """Whether a step is a kernel for little: when it runs does not matter."""
+    return step.kernel is not None and statements_work(step.kernel.body) < SMALL_WORK
 
 
 def _touches_much(step: LoweredStep) -> bool:

@@ -14,6 +14,7 @@ from typing import Protocol
 from bwcompiler.ir.contracts.program_interface import DECLARE_POLL, POLL
 from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.loop import Accumulate, Fill, Let, Loop, Statement, Store
+from bwcompiler.ir.product_loop import PRODUCT, product_of
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.math.functions import FUNCTIONS
@@ -76,6 +77,9 @@ def polled(emitter: LoopEmitter, extent: Extent, work: int) -> Iterator[str]:
 
 def _statement_work(statement: Statement) -> int:
     if isinstance(statement, Loop):
+        found = product_of(statement) if statement.kind == PRODUCT else None
+        if found is not None:
+            return product_work(upper(found.rows) * upper(found.columns), upper(found.terms))
         return max(upper(statement.extent), 0) * statements_work(statement.body)
     if isinstance(statement, Fill):
         return statement.buffer.size

@@ -15,9 +15,16 @@ from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import UPDATED, Kernel
 from bwcompiler.ir.op import Value, is_constant
+from bwcompiler.ir.types import F32, F64
 from bwcompiler.lowering.kernels.kernel_pointers import free_indices
-from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
-from bwcompiler.lowering.loops.call_kernels import build_call_kernel, build_matmul, has_call_kernel
+from bwcompiler.lowering.libraries.matrix_products import is_called, is_long_sum, is_written_out
+from bwcompiler.lowering.loops.call_kernels import (
+    build_call_kernel,
+    build_matmul,
+    build_row_products,
+    build_sum_of_row_products,
+    has_call_kernel,
+)
 from bwcompiler.lowering.loops.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
 from bwcompiler.lowering.loops.split_complex import split_complex
 
@@ -190,6 +197,8 @@ def _lower_call(name: str, call: Call, known: dict[Hashable, CallKernel]) -> Low
     value = call.value
     bases = [view.base for view in call.operands]
     if value.op is ops.matmul:
+        if is_long_sum(value):
+            return _call_step(LoweredStep(bases, [value]), build_sum_of_row_products(name, value, call.operands), [*bases, value])
         if is_written_out(value) or is_called(value):
             return LoweredStep(bases, [value], value=value, operands=call.operands)
         matmul = _of_real_numbers(build_matmul(name, value, call.operands))
@@ -204,6 +213,29 @@ def _lower_call(name: str, call: Call, known: dict[Hashable, CallKernel]) -> Low
         lowered.reads = [*sources, target]
         lowered.updates = [Update(target, value, target in sources)]
     return _call_step(lowered, shared.kernel, [*sources, value])
+
+
+def product_forms(step: LoweredStep, name: str, known: dict[Hashable, list[Kernel]]) -> list[LoweredStep]:
+    """The steps that compute what one does that calls a matrix product, by loops of which a sweep can take a few iterations at a time.
+
+    known: the kernels of products that compute the same.
+    """
+    value, views = step.value, step.operands
+    if value is None or value.op is not ops.matmul or value.dtype not in (F32, F64) or not _is_fixed(value):
+        return []
+    bases = [view.base for view in views]
+    key = (value.type, *[(operand.type, view.offset, view.strides) for operand, view in zip(value.operands, views, strict=True)])
+    kernels = known.get(key)
+    if kernels is None:
+        build = [build_row_products] if value.rank > 2 else [build_row_products, build_sum_of_row_products]
+        kernels = known[key] = [one(name, value, views) for one in build]
+    return [_call_step(LoweredStep(bases, [value], position=step.position), kernel, [*bases, value]) for kernel in kernels]
+
+
+def _is_fixed(value: Value) -> bool:
+    """Whether a product has elements and terms, of numbers that are known."""
+    extents = [*value.shape, value.operands[0].shape[-1]]
+    return value.rank > 1 and all(isinstance(extent, int) and extent > 0 for extent in extents)
 
 
 def _of_real_numbers(kernel: Kernel) -> Kernel:

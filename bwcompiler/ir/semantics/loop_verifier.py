@@ -17,6 +17,7 @@ What must hold of every kernel:
     check_roles          inputs are never written; every other buffer with elements is.
     check_vector_loops   the body of a vector loop is straight-line code (lets, stores, accumulations), and its stores move with
                          the loop's index or with data.
+    check_products       a product loop has one of the forms of `product_loop.py`.
 
 Every check is one walk over the kernel.
 """
@@ -45,6 +46,7 @@ from bwcompiler.ir.loop import (
     Statement,
     Store,
 )
+from bwcompiler.ir.product_loop import PRODUCT, product_of
 from bwcompiler.ir.scalar import OPERATIONS, PREDICATES, Scalar
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import BOOL, I64, DType
@@ -61,6 +63,7 @@ def verify_kernel(kernel: Kernel) -> None:
     check_dtypes(kernel)
     check_roles(kernel)
     check_vector_loops(kernel)
+    check_products(kernel)
 
 
 def fail(kernel: Kernel, message: str) -> NoReturn:
@@ -310,7 +313,7 @@ def check_roles(kernel: Kernel) -> None:
 
 def check_vector_loops(kernel: Kernel) -> None:
     for loop, _ in statements(kernel.body):
-        if not isinstance(loop, Loop) or loop.kind == "serial":
+        if not isinstance(loop, Loop) or loop.kind in ("serial", PRODUCT):
             continue
         if loop.kind != "vector":
             fail(kernel, f"the loop over {loop.index} is of unknown kind {loop.kind!r}")
@@ -326,3 +329,9 @@ def _moves(store: Store, loop: Loop) -> bool:
     if upper(loop.extent) <= 1 or store.buffer.size <= 1:
         return True
     return bool(store.offset.terms) or loop.index in _indices(store.offset.affine)
+
+
+def check_products(kernel: Kernel) -> None:
+    for loop, _ in statements(kernel.body):
+        if isinstance(loop, Loop) and loop.kind == PRODUCT and product_of(loop) is None:
+            fail(kernel, f"the loop over {loop.index} is no product of two matrices")

@@ -32,6 +32,7 @@ from bwcompiler.ir.loop import (
     load,
 )
 from bwcompiler.ir.op import REGISTRY
+from bwcompiler.ir.product_loop import PRODUCT
 from bwcompiler.ir.scalar import OPERATIONS, PREDICATES, Scalar, Word, const, in_range
 from bwcompiler.ir.texts.graph_printer import plain_name
 from bwcompiler.ir.texts.loop_printer import INFIX, PREFIX, RESERVED, default_dtype
@@ -203,12 +204,12 @@ class _Parser(TokenReader):
             self.fail("loops start at 0")
         self.require("..")
         extent = self.extent()
-        kind = "vector" if self.accept("vector") else "serial"
+        kind = next((kind for kind in ("vector", PRODUCT) if self.accept(kind)), "serial")
         index = Index(0, add_extents(extent, -1), token.text)
         named, scope = self.named, self.scope
         self.named, self.scope = {**named, token.text: index}, {**scope, token.text: index}
         if self.peek().kind != "end" and self.on_this_line():
-            self.fail(f"expected 'vector' or the end of the line, found {self.peek().text!r}")
+            self.fail(f"expected 'vector', 'product' or the end of the line, found {self.peek().text!r}")
         body = self.body(column)
         self.named, self.scope = named, scope
         return Loop(index, extent, body, kind)

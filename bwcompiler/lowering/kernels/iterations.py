@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.loop import Buffer, Kernel, Loop, Statement
+from bwcompiler.ir.product_loop import PRODUCT
 from bwcompiler.lowering.kernels.positions import Abreast
 from bwcompiler.lowering.kernels.registers import Register
 from bwcompiler.lowering.kernels.searches import Searches
@@ -40,6 +41,8 @@ class Iterations(Searches):
 
     def is_vector(self, loop: Loop, body: Body) -> bool:
         """Whether the iterations are written as vectors: those of a vector loop, or of a loop around very short ones."""
+        if loop.kind == PRODUCT:
+            return False
         if loop.kind == "vector":
             return body.worthwhile(self.emit.target) and body.independent
         return body.is_outer(self.emit.target, self.lane_sums) and body.independent

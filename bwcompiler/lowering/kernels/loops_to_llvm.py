@@ -1,8 +1,9 @@
 """Loop IR -> LLVM text: one internal function per kernel.
 
-Every loop is written in one of a few forms, which `loop` chooses: zeros by the C library, strips that reduce into lanes (`strips.py`), a
-search, vectors, or iterations one after the other, written out where they are small (`iterations.py`): LLVM neither makes vectors nor
-unrolls (`runtime/jit.py`).  `vector_loops.py` says which loops are vectors, and of how many elements.  Scalars: `kernel_values.py`.
+Every loop is written in one of a few forms, which `loop` chooses: a call of a product, zeros by the C library, strips that reduce into
+lanes (`strips.py`), a search, vectors, or iterations one after the other, written out where they are small (`iterations.py`): LLVM neither
+makes vectors nor unrolls (`runtime/jit.py`).  `vector_loops.py` says which loops are vectors, and of how many elements.  Scalars:
+`kernel_values.py`.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from bwcompiler.ir.loop import (
     Statement,
     Store,
 )
+from bwcompiler.ir.product_loop import PRODUCT, product_of
 from bwcompiler.ir.scalar import Word
 from bwcompiler.ir.semantics.reduction_tree import last_feeds
-from bwcompiler.lowering.kernels.kept_sums import KeptSums
 from bwcompiler.lowering.kernels.merge_loops import merge_loops
+from bwcompiler.lowering.kernels.product_calls import ProductCalls
 from bwcompiler.lowering.kernels.registers import Register
 from bwcompiler.lowering.kernels.vector_loops import (
     SMALL_BODY,
@@ -71,7 +73,7 @@ def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal
     return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]), tuple(emitter.words), emitter.polls)
 
 
-class _KernelEmitter(KeptSums):
+class _KernelEmitter(ProductCalls):
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], name: str, may_poll: bool) -> None:
         self.name = name
         self.outer_lines, emit.lines = emit.lines, []
@@ -133,6 +135,10 @@ class _KernelEmitter(KeptSums):
     # ----- loops
     def loop(self, loop: Loop) -> None:
         if loop.extent == 0 or not loop.body:              # all that was in it was not needed
+            return
+        product = product_of(loop) if loop.kind == PRODUCT else None
+        if product is not None:
+            self.call_product(product)
             return
         zeroed = zeroed_by(loop) if self.abreast is None else None
         if zeroed is not None:

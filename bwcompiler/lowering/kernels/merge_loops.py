@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from bwcompiler.ir.extent import Index, add_extents, scale_extent
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Loop, Reduce, Statement
+from bwcompiler.ir.product_loop import PRODUCT
 from bwcompiler.lowering.kernels.vector_loops import Body
 from bwcompiler.lowering.loops.join_rows import extents, is_one_walk
 from bwcompiler.lowering.loops.split_guards import Copy
@@ -23,6 +24,8 @@ def merge_loops(body: Sequence[Statement], memory_of: Callable[[Buffer], Buffer]
 
 
 def _merged(loop: Loop, memory_of: Callable[[Buffer], Buffer]) -> Loop:
+    if loop.kind == PRODUCT:
+        return loop
     body = merge_loops(loop.body, memory_of)
     if any(new is not old for new, old in zip(body, loop.body, strict=True)):
         loop = Loop(loop.index, loop.extent, body, loop.kind)

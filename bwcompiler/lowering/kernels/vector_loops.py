@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, substitute, upper
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Let, Loop, Offset, Reduce, Statement, Store
+from bwcompiler.ir.product_loop import PRODUCT
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.ir.semantics.reduction_tree import LANES
 from bwcompiler.ir.types import F64
@@ -26,6 +27,7 @@ DEAR_VECTORS = ((40, 4), (1 << 30, 2))
 CHEAP_VECTORS = ((6, 4), (16, 2), (1 << 30, 1))
 SMALL_BODY = 32               # operations and accesses of a vector loop that is written out
 WRITTEN_OUT = 48              # operations: loops of at most so many in all are written out
+LONG_INSIDE = 1 << 20         # those of a product, which is no vector
 SHORT_INSIDE = 9              # iterations of the loops inside of a loop that becomes vectors, plus one
 LARGEST_STEP = 6              # elements from one iteration to the next that are read in groups
 MANY_PIECES = 3
@@ -346,6 +348,8 @@ def _inner_iterations(body: Sequence[Statement]) -> int:
     count = 1
     for statement in body:
         if isinstance(statement, Loop):
+            if statement.kind == PRODUCT:
+                return LONG_INSIDE
             count += (statement.extent if isinstance(statement.extent, int) else SHORT_INSIDE) * _inner_iterations(statement.body)
     return count
 

@@ -19,6 +19,8 @@ from bwcompiler.lowering.function_text import FunctionText, merged_axes
 from bwcompiler.lowering.llvm_scalars import memory_type
 from bwcompiler.lowering.products import call
 
+LONG_SUM = 8192                # terms,
+FEW_SUMS = 4096                # and elements of a product of which threads share the terms
 SMALL_COMPLEX = 512            # multiplications of a product of complex matrices that is a loop
 
 
@@ -37,6 +39,15 @@ def is_called(value: Value) -> bool:
     """Whether a matrix product that is not written out is a call; loops compute small ones of complex numbers, and all of integers."""
     small = value.dtype.is_complex and value.type.size * upper(value.operands[0].shape[-1]) <= SMALL_COMPLEX
     return value.dtype in call.DTYPES and not small
+
+
+def is_long_sum(value: Value) -> bool:
+    """Whether a product has few elements, each a sum over many points: threads can share it only if it is one of sums."""
+    extents = (*value.shape, value.operands[0].shape[-1])
+    if value.rank != 2 or not value.dtype.is_float or not is_called(value) or not all(isinstance(extent, int) for extent in extents):
+        return False
+    rows, columns, terms = extents
+    return bool(terms >= LONG_SUM and min(rows, columns) > 1 and rows * columns <= FEW_SUMS)
 
 
 def product_method(value: Value) -> str:
@@ -77,7 +88,7 @@ def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Seque
     """A call of `products`, which is told everything as numbers."""
     numbers, axes = _numbers(value, views)
     told = {extent: f"%e{number}" for number, extent in enumerate(words)}
-    rows = ["%a", "%b", "%c", *[str(told.get(number, number)) for number in numbers], str(len(axes))]
+    rows = ["%a", "%b", "%c", *[str(told.get(number, number)) for number in numbers], "0", "0", str(len(axes))]
     for extent, steps in axes:
         rows += map(str, (extent, *steps))
     status = value.type.size * upper(value.operands[0].shape[-1]) * (4 if value.dtype.is_complex else 1) >= call.POLL_WORK

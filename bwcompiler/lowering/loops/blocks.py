@@ -41,7 +41,7 @@ from bwcompiler.lowering.polls import statements_work
 
 LEAST_WORK = 1 << 18           # operations of a loop that is cut into blocks
 BLOCK_WORK = 1 << 16           # of a block, at least
-MOST_BLOCKS = 16
+MOST_BLOCKS = 16               # or twice as many, where only blocks of equal length will do
 PARTIAL_SHARE = 8              # a block has at least so many iterations per block of partial results
 
 
@@ -65,7 +65,7 @@ def in_blocks(kernel: Kernel) -> Kernel:
         return kernel
     count = _block_count(loop, sums)
     if private_scratch(kernel, loop):                  # blocks of one length are one loop, whose scratch stays its own
-        count = max(number for number in range(1, max(count, 1) + 1) if extent % number == 0)
+        count = max(number for number in range(1, 2 * max(count, 1) + 1) if extent % number == 0)
     return kernel if count < 2 else _Blocks(kernel, loop, sums, count).kernel()
 
 

@@ -30,6 +30,7 @@ from bwcompiler.ir.loop import (
     load,
 )
 from bwcompiler.ir.op import Op, Value
+from bwcompiler.ir.product_loop import PRODUCT
 from bwcompiler.ir.scalar import IndexExpression, const, operation
 from bwcompiler.ir.texts.graph_printer import first_free
 
@@ -169,22 +170,46 @@ def _scan_rows(value: Value, source: Buffer, out: Buffer, loops: list[Index]) ->
 
 def build_matmul(name: str, value: Value, operands: Sequence[ArrayView]) -> Kernel:
     """out[.., i, j] += x[.., i, k] * y[.., k, j]: for dtypes without products of their own."""
-    inputs, out = _buffers(value, OUTPUT, [view.base for view in operands])
-    inner = value.operands[0].shape[-1]
-    *batch, row, column = _indices(value.shape, "i")
-    step = Index(0, inner - 1, "k")
-    at = _extents(batch)
-    places = [(row, step), (step, column)]
-    reads = []
-    for buffer, view, place in zip(inputs, operands, places, strict=True):
-        reads.append(load(buffer, _place(view, (*at, *_extents(list(place))))))
+    nest = _MatmulNest(value, operands)
     boolean = value.dtype.kind == "b"
-    product = operation("bitwise_and" if boolean else "multiply", *reads)
     combine = "bitwise_or" if boolean else "add"
-    target = linear_offset(value.shape, (*at, *_extents([row, column])))
-    body: list[Statement] = [Accumulate((out, target), combine, product)]
-    zero = Fill(out, const(identity_of(combine, value.dtype), value.dtype))
-    return Kernel(name, [*inputs, out], [zero, *_loops([*batch, row, step, column], body)])
+    body: list[Statement] = [Accumulate(nest.target, combine, operation("bitwise_and" if boolean else "multiply", *nest.factors))]
+    zero = Fill(nest.out, const(identity_of(combine, value.dtype), value.dtype))
+    return Kernel(name, nest.buffers, [zero, *_loops([*nest.batch, nest.row, nest.step, nest.column], body)])
+
+
+def build_row_products(name: str, value: Value, operands: Sequence[ArrayView]) -> Kernel:
+    """The same as products of rows (`ir/product_loop.py`)."""
+    nest = _MatmulNest(value, operands)
+    total = Accumulator("total", "add", value.dtype, value)
+    sum_: list[Statement] = [Reduce(total), *_loops([nest.step], [Accumulate(total, "add", operation("multiply", *nest.factors))], False),
+                             Store(*nest.target, total.total())]
+    [columns] = _loops([nest.column], sum_, vector=False)
+    rows = Loop(nest.row, add_extents(nest.row.hi, 1), [columns], PRODUCT)
+    return Kernel(name, nest.buffers, _loops(nest.batch, [rows], vector=False))
+
+
+def build_sum_of_row_products(name: str, value: Value, operands: Sequence[ArrayView]) -> Kernel:
+    """The product of two matrices (no batch) as a sum over the rows of the second one."""
+    nest = _MatmulNest(value, operands)
+    term = Accumulate(nest.target, "add", operation("multiply", *nest.factors))
+    terms = Loop(nest.step, add_extents(nest.step.hi, 1), _loops([nest.row, nest.column], [term], vector=False), PRODUCT)
+    return Kernel(name, nest.buffers, [Fill(nest.out, const(0.0, value.dtype)), terms])
+
+
+class _MatmulNest:
+    """The loops of a matrix product, what they read, and where they add it up."""
+
+    def __init__(self, value: Value, operands: Sequence[ArrayView]) -> None:
+        inputs, self.out = _buffers(value, OUTPUT, [view.base for view in operands])
+        self.buffers = [*inputs, self.out]
+        *self.batch, self.row, self.column = _indices(value.shape, "i")
+        self.step = Index(0, value.operands[0].shape[-1] - 1, "k")
+        at = _extents(self.batch)
+        places = [(self.row, self.step), (self.step, self.column)]
+        self.factors = [load(buffer, _place(view, (*at, *_extents(list(place)))))
+                        for buffer, view, place in zip(inputs, operands, places, strict=True)]
+        self.target = self.out, linear_offset(value.shape, (*at, *_extents([self.row, self.column])))
 
 
 _BUILDERS: dict[Op, Callable[[str, Value], Built]] = {

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, span, substitute
 from bwcompiler.ir.loop import INPUT, OUTPUT, SCRATCH, UPDATED, Buffer, Fill, Kernel, Loop, Offset, Statement
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.product_loop import PRODUCT
 from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
 from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.lowering.loops.blocks import feeds_sums_only
@@ -34,7 +35,9 @@ BLOCK_BYTES = 1 << 16          # of what a few iterations touch, and the most of
 MOST_BYTES = 1 << 18
 LEAST_ELEMENTS = 256           # of what the loops share, in a few iterations: loops around less take longer than its elements
 LEAST_BLOCKS = 16              # of iterations: threads share them
-MOST_KERNELS = 8
+PRODUCT_BYTES = 3 << 17        # of what a few rows of matrix products touch, which go through the second cache,
+LEAST_ROWS = 64                # and how many rows: the other matrix is read for each few of them
+MOST_KERNELS = 24
 BEFORE, INSIDE, AFTER = "before", "inside", "after"
 
 
@@ -179,8 +182,11 @@ class Sweep:
         one = sum([step * array.dtype.itemsize for array, step in steps.items()])
         if one > MOST_BYTES:
             return 0
-        most = max(1, min(BLOCK_BYTES // max(one, 1), self.extent // LEAST_BLOCKS))
+        multiplies = any(part.of.loop.kind == PRODUCT for part in self.parts)
+        most = max(1, min((PRODUCT_BYTES if multiplies else BLOCK_BYTES) // max(one, 1), self.extent // LEAST_BLOCKS))
         count = next(number for number in range(most, 0, -1) if self.extent % number == 0)
+        if multiplies and count < LEAST_ROWS:
+            return 0
         users = Counter(array for part in self.parts for array in part.accesses)
         shared = [steps.get(array, 0) for array, number in users.items() if number > 1]
         return count if count * max(shared, default=0) >= LEAST_ELEMENTS else 0

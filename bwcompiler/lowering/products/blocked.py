@@ -40,8 +40,11 @@ class _Blocked:
         self.k = f.times(word(f, "%words", "k"), tiling.parts)
         self.a_row, self.a_column, self.b_row, self.b_column, self.c_row = [
             stride(f, name) for name in ("a.row", "a.column", "b.row", "b.column", "c.row")]
+        self.add = word(f, "%words", "add")
         many_tiles = f.compare("sgt", "%rows", (_PACKED_TILES - 1) * tiling.height)
+        self.is_open = f.compare("eq", word(f, "%words", "ready"), 0)
         self.packs_b = f.let(f"or i1 {many_tiles}, {f.compare('ne', self.b_column, tiling.size)}")
+        self.packs_b = f.let(f"and i1 {self.packs_b}, {self.is_open}")
         collides = f.compare("eq", f.let(f"and i64 {self.a_row}, {_SET_STRIDE - 1}"), 0)
         panels = f.pick(collides, _FEW_PANELS, _PACKED_PANELS)
         self.packs_a = f.compare("sgt", "%columns", f.times(f.minus(panels, 1), tiling.columns))
@@ -63,7 +66,7 @@ class _Blocked:
                 terms = f.least(f.minus(self.k, k0), BLOCK)
                 b = f.moved(f.moved("%b", f.product(self.b_column, j0)), f.product(self.b_row, k0))
                 self._pack_columns(b, columns, terms)
-                add = f.compare("sgt", depth_block, 0)
+                add = f.compare("sgt", f.plus(depth_block, self.add), 0)
                 for row_block in f.each(0, f.parts("%rows", tall)):
                     i0 = f.times(row_block, tall)
                     rows = f.least(f.minus("%rows", i0), tall)
@@ -172,6 +175,7 @@ class _Blocked:
                      f"ptr {f.moved(c_row, f.times(j, tiling.size))}, i64 {self.c_row}, i1 {add}, i64 {height}, i64 {count})")
 
     def _is_broken(self, columns: Index) -> str:
-        """Whether a panel ends within a vector."""
+        """Whether a panel ends within a vector, behind which nothing can be read."""
         f = self.f
-        return f.let(f"and i1 {f.compare('ne', columns, self.tiling.columns)}, {f.compare('ne', columns, self.tiling.lanes)}")
+        ends = f.let(f"and i1 {f.compare('ne', columns, self.tiling.columns)}, {f.compare('ne', columns, self.tiling.lanes)}")
+        return f.let(f"and i1 {ends}, {self.is_open}")

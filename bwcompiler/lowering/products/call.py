@@ -5,8 +5,10 @@
     i32 product.matrix(words, a, b, c, rows, columns, call)               these rows and columns of one matrix of a batch
 
 `words` is an array of i64: WORDS, then AXIS_WORDS for each batch axis, the innermost one last; strides are in elements, and those
-of columns of the result 1.  `call` is an array too (`_CALL`).  A part is a block of rows and columns of one matrix, or whole
-matrices.  Bits depend on the product alone, not on its parts.  Extents may be 0.
+of columns of the result 1; `add` is 1 where the product is added to what is there, else 0; `ready` is 1 where b need not
+be packed: its columns lie together, its rows apart in a cache, and whole vectors can be read to their end.  `call` is an array too
+(`_CALL`).  A part is a block of rows and columns of one matrix, or whole matrices.  Bits depend on the product alone, not on its parts.
+Extents may be 0.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.products.routine import Routine, Tiling
 
 DTYPES = (F32, F64, C64, C128)
-WORDS = ("a", "b", "c", "m", "n", "k", "a.row", "a.column", "b.row", "b.column", "c.row", "axes")
+WORDS = ("a", "b", "c", "m", "n", "k", "a.row", "a.column", "b.row", "b.column", "c.row", "add", "ready", "axes")
 AXIS_WORDS = ("extent", "a", "b", "c")
 POLL_WORK = 1 << 24            # multiplications from one look for signals to the next, about; a product of fewer does not look
 
@@ -86,7 +88,8 @@ def _by_vectors(f: Routine) -> None:
     k = word(f, "%words", "k")
     one_column, one_row, together = [f.compare("eq", word(f, "%words", name), 1) for name in ("n", "m", "c.row")]
     one_column = f.let(f"and i1 {one_column}, {together}")
-    for _ in f.when(f.let(f"or i1 {one_column}, {one_row}")):
+    stored = f.compare("eq", word(f, "%words", "add"), 0)
+    for _ in f.when(f.let(f"and i1 {f.let(f'or i1 {one_column}, {one_row}')}, {stored}")):
         matrix, vector = f.pick(one_column, "%a", "%b", "ptr"), f.pick(one_column, "%b", "%a", "ptr")
         row, column = f.pick(one_column, a_row, b_column), f.pick(one_column, a_column, b_row)
         step, count = f.pick(one_column, b_row, a_column), f.pick(one_column, "%rows", f.quotient("%columns", parts))

@@ -42,7 +42,7 @@ from bwcompiler.passes.rewriting.diagonal_rules import diagonal
 from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
 from bwcompiler.passes.rewriting.half_rules import HALF_RULES, has_halves
 from bwcompiler.passes.rewriting.half_spectra import use_half_spectra
-from bwcompiler.passes.rewriting.narrow_products import is_in_parts, narrow_product
+from bwcompiler.passes.rewriting.narrow_products import narrow_product
 from bwcompiler.passes.rewriting.rewriter import Rule, Rules, rewrite
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 from bwcompiler.passes.rewriting.turned_products import turn_products
@@ -69,8 +69,6 @@ def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]
     if product.op is not ops.matmul or not axes or axes != tuple(range(product.rank - 2)) or not type_.dtype.is_differentiable:
         return None
     x, y = product.operands
-    if is_in_parts(product):
-        return None
     rank = x.rank
     rows, columns = type_.shape
     inner = element_count(y.shape[:-1])

@@ -6,11 +6,9 @@
     tall, and few terms         x[i, 0] y[0, j] + x[i, 1] y[1, j] + ...
     tall, and a vector          sum over k of x[i, k] y[k]
     a vector, and tall          sum over i of x[i] y[i, j]
-    tall, turned, and tall      sum over parts p of x[p].T @ y[p]  a batch of products, and its sum
 
-The last four are of more than TALL rows: those are what layers of few neurons over many points are made of.  What a call would write
-and another loop read again (a bias, an activation function, a difference) is computed in the same loop then, by all threads; and threads
-can share the sum over all points only if it is one of sums.
+The last three are of more than TALL rows: those are what layers of few neurons over many points are made of.  What a call would write
+and another loop read again (a bias, an activation function, a difference) is computed in the same loop then, by all threads.
 """
 
 from __future__ import annotations
@@ -26,9 +24,6 @@ MOST_TERMS = 8                 # that are written out,
 MOST_PRODUCTS = 64             # and multiplications per row: more of them take longer than reading and writing
 SHORT_SUM = 12                 # terms: of a row that is multiplied with a vector; longer ones are summed faster by a call
 MOST_COLUMNS = 32              # of what a vector is multiplied with
-PARTS = 16                     # of a sum, of so many terms each, at least,
-LEAST_TERMS = 512
-LARGEST_SUM = 4096             # elements of the result
 
 
 def narrow_product(type_: TensorType, x: Value, y: Value) -> Value | None:
@@ -94,44 +89,7 @@ def _tall_product(type_: TensorType, x: Value, y: Value) -> Value | None:
         return _with_vector(tall, reshaped(vector, (inner,)), 0, type_)
     if rows >= TALL and inner <= MOST_TERMS and inner * columns <= MOST_PRODUCTS:
         return _term_by_term(type_, x, y)
-    if inner >= PARTS * LEAST_TERMS and min(rows, columns) > 1 and rows * columns <= LARGEST_SUM:
-        return _in_parts(x, y)
     return None
-
-
-def is_in_parts(product: Value) -> bool:
-    """Whether a batch of products is what a sum was cut into."""
-    batch, rows, columns = product.shape if product.rank == 3 else (0, 0, 0)
-    return bool(batch == PARTS and product.operands[0].shape[-1] >= LEAST_TERMS and rows * columns <= LARGEST_SUM)
-
-
-def _in_parts(x: Value, y: Value) -> Value:
-    rows, inner = x.shape
-    columns, terms = y.shape[1], inner // PARTS
-    whole = PARTS * terms
-    most = _columns(x, 0, whole)
-    turned = is_matrix_transpose(most)
-    if turned is not None:
-        left = ops.transpose(reshaped(turned, (PARTS, terms, rows)), axes=(0, 2, 1))
-    else:
-        left = ops.transpose(reshaped(most, (rows, PARTS, terms)), axes=(1, 0, 2))
-    total = ops.sum(ops.matmul(left, reshaped(_rows(y, 0, whole), (PARTS, terms, columns))), axes=(0,))
-    if whole == inner:
-        return total
-    return ops.add(total, ops.matmul(_columns(x, whole, inner - whole), _rows(y, whole, inner - whole)))
-
-
-def _rows(x: Value, start: int, count: int) -> Value:
-    if count == x.shape[0]:
-        return x
-    return ops.slice(x, starts=(start, 0), sizes=(count, x.shape[1]), steps=(1, 1))
-
-
-def _columns(x: Value, start: int, count: int) -> Value:
-    turned = is_matrix_transpose(x)
-    if turned is not None:
-        return ops.transpose(_rows(turned, start, count), axes=(1, 0))
-    return x if count == x.shape[1] else ops.slice(x, starts=(0, start), sizes=(x.shape[0], count), steps=(1, 1))
 
 
 def _with_vector(tall: Value, vector: Value, axis: int, type_: TensorType) -> Value:

@@ -146,7 +146,7 @@ HEAD = "kernel k0(%x: in f64[4,5], %v: in i64[3], %y: out f64[4])\n  for i in 0.
     ("%y[i] = 1.0", "expected how elements are combined, found '='", 3),
     ("for j in 1..4", "loops start at 0", 3),
     ("for j in 0..k", "no loop index 'k' in scope here", 3),
-    ("for j in 0..4 parallel", "expected 'vector' or the end of the line, found 'parallel'", 3),
+    ("for j in 0..4 parallel", "expected 'vector', 'product' or the end of the line, found 'parallel'", 3),
     ("fill %y, 1.0\n     fill %y, 1.0", "the statements of a body are indented alike, by 4 here", 4),
     ("let a = 1.0\n  store %y[0], a", "'a' is not defined here", 4),
     ("fill %y, 1.0\nfill %y, 1.0", "expected a statement or the end of the text, found 'fill'", 4),

@@ -105,6 +105,8 @@ BAD = {
     "has a Reduce in its body": kernel([Y], FILL, loop(ROW, Reduce(A), kind="vector")),
     "unknown kind 'parallel'": kernel([Y], loop(ROW, store(ONE), kind="parallel")),
     "store into one element of y": kernel([Y], loop(ROW, store(ONE, 0), kind="vector")),
+    # check_products
+    "is no product of two matrices": kernel([Y], loop(ROW, loop(COLUMN, store(ONE)), kind="product")),
 }
 
 

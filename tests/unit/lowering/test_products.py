@@ -39,13 +39,13 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def words_of(a: Array, b: Array, c: Array) -> Any:
+def words_of(a: Array, b: Array, c: Array, adds: bool = False) -> Any:
     """What products are told (`products.call.WORDS`)."""
     size = a.itemsize
     starts = [x.__array_interface__["data"][0] for x in (a, b, c)]
     strides = [step // size for step in (*a.strides[-2:], *b.strides[-2:], c.strides[-2])]
     axes = [(extent, *[x.strides[k] // size for x in (a, b, c)]) for k, extent in enumerate(c.shape[:-2])]
-    words = [*starts, *c.shape[-2:], a.shape[-1], *strides, len(axes), *itertools.chain(*axes)]
+    words = [*starts, *c.shape[-2:], a.shape[-1], *strides, int(adds), 0, len(axes), *itertools.chain(*axes)]
     return (ctypes.c_int64 * len(words))(*words)
 
 
@@ -91,6 +91,17 @@ def test_all_sizes_are_exact(target, dtype, rng):
         left, right = next(layouts)
         a, b = LAYOUTS[left](integers(rng, m, k, dtype=dtype)), LAYOUTS[right](integers(rng, k, n, dtype=dtype))
         check(a, b, target, (m, n, k, left, right))
+
+
+@pytest.mark.parametrize("target, dtype", ON_TARGETS)
+def test_products_are_added_to_what_is_there(target, dtype, rng):
+    """Of vectors too, and of no terms."""
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(products.address(dtype_named(dtype), target))
+    for m, n, k in itertools.product((1, 3, 30), (1, 5, 40), (0, 1, 4, BLOCK + 3)):
+        a, b, c = [integers(rng, *shape, dtype=dtype) for shape in ((m, k), (k, n), (m, n))]
+        wanted = c + a @ b
+        assert function(words_of(a, b, c, adds=True)) == 0
+        np.testing.assert_array_equal(c, wanted, f"{(m, n, k)}")
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)

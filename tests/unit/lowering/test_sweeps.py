@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays of any size are worth a sweep."""
     for module, name, number in ((sweeps, "LEAST_SHARED", 1), (join_sweeps, "LEAST_SHARED", 1), (sweeps, "LEAST_BLOCKS", 2),
-                                 (sweeps, "LEAST_ELEMENTS", 1)):
+                                 (sweeps, "LEAST_ELEMENTS", 1), (sweeps, "LEAST_ROWS", 2)):
         monkeypatch.setattr(module, name, number)
 
 

@@ -12,8 +12,9 @@ import bwcompiler as bw
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.lowering.libraries.matrix_products import LONG_SUM
 from bwcompiler.passes.rewriting.legalize import legalize
-from bwcompiler.passes.rewriting.narrow_products import LEAST_TERMS, PARTS, TALL
+from bwcompiler.passes.rewriting.narrow_products import TALL
 from tests.support.threads import with_threads
 
 
@@ -69,12 +70,11 @@ def test_small_matrices_of_a_batch_with_vectors_are_sums(formula: str, rng: np.r
     assert "matmul" in op_names(legalized(lambda x, y: np.einsum("bij,bj->bi", x, y), large, large[:, 0]))
 
 
-SUM = PARTS * LEAST_TERMS
 TALL_PRODUCTS = {                # (rows, inner, columns), how many products are left
     "few terms": ((TALL, 3, 8), 0), "one term": ((TALL, 1, 8), 0), "many terms": ((TALL, 20, 20), 1), "short": ((TALL - 1, 3, 8), 1),
     "with a vector": ((TALL, 12, 1), 0), "with a vector, wide": ((TALL, 13, 1), 1),
     "a vector with": ((1, TALL, 20), 0), "turned, with a vector": ((20, TALL, 1), 0),
-    "turned": ((5, SUM, 7), 1), "turned, and a rest": ((5, SUM + 3, 7), 2), "turned, large result": ((70, SUM, 70), 1),
+    "turned": ((5, LONG_SUM, 7), 1), "turned, and a rest": ((5, LONG_SUM + 3, 7), 1), "turned, large result": ((70, LONG_SUM, 70), 1),
 }
 
 
@@ -109,10 +109,3 @@ def test_layers_of_few_neurons_over_many_points_are_few_loops(rng: np.random.Gen
     program = bw.compile(loss, *weights)
     assert op_names(program.lowered().simplified).count("matmul") == 2          # gradients of the first two
     bw.check_grads(loss, tuple(weights), order=1)
-
-
-def test_sums_of_parts_stay_sums_of_parts(rng: np.random.Generator) -> None:
-    """The rule that makes one product of a sum of products does not undo this one."""
-    x, y = rng.standard_normal((PARTS, LEAST_TERMS, 4)), rng.standard_normal((PARTS, LEAST_TERMS, 6))
-    graph = legalized(lambda x, y: np.sum(np.swapaxes(x, 1, 2) @ y, 0), x, y)
-    assert [value.shape for value in graph.body if value.op.name == "matmul"] == [(PARTS, 4, 6)]
