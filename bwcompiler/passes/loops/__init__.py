@@ -6,10 +6,7 @@
     split_loops         choices that an index decides are none in a range of it (count_whiles: of bounds; known_extents)
     unroll_loops        short loops over large arrays are written out
     select_branches     choices between a few numbers compute both sides; branch_states: arrays that a choice updates
-    promote_elements, carry_elements     elements that an iteration reads or leaves to the next one are numbers
-    carry_transposes    matrices that a loop updates by columns are carried transposed
-    share_parts         parts of arrays that loops inside read or fill are read and filled where they lie
-    turn_columns        columns that a loop goes through are rows of a transpose
+    carried/            what loops carry: elements as numbers, matrices transposed, parts where they lie
     prune_regions       what nobody reads
     region_bodies       what these share about bodies, also with `passes/adjoints`
 """

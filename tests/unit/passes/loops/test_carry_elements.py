@@ -14,7 +14,7 @@ from bwcompiler.ir.op import Record, input_value, item
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.types import C128, F32, F64, I64, tensor
-from bwcompiler.passes.loops.carry_elements import carry_elements
+from bwcompiler.passes.loops.carried.carry_elements import carry_elements
 from tests.support.graph_strategies import run_compiled
 from tests.support.loop_passes import rewritten
 from tests.support.targets import on_each, require_agreement

@@ -8,7 +8,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.frontend import trace
-from bwcompiler.passes.loops.carry_transposes import carry_transposes
+from bwcompiler.passes.loops.carried.carry_transposes import carry_transposes
 from tests.support.loop_passes import rewritten
 
 A = np.random.default_rng(0).standard_normal((40, 24))

@@ -7,7 +7,7 @@ import pytest
 
 from bwcompiler import ops
 from bwcompiler.frontend import trace
-from bwcompiler.passes.loops.promote_elements import promote_elements
+from bwcompiler.passes.loops.carried.promote_elements import promote_elements
 from tests.support.loop_passes import rewritten
 
 LINE = np.linspace(0.5, 2.0, 20)

@@ -12,7 +12,7 @@ from bwcompiler.frontend import trace
 from bwcompiler.ir.op import Record
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
-from bwcompiler.passes.loops.share_parts import share_parts
+from bwcompiler.passes.loops.carried.share_parts import share_parts
 from tests.support.loop_passes import rewritten
 
 A = np.random.default_rng(0).uniform(0.5, 1.5, (9, 10, 11))

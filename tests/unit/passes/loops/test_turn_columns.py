@@ -8,8 +8,8 @@ import pytest
 import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.frontend import trace
-from bwcompiler.passes.loops.promote_elements import promote_elements
-from bwcompiler.passes.loops.turn_columns import turn_columns
+from bwcompiler.passes.loops.carried.promote_elements import promote_elements
+from bwcompiler.passes.loops.carried.turn_columns import turn_columns
 from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
 from tests.support.loop_passes import rewritten
 

@@ -14,7 +14,7 @@ from bwcompiler.ir.op import Record, input_value, item
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.types import F64, I64, tensor
-from bwcompiler.passes.loops.promote_elements import promote_elements
+from bwcompiler.passes.loops.carried.promote_elements import promote_elements
 from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
 from tests.support.derivatives import check_derivatives
 from tests.support.graph_strategies import run_compiled

@@ -16,8 +16,8 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, add_extents, element_count, scale_extent, upper
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
+from bwcompiler.passes.loops.carried.turn_columns import LEAST_ROWS, is_matrix
 from bwcompiler.passes.loops.region_bodies import emit_values
-from bwcompiler.passes.loops.turn_columns import LEAST_ROWS, is_matrix
 from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 

@@ -1,0 +1,8 @@
+"""What loops carry from one iteration to the next, and what loops inside of them read and leave of it.
+
+    promote_elements     an array of which one element is written is not carried: the element is; begin here
+    carry_elements       an element that one iteration writes and the next one reads is carried beside its array
+    carry_transposes     matrices that are updated by columns are carried transposed
+    turn_columns         columns that a loop goes through are rows of a transpose
+    share_parts          parts of arrays that loops inside read or fill are read and filled where they lie
+"""
