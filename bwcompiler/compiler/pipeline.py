@@ -46,12 +46,12 @@ from bwcompiler.passes.loops.carried.promote_elements import promote_elements
 from bwcompiler.passes.loops.carried.share_parts import share_parts
 from bwcompiler.passes.loops.carried.turn_columns import turn_columns
 from bwcompiler.passes.loops.hoist_invariants import hoist_invariants
+from bwcompiler.passes.loops.iterations.reroll_loops import reroll_loops
+from bwcompiler.passes.loops.iterations.split_loops import split_loops
+from bwcompiler.passes.loops.iterations.unroll_loops import unroll_loops
 from bwcompiler.passes.loops.narrow_sums import narrow_sums
 from bwcompiler.passes.loops.prune_regions import prune_regions
-from bwcompiler.passes.loops.reroll_loops import reroll_loops
 from bwcompiler.passes.loops.select_branches import select_branches
-from bwcompiler.passes.loops.split_loops import split_loops
-from bwcompiler.passes.loops.unroll_loops import unroll_loops
 from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.memory.save_slices import save_slices

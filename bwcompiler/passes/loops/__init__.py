@@ -3,8 +3,7 @@
     vectorize_loops     loops over elements are operations on arrays (dependence: whether iterations touch the same ones); begin here
     hoist_invariants    what is the same in all iterations is computed before
     narrow_sums         sums over slices between data bounds go over a few elements, where they are few
-    split_loops         choices that an index decides are none in a range of it (count_whiles: of bounds; known_extents)
-    unroll_loops        short loops over large arrays are written out
+    iterations/         loops in parts, so that choices that an index decides are none; written out; counted
     select_branches     choices between a few numbers compute both sides; branch_states: arrays that a choice updates
     carried/            what loops carry: elements as numbers, matrices transposed, parts where they lie
     prune_regions       what nobody reads

@@ -9,7 +9,7 @@ import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.errors import BwError
 from bwcompiler.frontend.tracing.trace import trace
-from bwcompiler.passes.loops.reroll_loops import reroll_loops
+from bwcompiler.passes.loops.iterations.reroll_loops import reroll_loops
 from tests.support.gradcheck import central_differences
 from tests.support.loop_passes import rewritten
 

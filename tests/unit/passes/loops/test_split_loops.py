@@ -9,7 +9,7 @@ import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.frontend import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.passes.loops.split_loops import split_loops
+from bwcompiler.passes.loops.iterations.split_loops import split_loops
 from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
 from tests.support.gradcheck import central_differences
 from tests.support.loop_passes import rewritten

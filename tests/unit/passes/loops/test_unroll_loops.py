@@ -9,8 +9,8 @@ import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
-from bwcompiler.passes.loops import unroll_loops as module
-from bwcompiler.passes.loops.unroll_loops import unroll_loops
+from bwcompiler.passes.loops.iterations import unroll_loops as module
+from bwcompiler.passes.loops.iterations.unroll_loops import unroll_loops
 
 X, C = np.linspace(-1.0, 1.0, 3000), np.linspace(0.5, 1.5, 12)
 

@@ -16,7 +16,7 @@ from bwcompiler.ir.extent import Extent, Index, add_extents, known_le
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
-from bwcompiler.passes.loops.known_extents import Known, extent_of, known_in
+from bwcompiler.passes.loops.iterations.known_extents import Known, extent_of, known_in
 from bwcompiler.passes.rewriting.rewriter import Rewriter
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
