@@ -22,7 +22,7 @@ from bwcompiler.frontend.numpy.manipulation.layout import flat_view, reshaped
 from bwcompiler.frontend.numpy.reductions.reductions import all_, any_, finished, masked, max_, min_, prod, running, sum_
 from bwcompiler.frontend.tracing.control_flow.loops import fori_loop, while_loop
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.index_parsing import entries_of, is_mask, parse
+from bwcompiler.frontend.tracing.indexing.index_parsing import entries_of, is_mask, parse
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_reduction
 from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse_options

@@ -22,7 +22,7 @@ from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided import gaps, lookups
 from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_same, truth
 from bwcompiler.frontend.source.variables import Names, open_policy
-from bwcompiler.frontend.tracing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 

@@ -19,8 +19,8 @@ from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.undecided.lookups import element as element_at
 from bwcompiler.frontend.source.undecided.lookups import is_traced_key, look_up
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
-from bwcompiler.frontend.tracing.index_handle import IndexTracer
-from bwcompiler.frontend.tracing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer

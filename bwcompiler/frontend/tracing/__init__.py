@@ -5,7 +5,7 @@
     handles, calls, tracer         what stands for an array, and how its methods run
     operands, promotion            from what the user passes to values of one dtype and shape
     registry                       the tables of what is supported, which `frontend/numpy` fills
-    index_parsing, index_handle    what stands in x[...]; masked_selection, data_slices: what has as many elements as data says
+    indexing/                      what stands in x[...]: integers, arrays, indices of loops, masks, slices between bounds that are data
     storages/                      what arrays hold, how their elements lie in memory
     control_flow/                  loops and branches as ops with graphs of their own
     callbacks, custom_rules        Python functions inside of programs, and functions with the user's own derivative

@@ -15,9 +15,9 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source

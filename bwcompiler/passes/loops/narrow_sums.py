@@ -3,8 +3,8 @@
     loop i: y[i] = sum(select(start <= iota < stop, a * x[column], 0))
             ->  loop i: y[i] = few ? (k in start..stop: total += a[k] * x[column[k]]) : sum(select(...))        few: stop - start < n / 16
 
-A slice of which data says how long it is is the whole array and a mask (`frontend/tracing/data_slices.py`): in a loop over the rows of a
-sparse matrix that is all of its elements for each row.  Going through a few one by one costs less; many are summed up as before.
+A slice of which data says how long it is is the whole array and a mask (`frontend/tracing/indexing/data_slices.py`): in a loop over the
+rows of a sparse matrix that is all of its elements for each row.  Going through a few one by one costs less; many are summed up as before.
 """
 
 from __future__ import annotations

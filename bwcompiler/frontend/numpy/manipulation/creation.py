@@ -16,7 +16,7 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
 from bwcompiler.frontend.tracing.calls import call, call_numpy
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.operands import (
     SEQUENCES,
     _holds_tracers,

@@ -14,9 +14,9 @@ from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is
 from bwcompiler.frontend.numpy.selected.items import by_selections, is_selecting, set_selected, set_where
 from bwcompiler.frontend.numpy.selected.positions import nonzero
 from bwcompiler.frontend.tracing.calls import lying_as
-from bwcompiler.frontend.tracing.data_slices import data_slice, masked, sized_by_data
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.index_parsing import (
+from bwcompiler.frontend.tracing.indexing.data_slices import data_slice, masked, sized_by_data
+from bwcompiler.frontend.tracing.indexing.index_parsing import (
     ParsedIndex,
     TracedSizeError,
     cached_parse,
@@ -25,7 +25,7 @@ from bwcompiler.frontend.tracing.index_parsing import (
     is_mask,
     parse,
 )
-from bwcompiler.frontend.tracing.masked_selection import Selection, selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
 from bwcompiler.frontend.tracing.operands import (
     Payload,
     as_tracer,

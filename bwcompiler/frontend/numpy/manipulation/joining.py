@@ -15,7 +15,7 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
 from bwcompiler.frontend.numpy.manipulation.layout import everything, indexed, moveaxis
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.index_handle import index_handle
+from bwcompiler.frontend.tracing.indexing.index_handle import index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, stack_all, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast
 from bwcompiler.frontend.tracing.registry import implements

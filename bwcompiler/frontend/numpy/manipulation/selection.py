@@ -21,8 +21,8 @@ from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view,
 from bwcompiler.frontend.numpy.selected import positions
 from bwcompiler.frontend.tracing.calls import call_back
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.index_parsing import is_mask
-from bwcompiler.frontend.tracing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     cast,

@@ -14,7 +14,7 @@ import numpy as np
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.tracing.calls import call, call_function, call_numpy
-from bwcompiler.frontend.tracing.masked_selection import holds_selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import holds_selection
 from bwcompiler.frontend.tracing.operands import SEQUENCES, as_tracer, is_traced
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.storages.region import active_region

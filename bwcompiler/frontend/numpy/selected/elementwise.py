@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, copied, fixed, selected, with_all
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, refuse
+from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, is_traced
 from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS

@@ -11,10 +11,10 @@ from bwcompiler import ops
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections, require_unshared
 from bwcompiler.frontend.numpy.selected.ordering import sliced
 from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, fixed, merged, number, packed, require, with_all
-from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.index_parsing import is_mask
-from bwcompiler.frontend.tracing.masked_selection import Selection, refuse, same_value, selection, spread
+from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse, same_value, selection, spread
 from bwcompiler.frontend.tracing.operands import as_tracer, materialise, operand, without_imaginary_part
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer

@@ -22,9 +22,9 @@ from bwcompiler.frontend.numpy.selected.packing import (
     with_all,
 )
 from bwcompiler.frontend.numpy.selected.reducing import filled, lowest
-from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, refuse
+from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer

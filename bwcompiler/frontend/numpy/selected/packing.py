@@ -8,9 +8,9 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, refuse, same_value
+from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, same_value
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region

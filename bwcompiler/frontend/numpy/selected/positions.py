@@ -11,7 +11,7 @@ from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.selected.items import mask_of_places
 from bwcompiler.frontend.numpy.selected.ordering import sort
 from bwcompiler.frontend.numpy.selected.packing import merged, prefix, selected
-from bwcompiler.frontend.tracing.masked_selection import Selection, refuse, selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse, selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import I64

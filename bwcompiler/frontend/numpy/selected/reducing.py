@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections
 from bwcompiler.frontend.numpy.selected.packing import merged, number, require, selected, selected_axis, with_all
-from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, refuse, spread
+from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, spread
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import fresh

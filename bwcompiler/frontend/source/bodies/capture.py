@@ -30,7 +30,7 @@ from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice,
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
-from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.operands import kind_of
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.source import current_source

@@ -19,10 +19,10 @@ from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.variables import Divided, not_capturable
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.index_handle import IndexTracer, as_int64, extent_of
-from bwcompiler.frontend.tracing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, extent_of
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.registry import HANDLERS

@@ -20,8 +20,8 @@ from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, maybe,
 from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of, index_handle, index_like
-from bwcompiler.frontend.tracing.index_parsing import cached_parse
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of, index_handle, index_like
+from bwcompiler.frontend.tracing.indexing.index_parsing import cached_parse
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source

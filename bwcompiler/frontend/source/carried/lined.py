@@ -14,7 +14,7 @@ from bwcompiler.frontend.source.carried.growth import POISON, Again, row
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import is_number, not_capturable
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer

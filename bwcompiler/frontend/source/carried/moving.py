@@ -16,7 +16,7 @@ from bwcompiler.frontend.source.variables import NotCapturable, not_capturable
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, trace_body
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.index_handle import index_handle
+from bwcompiler.frontend.tracing.indexing.index_handle import index_handle
 from bwcompiler.frontend.tracing.operands import cast
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array

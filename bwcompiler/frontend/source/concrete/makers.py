@@ -17,7 +17,7 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy.manipulation import creation
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, holds_selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, holds_selection
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source

@@ -21,8 +21,8 @@ from bwcompiler.frontend.source.concrete.contents import user_method
 from bwcompiler.frontend.source.library import iterators, series
 from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
 from bwcompiler.frontend.tracing.calls import call, call_function
-from bwcompiler.frontend.tracing.index_handle import IndexTracer, index_handle
-from bwcompiler.frontend.tracing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import are_rows, together

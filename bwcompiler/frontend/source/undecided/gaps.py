@@ -21,7 +21,7 @@ from bwcompiler.frontend.source.effects.checks import check
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.variables import is_number, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.masked_selection import SELECTED, Selection, selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source

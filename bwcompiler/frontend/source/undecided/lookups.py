@@ -21,7 +21,7 @@ from bwcompiler.frontend.source.variables import is_number, not_capturable, open
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import share
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.index_handle import extent_of
+from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source

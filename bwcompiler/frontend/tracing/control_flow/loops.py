@@ -28,7 +28,7 @@ from bwcompiler.frontend.tracing.control_flow.bodies import (
     trace_body,
 )
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.index_handle import extent_of, index_handle
+from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.source import current_source

@@ -14,9 +14,9 @@ from bwcompiler import ops
 from bwcompiler.errors import DTypeError, TracerIndexError, UnsupportedError
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.index_handle import IndexTracer
-from bwcompiler.frontend.tracing.index_parsing import TRACED_BOUND, is_mask
-from bwcompiler.frontend.tracing.masked_selection import Selection, selection
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.indexing.index_parsing import TRACED_BOUND, is_mask
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
 from bwcompiler.frontend.tracing.operands import known, value_as
 from bwcompiler.frontend.tracing.registry import TAKING
 from bwcompiler.frontend.tracing.storages.region import Region, open_region

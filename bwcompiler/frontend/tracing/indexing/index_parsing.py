@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError, TracerIndexError
-from bwcompiler.frontend.tracing.index_handle import IndexTracer, extent_of
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.operands import assembled, known, known_parts, stack_objects
 from bwcompiler.frontend.tracing.storages.views import BasicItem, Slice, StridedView
 from bwcompiler.frontend.tracing.tracer import Tracer

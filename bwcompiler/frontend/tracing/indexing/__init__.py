@@ -1,0 +1,3 @@
+"""What stands in x[...].  Begin with `index_parsing.py`, which takes an index apart.  `index_handle.py`: indices of loops, and slices that
+move with these; what has as many elements as data says: `masked_selection.py` (x[mask]) and `data_slices.py` (x[start:stop]).
+"""
