@@ -17,9 +17,6 @@ from bwcompiler.ir.types import DType
 
 Leaf = Callable[[Value, tuple[IndexExpression, ...]], Scalar]
 
-# Layout ops whose element rule is one plain read (windows once its padding was taken out, passes/rewriting/legalize.py).
-_PURE_LAYOUT = frozenset(("broadcast", "transpose", "flip", "slice", "windows"))
-
 
 def reshape_index(at: Sequence[IndexExpression], source: Sequence[Extent],
                   target: Sequence[Extent]) -> tuple[IndexExpression, ...] | None:
@@ -63,7 +60,7 @@ def _as_scalar(position: IndexExpression) -> Scalar:
 
 def is_alias(value: Value) -> bool:
     """Whether value is its operand's memory seen in another shape: a reshape whose index map is not affine."""
-    if value.op.name != "reshape":
+    if not value.op.in_order:
         return False
     source, target = value.operands[0].shape, value.shape
     return reshape_index([0] * len(target), source, target) is None
@@ -78,24 +75,18 @@ def root(value: Value) -> Value:
 
 def is_virtual(value: Value) -> bool:
     """Whether reading value is only reading its operand at another index (or a constant)."""
-    name = value.op.name
-    if name in _PURE_LAYOUT or name in ("full", "iota", "stop_gradient", "index_value"):
-        return True
-    return name == "reshape" and not is_alias(value)
+    return value.op.virtual and not is_alias(value)
 
 
 def expand(value: Value, at: tuple[IndexExpression, ...], leaf: Leaf, stored: Callable[[Value], bool]) -> Scalar:
     """Element `at` of value as a scalar expression of leaves; values for which `stored` holds are leaves."""
     if stored(value) or not is_virtual(value):
         return leaf(value, at)
-    name = value.op.name
-    if name == "reshape":
+    if value.op.in_order:
         index = reshape_index(at, value.operands[0].shape, value.shape)
         if index is None:
             raise InternalError(f"{value} is read at an index that its reshape cannot follow")
         return expand(value.operands[0], index, leaf, stored)
-    if name == "stop_gradient":
-        return expand(value.operands[0], at, leaf, stored)
     return element(value, at, leaf, stored)
 
 

@@ -156,6 +156,10 @@ def _missing(op: Any) -> Iterable[str]:
         yield f"element: {'missing' if op.element is None else 'given, but not for'} {op.kind} ops"
     if op.kind in WITH_COMBINE and op.combine is None:
         yield f"combine: missing; {op.kind}s fold elements with a scalar operation"
+    if op.virtual and op.element is None:
+        yield "virtual: declared, but there is no element rule to say where its elements are"
+    if op.in_order and not op.virtual:
+        yield "in_order: declared, but the op is not virtual"
     if op.library is not None and op.kind != "library":
         yield f"library: given, but not for {op.kind} ops"
     if isinstance(op.library, InnerLoop) and bool(op.library.core) != bool(op.core_rank):

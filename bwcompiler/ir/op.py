@@ -58,17 +58,22 @@ class Op:
     core_rank    of a library op: how many of the last axes of its operands it works on as wholes; those before are batch axes.
     cheap        recomputing an element costs a few cycles (no transcendental function, no memory walk).
     regions      of a region op: names of the attributes that are its graphs.
+    virtual      needs no memory: an element is an element of its operand, or is known from its index (`bwcompiler.ir.access`).
+    in_order     of a virtual op: the elements of its operand in their order, with another shape.
+    uniform      all elements are one number, or may be any.
     """
 
-    __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "core_rank", "doc", "element", "jvp", "keeps_zero",
-                 "kind", "kinds", "library", "name", "numpy", "pure", "reference", "regions", "shape", "ufuncs", "vjp")
+    __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "core_rank", "doc", "element", "in_order", "jvp",
+                 "keeps_zero", "kind", "kinds", "library", "name", "numpy", "pure", "reference", "regions", "shape", "ufuncs",
+                 "uniform", "virtual", "vjp")
 
     def __init__(self, name: str, kind: str, *, doc: str, attributes: tuple[str, ...], shape: Callable[..., Any],
                  vjp: Vjp, reference: Callable[..., Any], batch: Callable[..., Any] | OfOp | Absent | None,
                  jvp: Callable[..., Any] | Derived | Absent | None = None, element: Callable[..., Any] | None = None,
                  combine: str | None = None, library: Routine | None = None, numpy: str | Callable[..., Any] | None = None,
                  ufuncs: tuple[str, ...] | None = None, kinds: str = "biufc", keeps_zero: bool = False, commutative: bool = False,
-                 pure: bool = True, cheap: bool = True, core_rank: int = 0, regions: tuple[str, ...] = ()) -> None:
+                 pure: bool = True, cheap: bool = True, core_rank: int = 0, regions: tuple[str, ...] = (), virtual: bool = False,
+                 in_order: bool = False, uniform: bool = False) -> None:
         self.name = name
         self.kind = kind
         self.doc = doc
@@ -90,6 +95,9 @@ class Op:
         self.regions = regions
         self.library = library
         self.core_rank = core_rank
+        self.virtual = virtual
+        self.in_order = in_order
+        self.uniform = uniform
 
     def __repr__(self) -> str:
         return self.name

@@ -43,7 +43,7 @@ broadcast: Op = define_op(
     "broadcast", "layout", doc="Axis k of x becomes axis axes[k] of the result; x is repeated along the others.",
     attributes=("shape", "axes"), shape=_broadcast_shape, vjp=(_broadcast_vjp,), jvp=LINEAR, batch=_broadcast_batch,
     reference=_broadcast_reference, numpy=numpy_text.broadcast,
-    element=lambda at, x, *, shape, axes: x(*[at[axis] for axis in axes]), keeps_zero=True,
+    element=lambda at, x, *, shape, axes: x(*[at[axis] for axis in axes]), keeps_zero=True, virtual=True,
 )
 
 

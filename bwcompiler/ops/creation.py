@@ -26,7 +26,7 @@ full = define_op(
     "full", "constant", doc="An array filled with one scalar.", attributes=("value", "shape", "dtype"),
     shape=lambda *, value, shape, dtype: tensor(dtype, shape), vjp=(), batch=_full_batch,
     reference=lambda *, value, shape, dtype: np.full(shape, value, dtype.numpy), numpy=numpy_text.full,
-    element=_full_element,
+    element=_full_element, virtual=True, uniform=True,
 )
 
 
@@ -34,7 +34,7 @@ unset = define_op(
     "unset", "constant", doc="An array whose elements are written before they are read: zeros, but anything in native loops that carry it.",
     attributes=("shape", "dtype"), shape=lambda *, shape, dtype: tensor(dtype, shape), vjp=(), batch=_full_batch,
     reference=lambda *, shape, dtype: np.zeros(shape, dtype.numpy), numpy=numpy_text.unset,
-    element=lambda at, *, shape, dtype: s.const(zero_of(dtype), dtype),
+    element=lambda at, *, shape, dtype: s.const(zero_of(dtype), dtype), uniform=True,
 )
 
 
@@ -53,5 +53,5 @@ def _iota_shape(*, shape: tuple[Extent, ...], axis: int, dtype: DType = I64) -> 
 
 iota = define_op(
     "iota", "constant", doc="The position along one axis.", attributes=("shape", "axis", "dtype"), shape=_iota_shape,
-    vjp=(), batch=_full_batch, reference=_iota_reference, numpy=numpy_text.iota, element=_iota_element,
+    vjp=(), batch=_full_batch, reference=_iota_reference, numpy=numpy_text.iota, element=_iota_element, virtual=True,
 )

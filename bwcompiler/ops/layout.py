@@ -63,7 +63,7 @@ transpose: Op = define_op(
     shape=_transpose_shape, vjp=(lambda ct, out, x, *, axes: transpose(ct, axes=inverse_permutation(axes)),),
     jvp=LINEAR, batch=_transpose_batch, reference=lambda x, *, axes: np.transpose(x, axes),
     numpy=lambda a: numpy_text.transposed(a.reads[0], a.attrs["axes"]),
-    element=lambda at, x, *, axes: x(*[at[position] for position in inverse_permutation(axes)]), keeps_zero=True,
+    element=lambda at, x, *, axes: x(*[at[position] for position in inverse_permutation(axes)]), keeps_zero=True, virtual=True,
 )
 
 
@@ -99,7 +99,7 @@ reshape: Op = define_op(
     "reshape", "layout", doc="The elements of x in C order, with another shape.", attributes=("shape",),
     shape=_reshape_shape, vjp=(lambda ct, out, x, *, shape: reshape(ct, shape=x.shape),), jvp=LINEAR,
     batch=_reshape_batch, reference=lambda x, *, shape: np.reshape(x, shape), numpy=numpy_text.reshape,
-    element=_reshape_element, keeps_zero=True,
+    element=_reshape_element, keeps_zero=True, virtual=True, in_order=True,
 )
 
 
@@ -123,7 +123,7 @@ flip: Op = define_op(
     "flip", "layout", doc="x with the order of elements along `axes` reversed.", attributes=("axes",),
     shape=_flip_shape, vjp=(lambda ct, out, x, *, axes: flip(ct, axes=axes),), jvp=LINEAR, batch=_flip_batch,
     reference=lambda x, *, axes: np.flip(x, axes), numpy=lambda a: f"np.flip({a.reads[0]}, {numpy_text.axes_text(a.attrs['axes'])})",
-    element=_flip_element, keeps_zero=True,
+    element=_flip_element, keeps_zero=True, virtual=True,
 )
 
 
@@ -181,7 +181,7 @@ slice_ = define_op(
     "slice", "layout", doc="Elements start, start + step, ... of every axis; steps may be negative, not zero.",
     attributes=("starts", "sizes", "steps"), shape=_slice_shape, vjp=(Into(_slice_vjp),), jvp=LINEAR,
     batch=_slice_batch, reference=lambda x, *, starts, sizes, steps: np.asarray(x)[numpy_slices(starts, sizes, steps)],
-    numpy=numpy_text.slice_, element=_slice_element, keeps_zero=True,
+    numpy=numpy_text.slice_, element=_slice_element, keeps_zero=True, virtual=True,
 )
 
 

@@ -219,5 +219,5 @@ index_value = define_op(
     "index_value", "constant", doc="An extent (an integer that depends on loop indices) as an array of rank 0.",
     attributes=("extent",), shape=lambda *, extent: tensor(I64), vjp=(), batch=_index_value_batch,
     reference=lambda *, extent: np.asarray(extent, np.int64), numpy="np.int64({extent})",
-    element=lambda at, *, extent: s.index_value(extent),
+    element=lambda at, *, extent: s.index_value(extent), virtual=True,
 )

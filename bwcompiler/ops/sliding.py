@@ -125,6 +125,7 @@ windows = define_op(
     "windows", "layout", doc="Windows of the last len(sizes) axes of the zero-padded x: element [lead, o, k] of the "
     "result is x[lead, o * stride + k * dilation - low].", attributes=WINDOW, shape=_windows_shape, vjp=(_windows_vjp,),
     jvp=LINEAR, batch=_windows_batch, reference=windows_reference, element=_windows_element, keeps_zero=True,
+    virtual=True,                       # once its padding was taken out (passes/rewriting/legalize.py)
 )
 windows_add = define_op(
     "windows_add", "push", doc="The adjoint of windows: every element added to where it was read; shape is that of x.",

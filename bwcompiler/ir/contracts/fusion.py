@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.extent import Extent, Section
-from bwcompiler.ir.op import Value, is_constant
+from bwcompiler.ir.op import Value
 
 SHORT_ROW = 32                 # rows of at most this many elements are handled side by side, one per vector lane,
 SHORT_ROWS = 64                # where there are this many of them
@@ -107,9 +107,7 @@ def update_section(value: Value) -> Section:
 def starts_filled(value: Value, number: int) -> bool:
     """Whether operand `number` of a loop is a state that starts as one number everywhere, or as anything: its memory is filled, or left as
     it is, and not copied."""
-    operand = value.operands[number]
-    is_state = value.op.name in ("loop", "while_loop") and number < value.attrs["carried"]
-    return is_state and (is_constant(operand) or operand.op.name == "unset")
+    return number < value.attrs.get("carried", 0) and value.operands[number].op.uniform
 
 
 @dataclass

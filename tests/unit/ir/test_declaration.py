@@ -47,6 +47,8 @@ HOLES = {                                     # what is changed, and what must b
     "library": ({"library": Native("BLAS gemm")}, "library: given, but not for elementwise ops"),
     "axes of an inner loop": ({"kind": "library", "element": None, "jvp": LINEAR, "library": InnerLoop(("inv",), "{}{}", "(m,m)->(m,m)")},
                               "core_rank: 0, but its inner loop works on (m,m)->(m,m)"),
+    "virtual": ({"kind": "library", "element": None, "jvp": LINEAR, "virtual": True}, "virtual: declared, but there is no element rule"),
+    "in_order": ({"in_order": True}, "in_order: declared, but the op is not virtual"),
     "combine": ({"kind": "scan", "element": None, "jvp": LINEAR}, "combine: missing; scans fold"),
     "numpy": ({"reference": lambda x: 2 * x}, "numpy: missing"),
     "attribute": ({"attributes": ("n",)}, "shape: does not take the attribute n"),
