@@ -82,7 +82,7 @@ __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "ca
            "computed", "defined", "elements", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "made", "not_",
            "not_in", "or_", "product", "raised", "read_index", "read_items", "sifted", "slice", "trying", "unary", "unrolled", "while_"]
 
-MOST_UNROLLED = 10_000         # iterations of a loop whose end is data, which may have no end
+MOST_GUARDED = 10_000          # iterations that are traced under a condition each, of a loop whose end is data: it may have none
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
 HEAVY = 400                    # values that the iterations of a short loop record: then it is not
 
@@ -299,7 +299,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
             if type(element) is gaps.Maybe:
                 going, element = np.logical_and(going, element.present), element.value
             if isinstance(going, Tracer) and policy is not None:
-                if number == MOST_UNROLLED:
+                if number == MOST_GUARDED:
                     why = policy.notes.get(site_of(body), "it goes over an iterator")
                     raise TracerError(at(current_source(open_region().outer), "the end of this loop depends on traced values, and it "
                                          f"cannot be recorded: {why}\n  hint: for _ in range(n), with a `break`"))

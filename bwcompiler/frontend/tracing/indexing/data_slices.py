@@ -55,7 +55,7 @@ class DataSlice(Selection):
 
 
 TAKING.append(DataSlice)
-MOST_UNROLLED = 256            # iterations of loops that are unrolled for slices of known sizes; each is program text
+MOST_FOR_KNOWN_SIZES = 256     # iterations of loops that are unrolled so that slices have known sizes; each is program text
 
 
 def sized_by_data(x: Tracer, entries: list[Any]) -> Selection:
@@ -132,7 +132,7 @@ def _is_known_in_each_iteration(bounds: slice) -> bool:
         if index is None:
             return False
         trips *= upper(index.hi) - lower(index.lo) + 1
-    if not scopes or trips > MOST_UNROLLED:
+    if not scopes or trips > MOST_FOR_KNOWN_SIZES:
         return False
     traced = [bound for bound in (bounds.start, bounds.stop) if isinstance(bound, Tracer) and not isinstance(bound, IndexTracer)]
     return all(_is_known(value_of(bound), region) for bound in traced)
