@@ -1,4 +1,4 @@
-"""What every pass on loops must keep: the bits that programs give."""
+"""What every pass on loops must keep, the bits that programs give; and how many loops it leaves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import ops
 from bwcompiler.frontend import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
@@ -30,3 +31,8 @@ def rewritten(change: Callable[[Graph], Graph | Rewritten], fun: Callable[..., A
             if np.asarray(one).dtype.kind == "f":
                 np.testing.assert_array_equal(np.signbit(one), np.signbit(other))
     return traced.graph, graph
+
+
+def loops_in(graph: Graph) -> int:
+    """How many counted loops there are, those in loops included."""
+    return sum(1 + loops_in(value.attrs["body"]) for value in graph.body if value.op is ops.loop)

@@ -9,6 +9,8 @@ import bwcompiler as bw
 from bwcompiler.api.programs.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.passes.rewriting.simplify import simplify
+from tests.unit.passes.fused_programs import X as ROWS
+from tests.unit.passes.fused_programs import each, lowered
 
 N = 1000
 X = np.linspace(-1, 1, N)
@@ -162,3 +164,67 @@ def test_a_large_array_is_written_where_the_last_one_lies(rows: int, rng: np.ran
     for function in (layers, kept):
         for found, expected in zip(np.atleast_2d(bw.jit(function)(x, w)), np.atleast_2d(function(x, w)), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+
+
+# ----- plans of whole programs
+@each
+def test_what_lives_at_one_time_does_not_overlap(function):
+    found = lowered(function)
+    plan, first, last = found.plan, {}, {}
+    for position, step in enumerate(found.steps):
+        for value in (*step.reads, *step.writes):
+            first.setdefault(value, position)
+            last[value] = position
+    stored = [value for value in last if plan.locations[value].kind == "arena"]
+    updated = {update.result: update.operand for step in found.steps for update in step.updates if update.result in plan.in_place}
+    for k, a in enumerate(stored):
+        start, end = plan.locations[a].number, plan.locations[a].number + a.type.nbytes
+        assert end <= plan.arena_bytes and start % 64 == 0
+        for b in stored[:k]:
+            there = plan.locations[b].number
+            if updated.get(a) is b or updated.get(b) is a or last[b] < first[a] or last[a] < first[b]:
+                continue
+            if start < there + b.type.nbytes and there < end:
+                assert _one_chain(a, b, updated), f"{a} and {b} share memory while both are needed"
+
+
+def _one_chain(a, b, updated):
+    """Versions of one array, updated in place."""
+    for newer, older in ((a, b), (b, a)):
+        while newer in updated:
+            newer = updated[newer]
+            if newer is older:
+                return True
+    return False
+
+
+def test_results_are_written_where_they_are_returned():
+    found = lowered(lambda x: (np.sin(x), np.cos(x)), ROWS, gradient=False)
+    assert found.plan.arena_bytes == 0
+    assert {place.kind for place in found.plan.locations.values()} == {"argument", "result"}
+
+
+def test_an_argument_that_is_returned_is_copied():
+    found = lowered(lambda x: (x, x * 2.0), ROWS, gradient=False)
+    assert [(value.name, number) for value, number in found.plan.copies] == [("x", 0)]
+
+
+def test_memory_is_used_again():
+    def function(x):
+        for _ in range(6):
+            x = np.sin(x) @ x.T @ x
+        return np.sum(x)
+    one = np.ones((8, 8)).nbytes
+    assert lowered(function, np.ones((8, 8)), gradient=False).plan.arena_bytes <= 4 * one
+
+
+def test_small_updates_are_in_place():
+    found = lowered(_filled, ROWS, gradient=False)
+    assert found.plan.in_place and not found.plan.copied and found.plan.arena_bytes < 2 * ROWS.nbytes
+
+
+def _filled(x):
+    y = np.zeros_like(x)
+    for t in range(6):
+        y[t] = x[t] * 2.0
+    return y * 1.5
