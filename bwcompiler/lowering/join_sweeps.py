@@ -10,11 +10,13 @@ from bwcompiler.ir.access import root
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import INPUT, Kernel
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.lowering.loops.group_shapes import WordValue
 from bwcompiler.lowering.loops.sweeps import LEAST_SHARED, MOST_KERNELS, OneLoop, Part, Sweep, one_loop, part_of
 from bwcompiler.lowering.polls import statements_work
 from bwcompiler.lowering.steps import LoweredStep, product_forms
 
+LOOK_AHEAD = 4                 # steps, of which one has the loop that a product is to have
 MOST_PASSED = 8                # steps between those of a sweep that come after it,
 SMALL_WORK = 1 << 16           # each of fewer operations
 
@@ -47,10 +49,11 @@ class _Joiner:
         self.prefix = prefix
         self.users: dict[Value, set[int]] = {}
         self.loops: dict[int, OneLoop | None] = {}
-        self.found: dict[int, list[LoweredStep]] = {}
+        self.found: dict[tuple[int, int | None], list[LoweredStep]] = {}
         self.parts: dict[int, Part | None] = {}
         self.known: dict[Hashable, tuple[Kernel, list[int | None]]] = {}
         self.products: dict[Hashable, list[Kernel]] = {}
+        self.names = TakenNames()
 
     def steps(self) -> list[LoweredStep]:
         """The steps in runs, which are one step each; those that a run passes by come after it."""
@@ -64,8 +67,20 @@ class _Joiner:
 
     def _run(self, start: int) -> _Run:
         """The steps, from one on, that can be one: up to the last that reads or writes much of what those before it do."""
-        runs = [self._run_from(start, first) for first in self._forms(self.given[start]) if _touches_much(first)]
+        runs = [self._run_from(start, first) for first in self._first_forms(start)]
         return max(runs, key=lambda run: len(run.steps), default=_Run([], []))
+
+    def _first_forms(self, start: int) -> list[LoweredStep]:
+        """The first step of a run as kernels: a product also in as many blocks as those behind it have iterations."""
+        step = self.given[start]
+        if not any(root(value).type.nbytes >= LEAST_SHARED for value in (*step.reads, *step.writes, *step.owners) if value is not None):
+            return []
+        found = self._forms(step)
+        if step.kernel is None and found:
+            loops = [self._loop(one.kernel) for one in self.given[start + 1:start + LOOK_AHEAD] if one.kernel is not None]
+            for iterations in dict.fromkeys([loop.extent for loop in loops if loop is not None]):
+                found = [*found, *self._forms(step, iterations)]
+        return found
 
     def _run_from(self, start: int, first: LoweredStep) -> _Run:
         part = self._part(first)
@@ -73,7 +88,7 @@ class _Joiner:
             return _Run([], [])
         sweep, run, found = Sweep(part), _Run([first], []), _Run([first], [])
         for step in self.given[start + 1:]:
-            taken = next((form for form in self._forms(step) if self._is_taken(form, sweep, run.steps)
+            taken = next((form for form in self._forms(step, sweep.extent) if self._is_taken(form, sweep, run.steps)
                           ), None) if self._may_pass(run.passed, step) else None
             if taken is None and (len(run.passed) == MOST_PASSED or not _is_small(step)):
                 break
@@ -104,13 +119,14 @@ class _Joiner:
         part = self._part(step)
         return part is not None and self._may_be_one(run, step) and sweep.take(part)
 
-    def _forms(self, step: LoweredStep) -> list[LoweredStep]:
-        """The step as kernels, of which any one may do: those that fusion makes, and matrix products as loops."""
-        found = self.found.get(step.position)
+    def _forms(self, step: LoweredStep, iterations: int | None = None) -> list[LoweredStep]:
+        """The step as kernels, of which any one may do: those that fusion makes, and matrix products as loops of so many iterations."""
+        if step.kernel is not None and step.value is None:
+            return [step]
+        key = step.position, iterations
+        found = self.found.get(key)
         if found is None:
-            is_kernel = step.kernel is not None and step.value is None
-            name = f"{self.prefix}k{step.position}"
-            found = self.found[step.position] = [step] if is_kernel else product_forms(step, name, self.products)
+            found = self.found[key] = product_forms(step, f"{self.prefix}k{step.position}", iterations, self.products)
         return found
 
     def _may_be_one(self, run: Sequence[LoweredStep], step: LoweredStep) -> bool:
@@ -131,12 +147,15 @@ class _Joiner:
         """The kernel of a step as part of a sweep, if it is one loop."""
         if id(step) not in self.parts:
             assert step.kernel is not None
-            if id(step.kernel) not in self.loops:
-                self.loops[id(step.kernel)] = one_loop(step.kernel)
-            loop = self.loops[id(step.kernel)]
+            loop = self._loop(step.kernel)
             arrays = [None if owner is None else root(owner) for owner in step.owners]
             self.parts[id(step)] = None if loop is None else part_of(loop, arrays)
         return self.parts[id(step)]
+
+    def _loop(self, kernel: Kernel) -> OneLoop | None:
+        if id(kernel) not in self.loops:
+            self.loops[id(kernel)] = one_loop(kernel)
+        return self.loops[id(kernel)]
 
     def _joined(self, run: Sequence[LoweredStep]) -> LoweredStep:
         """The steps of a run as one."""
@@ -152,6 +171,7 @@ class _Joiner:
             for part in parts[1:]:
                 sweep.take(part)
             kernel, owners = sweep.kernel(inner)
+            kernel.name = self.names.new(kernel.name)
             found = self.known[key] = kernel, [None if array is None else number[array] for array in owners]
         kernel, places = found
         told = {word: value for step in run if step.kernel is not None for word, value in zip(step.kernel.words, step.words, strict=True)}
@@ -181,8 +201,3 @@ def _touched(step: LoweredStep) -> set[Value]:
 def _is_small(step: LoweredStep) -> bool:
     """Whether a step is a kernel for little: when it runs does not matter."""
     return step.kernel is not None and statements_work(step.kernel.body) < SMALL_WORK
-
-
-def _touches_much(step: LoweredStep) -> bool:
-    """Whether the step is a kernel that touches large arrays."""
-    return step.kernel is not None and any(owner is not None and owner.type.nbytes >= LEAST_SHARED for owner in step.owners)

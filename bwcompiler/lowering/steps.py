@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -184,7 +184,7 @@ def _call_kernel(name: str, call: Call, known: dict[Hashable, CallKernel]) -> Ca
     value, values = call.value, _values_of(call)
     attributes = tuple(sorted(value.attrs.items(), key=lambda pair: pair[0]))
     key = (value.op, attributes, tuple([(one.type, values.index(one)) for one in values]),
-           tuple([(view.offset, view.strides) for view in call.operands]))
+           tuple([(view.base.type, view.offset, view.strides) for view in call.operands]))
     found = known.get(key)
     if found is None:
         kernel, parameters = build_call_kernel(name, value, call.operands)
@@ -215,21 +215,36 @@ def _lower_call(name: str, call: Call, known: dict[Hashable, CallKernel]) -> Low
     return _call_step(lowered, shared.kernel, [*sources, value])
 
 
-def product_forms(step: LoweredStep, name: str, known: dict[Hashable, list[Kernel]]) -> list[LoweredStep]:
+def product_forms(step: LoweredStep, name: str, iterations: int | None, known: dict[Hashable, list[Kernel]]) -> list[LoweredStep]:
     """The steps that compute what one does that calls a matrix product, by loops of which a sweep can take a few iterations at a time.
 
-    known: the kernels of products that compute the same.
+    iterations: of the outermost loops, None for those of single rows or matrices; known: the kernels of products that compute the same.
     """
     value, views = step.value, step.operands
     if value is None or value.op is not ops.matmul or value.dtype not in (F32, F64) or not _is_fixed(value):
         return []
     bases = [view.base for view in views]
-    key = (value.type, *[(operand.type, view.offset, view.strides) for operand, view in zip(value.operands, views, strict=True)])
+    key = (iterations, value.type, *[(view.base.type, view.offset, view.strides) for view in views], value.operands[0].shape[-1])
     kernels = known.get(key)
     if kernels is None:
-        build = [build_row_products] if value.rank > 2 else [build_row_products, build_sum_of_row_products]
-        kernels = known[key] = [one(name, value, views) for one in build]
+        kernels = known[key] = [build(name, value, views, blocks) for build, blocks in _product_loops(value, iterations)]
     return [_call_step(LoweredStep(bases, [value], position=step.position), kernel, [*bases, value]) for kernel in kernels]
+
+
+_ProductLoops = Callable[[str, Value, Sequence[ArrayView], int], Kernel]
+
+
+def _product_loops(value: Value, iterations: int | None) -> list[tuple[_ProductLoops, int]]:
+    """The builders of loops for a product, and in how many blocks of rows, or terms."""
+    if value.rank > 2:
+        return [(build_row_products, 1)] if iterations in (None, value.shape[0]) else []
+    found: list[tuple[_ProductLoops, int]] = []
+    for build, extent in ((build_row_products, value.shape[0]), (build_sum_of_row_products, value.operands[0].shape[-1])):
+        if iterations is None or extent == iterations:
+            found.append((build, 1))
+        elif extent % iterations == 0:
+            found.append((build, iterations))
+    return found
 
 
 def _is_fixed(value: Value) -> bool:

@@ -178,38 +178,53 @@ def build_matmul(name: str, value: Value, operands: Sequence[ArrayView]) -> Kern
     return Kernel(name, nest.buffers, [zero, *_loops([*nest.batch, nest.row, nest.step, nest.column], body)])
 
 
-def build_row_products(name: str, value: Value, operands: Sequence[ArrayView]) -> Kernel:
-    """The same as products of rows (`ir/product_loop.py`)."""
-    nest = _MatmulNest(value, operands)
+def build_row_products(name: str, value: Value, operands: Sequence[ArrayView], blocks: int = 1) -> Kernel:
+    """The same as products of rows (`ir/product_loop.py`), in a loop over so many blocks of rows."""
+    nest = _MatmulNest(value, operands, row_blocks=blocks)
     total = Accumulator("total", "add", value.dtype, value)
     sum_: list[Statement] = [Reduce(total), *_loops([nest.step], [Accumulate(total, "add", operation("multiply", *nest.factors))], False),
                              Store(*nest.target, total.total())]
     [columns] = _loops([nest.column], sum_, vector=False)
     rows = Loop(nest.row, add_extents(nest.row.hi, 1), [columns], PRODUCT)
-    return Kernel(name, nest.buffers, _loops(nest.batch, [rows], vector=False))
+    return Kernel(name, nest.buffers, _loops([*nest.batch, *nest.blocks], [rows], vector=False))
 
 
-def build_sum_of_row_products(name: str, value: Value, operands: Sequence[ArrayView]) -> Kernel:
-    """The product of two matrices (no batch) as a sum over the rows of the second one."""
-    nest = _MatmulNest(value, operands)
+def build_sum_of_row_products(name: str, value: Value, operands: Sequence[ArrayView], blocks: int = 1) -> Kernel:
+    """The product of two matrices (no batch) as a sum over the rows of the second one, in a loop over so many blocks of rows."""
+    nest = _MatmulNest(value, operands, term_blocks=blocks)
     term = Accumulate(nest.target, "add", operation("multiply", *nest.factors))
     terms = Loop(nest.step, add_extents(nest.step.hi, 1), _loops([nest.row, nest.column], [term], vector=False), PRODUCT)
-    return Kernel(name, nest.buffers, [Fill(nest.out, const(0.0, value.dtype)), terms])
+    return Kernel(name, nest.buffers, [Fill(nest.out, const(0.0, value.dtype)), *_loops(nest.blocks, [terms], vector=False)])
 
 
 class _MatmulNest:
-    """The loops of a matrix product, what they read, and where they add it up."""
+    """The loops of a matrix product, what they read, and where they add it up.
 
-    def __init__(self, value: Value, operands: Sequence[ArrayView]) -> None:
+    blocks: the loop around its rows, or terms, if these are in blocks.
+    """
+
+    def __init__(self, value: Value, operands: Sequence[ArrayView], row_blocks: int = 1, term_blocks: int = 1) -> None:
         inputs, self.out = _buffers(value, OUTPUT, [view.base for view in operands])
         self.buffers = [*inputs, self.out]
+        self.blocks: list[Index] = []
         *self.batch, self.row, self.column = _indices(value.shape, "i")
         self.step = Index(0, value.operands[0].shape[-1] - 1, "k")
-        at = _extents(self.batch)
-        places = [(self.row, self.step), (self.step, self.column)]
-        self.factors = [load(buffer, _place(view, (*at, *_extents(list(place)))))
-                        for buffer, view, place in zip(inputs, operands, places, strict=True)]
-        self.target = self.out, linear_offset(value.shape, (*at, *_extents([self.row, self.column])))
+        self.row, row = self._in_blocks(self.row, row_blocks)
+        self.step, step = self._in_blocks(self.step, term_blocks)
+        at, column = _extents(self.batch), self.column.extent()
+        self.factors = [load(buffer, _place(view, (*at, *place)))
+                        for buffer, view, place in zip(inputs, operands, [(row, step), (step, column)], strict=True)]
+        self.target = self.out, linear_offset(value.shape, (*at, row, column))
+
+    def _in_blocks(self, index: Index, count: int) -> tuple[Index, Extent]:
+        """The index of a loop in so many blocks, and where it is among all iterations."""
+        if count == 1:
+            return index, index.extent()
+        size = add_extents(index.hi, 1)
+        assert isinstance(size, int) and size % count == 0
+        block, inner = Index(0, count - 1, "b"), Index(0, size // count - 1, index.name)
+        self.blocks.append(block)
+        return inner, add_extents(scale_extent(block.extent(), size // count), inner.extent())
 
 
 _BUILDERS: dict[Op, Callable[[str, Value], Built]] = {

@@ -179,3 +179,39 @@ def test_steps_between_come_after(small: None, rng: np.random.Generator) -> None
     x, w = rng.standard_normal((64, 6)), rng.standard_normal((6, 6))
     for found, wanted in zip(bw.jit(both)(x, w), both(x, w), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_products_of_parts_of_arrays(small: None, rng: np.random.Generator) -> None:
+    """The loops of the first product are those of the second one, but on a smaller array."""
+    def both(y: Array, x: Array, w: Array) -> Any:
+        return np.tanh(y @ w) + np.tanh(x[:4] @ w) * np.tanh(x[4:8] @ w)
+
+    arrays = rng.standard_normal((4, 3)), rng.standard_normal((9, 3)), rng.standard_normal((3, 3))
+    np.testing.assert_allclose(bw.jit(both)(*arrays), both(*arrays), rtol=1e-12)
+
+
+def test_sweeps_of_the_same_kernels_have_names_of_their_own(small: None, rng: np.random.Generator) -> None:
+    """One stores a product that the other one keeps to itself."""
+    def both(x: Array, w: Array) -> Any:
+        product = x @ w
+        return product, np.tanh(np.cumsum(np.tanh(product), 0) @ w)
+
+    x, w = rng.standard_normal((8, 3)), rng.standard_normal((3, 3))
+    lowered = lower(trace(both, (x, w), autoloop=False).graph)
+    assert [len(step.positions) for step in lowered.steps] == [2, 1, 2]
+    for found, wanted in zip(bw.jit(both)(x, w), both(x, w), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_convolutions_go_through_one_image_at_a_time(rng: np.random.Generator) -> None:
+    """Rows of a product are blocks of as many as an image has; what is between loops over images is as long as one."""
+    x, w, b = rng.standard_normal((96, 1, 24, 24)), rng.standard_normal((4, 1, 5, 5)), rng.standard_normal(4)
+
+    def layer(x: Array, w: Array, b: Array) -> Any:
+        return np.maximum(bw.nn.conv2d(x, w, b), 0.0)
+
+    lowered = lower(trace(layer, (x, w, b), autoloop=False).graph)
+    assert [len(step.positions) for step in lowered.steps if any(v is not None and v.type.nbytes >= 1 << 20 for v in step.owners)] == [3]
+    rows = [product_of(loop) for step in lowered.steps if step.kernel is not None for loop in products_in(step.kernel)]
+    assert [form.rows for form in rows if form is not None] == [400]
+    np.testing.assert_allclose(bw.jit(layer)(x, w, b), layer(x, w, b), rtol=1e-12)
