@@ -130,6 +130,25 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert not broken
 
 
+DESIGN = [*sorted((ROOT / "docs").glob("design*.md")), ROOT / "CONTRIBUTING.md"]
+
+
+def missing_files(text: str) -> list[str]:
+    """The Python files that a text names, by the ends of their paths, and that are not there."""
+    there = [f"/{path.relative_to(ROOT).as_posix()}" for folder in ("bwcompiler", "tests", "tools") for path in (ROOT / folder).rglob("*.py")]
+    named = re.findall(r"`([\w/]+\.py)`", text)
+    return [name for name in named if not any(path.endswith(f"/{name}") for path in there)]
+
+
+@pytest.mark.parametrize("page", DESIGN, ids=lambda page: page.name)
+def test_files_of_the_design_are_there(page: Path) -> None:
+    assert not missing_files(page.read_text(encoding="utf-8"))
+
+
+def test_a_file_that_is_not_there_is_found() -> None:
+    assert missing_files("`passes/loops/region_bodies.py`, `loops/region_bodies.py`, `passes/region_bodies.py`") == ["passes/region_bodies.py"]
+
+
 # --- docstrings -----------------------------------------------------------------------------------------------------
 LATE_MODULES = [importlib.import_module(f"bwcompiler.scipy.{name}") for name in bw.scipy.__all__ if name != "special"]
 PUBLIC_MODULES = (bw, bw.nn, bw.numpy, bw.random, bw.scipy.special, *LATE_MODULES, bw.scipy.sparse.linalg, bw.scipy.spatial.distance,
