@@ -7,7 +7,7 @@ the function returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from numbers import Number
 from typing import Any
 
@@ -29,82 +29,73 @@ from bwcompiler.locks import once
 _FIXED = (str, bytes, type, np.dtype)              # of which there is one for all calls of a program
 
 
-class _Fixed:
-    """Something that is the same in each call."""
+class ResultNode:
+    """A node of the tree of results: arrays, and what each call makes of them, make(fixed, parts); `fixed` is the same in all calls."""
 
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    __slots__ = ("fixed", "make", "parts")
+
+    def __init__(self, make: Callable[[Any, Any], Any], fixed: Any, parts: tuple[Any, ...]) -> None:
+        self.make = make
+        self.fixed = fixed
+        self.parts = parts
 
 
-class _Selected:
-    """What a mask selects: all elements, the mask, and how many axes are in front of those of the mask."""
-
-    def __init__(self, whole: Any, mask: Any, lead: int) -> None:
-        self.parts = (whole, mask)
-        self.lead = lead
+def _same(value: Any, _: Any) -> Any:
+    return value
 
 
 def _taken(lead: int, parts: Any) -> Any:
+    """What a mask selects: of all elements and the mask, whose axes stand behind `lead` others."""
     whole, mask = parts
     if not isinstance(whole, np.ndarray) or not isinstance(mask, np.ndarray):
-        return _Selected(whole, mask, lead)        # numbers of results in their place
+        return ResultNode(_taken, lead, parts)        # numbers of results in their place
     return np.ascontiguousarray(whole[(slice(None),) * lead + (mask,)])
 
 
-class Gapped:
-    """A list of elements, each with whether it is there."""
-
-    def __init__(self, items: tuple[Any, ...]) -> None:
-        self.items = items
+def chosen(which: Any, value: Any, options: Any) -> ResultNode:
+    """One of `options.things`, by the number of its place; with a negative one, the value."""
+    return ResultNode(_chosen, options, (which, value))
 
 
-class Element:
-    """An element of such a list."""
-
-    def __init__(self, present: Any, value: Any) -> None:
-        self.parts = (present, value)
-
-
-class Chosen:
-    """One of several things, by the number of its place; with a negative one, the value."""
-
-    def __init__(self, which: Any, value: Any, things: Any) -> None:
-        self.parts = (which, value)
-        self.things = things
-
-
-def _chosen(things: Any, parts: Any) -> Any:
+def _chosen(options: Any, parts: Any) -> Any:
     which, value = parts
     if not isinstance(which, np.integer):
-        return Chosen(which, value, things)        # numbers of results in their place
-    return value if which < 0 else things.things[which]
+        return chosen(which, value, options)           # numbers of results in their place
+    return value if which < 0 else options.things[which]
+
+
+def gapped(items: Iterable[Any]) -> ResultNode:
+    """A list of which `element`s may not be there."""
+    return ResultNode(_those_there, list, tuple(items))
+
+
+def element(present: Any, value: Any) -> ResultNode:
+    """An element of such a list, with whether it is there."""
+    return ResultNode(_element, None, (present, value))
+
+
+def _element(_: None, parts: Any) -> ResultNode:
+    return element(*parts)
+
+
+def _is_element(item: Any) -> bool:
+    return type(item) is ResultNode and item.make is _element
 
 
 def _those_there(kind: type, items: Any) -> Any:
-    if any(type(item) is Element and not isinstance(item.parts[0], bool | np.bool_) for item in items):
-        return Gapped(tuple(items))
-    return kind([item.parts[1] if type(item) is Element else item for item in items if type(item) is not Element or item.parts[0]])
-
-
-_NODES: dict[type, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
-    _Fixed: (lambda node: ((), node.value), lambda value, _: value),
-    _Selected: (lambda node: (node.parts, node.lead), _taken),
-    Gapped: (lambda node: (node.items, list), _those_there),
-    Chosen: (lambda node: (node.parts, node.things), _chosen),
-    Element: (lambda node: (node.parts, None), lambda _, parts: Element(*parts)),
-}
+    if any(_is_element(item) and not isinstance(item.parts[0], bool | np.bool_) for item in items):
+        return gapped(items)
+    return kind([item.parts[1] if _is_element(item) else item for item in items if not _is_element(item) or item.parts[0]])
 
 
 @once
-def _register(kind: type) -> None:
-    """Make it a node of trees; an interrupt between two of them leaves those that are."""
-    tree.register_pytree_node(kind, *_NODES[kind])
+def _register() -> None:
+    tree.register_pytree_node(ResultNode, lambda node: (node.parts, (node.make, node.fixed)), lambda how, parts: how[0](how[1], parts))
 
 
 def as_nodes(result: Any) -> Any:
     """The result of a function with such nodes in the place of what cannot be an output."""
-    for kind in _NODES:
-        _register(kind)
+    _register()
     result = HANDLERS["opened_result"](result)
     leaves, structure = tree.flatten(result)
     if not any(isinstance(leaf, (Selection, *_FIXED)) for leaf in leaves):
@@ -114,11 +105,11 @@ def as_nodes(result: Any) -> Any:
 
 def _node(leaf: Any) -> Any:
     if isinstance(leaf, Selection):
-        return _Selected(leaf.array, leaf.where, leaf.lead)
+        return ResultNode(_taken, leaf.lead, (leaf.array, leaf.where))
     if isinstance(leaf, str) and ("<traced " in leaf or "\0" in leaf):
         raise TracerError(at(current_source(), f"the result holds {leaf!r}, a text of traced numbers, which are not known while tracing\n"
                              "  hint: return the numbers, and make the text of the result"))
-    return _Fixed(leaf) if isinstance(leaf, _FIXED) else leaf
+    return ResultNode(_same, leaf, ()) if isinstance(leaf, _FIXED) else leaf
 
 
 # ----- results that are arrays and numbers

@@ -25,10 +25,10 @@ from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.gaps import Maybe, has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_maybe
 from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
+from bwcompiler.frontend.tracing import results
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.results import Chosen, Element, Gapped
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -430,13 +430,13 @@ def _returned(choice: Choice) -> Any:
 def opened(result: Any) -> Any:
     """What `bw.jit` returns: choices and lists with gaps are decided when the program has run."""
     if type(result) is Choice:
-        return Chosen(result.which, result.value, result.options)
+        return results.chosen(result.which, result.value, result.options)
     if type(result) is dict:
         return {key: opened(part) for key, part in result.items()}
     if not isinstance(result, list | tuple):
         return result
     if has_gaps(result):
-        return Gapped(tuple([Element(one.present, opened(one.value)) if type(one) is Maybe else opened(one) for one in result]))
+        return results.gapped(results.element(one.present, opened(one.value)) if type(one) is Maybe else opened(one) for one in result)
     parts = [opened(part) for part in result]
     if all(one is other for one, other in zip(parts, result, strict=True)):
         return result
