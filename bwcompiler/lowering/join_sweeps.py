@@ -88,6 +88,8 @@ class _Joiner:
             return _Run([], [])
         sweep, run, found = Sweep(part), _Run([first], []), _Run([first], [])
         for step in self.given[start + 1:]:
+            if len(run.steps) == MOST_KERNELS:
+                break
             taken = next((form for form in self._forms(step, sweep.extent) if self._is_taken(form, sweep, run.steps)
                           ), None) if self._may_pass(run.passed, step) else None
             if taken is None and (len(run.passed) == MOST_PASSED or not _is_small(step)):
@@ -98,8 +100,6 @@ class _Joiner:
             run.steps.append(taken)
             if sweep.pays():
                 found = _Run(run.steps[:], run.passed[:])
-            if len(run.steps) == MOST_KERNELS:
-                break
         return found
 
     def _may_pass(self, passed: Sequence[LoweredStep], step: LoweredStep) -> bool:

@@ -28,6 +28,8 @@ from bwcompiler.lowering.loops.call_kernels import (
 from bwcompiler.lowering.loops.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
 from bwcompiler.lowering.loops.split_complex import split_complex
 
+MOST_COMMON = 1 << 14          # elements that all rows of a product are multiplied with, or added to: of more, it is memory that costs little
+
 
 @dataclass
 class LoweredStep(StepUse):
@@ -198,7 +200,10 @@ def _lower_call(name: str, call: Call, known: dict[Hashable, CallKernel]) -> Low
     bases = [view.base for view in call.operands]
     if value.op is ops.matmul:
         if is_long_sum(value):
-            return _call_step(LoweredStep(bases, [value]), build_sum_of_row_products(name, value, call.operands), [*bases, value])
+            key = build_sum_of_row_products, value.type, value.operands[0].shape, *[(view.base.type, *view[1:]) for view in call.operands]
+            if key not in known:
+                known[key] = CallKernel(build_sum_of_row_products(name, value, call.operands), [], False)
+            return _call_step(LoweredStep(bases, [value]), known[key].kernel, [*bases, value])
         if is_written_out(value) or is_called(value):
             return LoweredStep(bases, [value], value=value, operands=call.operands)
         matmul = _of_real_numbers(build_matmul(name, value, call.operands))
@@ -239,7 +244,10 @@ def _product_loops(value: Value, iterations: int | None) -> list[tuple[_ProductL
     if value.rank > 2:
         return [(build_row_products, 1)] if iterations in (None, value.shape[0]) else []
     found: list[tuple[_ProductLoops, int]] = []
-    for build, extent in ((build_row_products, value.shape[0]), (build_sum_of_row_products, value.operands[0].shape[-1])):
+    (rows, columns), terms = value.shape, value.operands[0].shape[-1]
+    for build, extent, common in ((build_row_products, rows, terms * columns), (build_sum_of_row_products, terms, rows * columns)):
+        if common > MOST_COMMON:
+            continue
         if iterations is None or extent == iterations:
             found.append((build, 1))
         elif extent % iterations == 0:

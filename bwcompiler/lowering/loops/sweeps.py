@@ -65,7 +65,7 @@ class OneLoop(NamedTuple):
     """A kernel that is one loop over `extent` iterations, and what stands before and after it.
 
     place    of the loop in the kernel's body; own: the indices in it.
-    is_cut   whether threads can share it.
+    is_cut   whether threads can share it; multiplies: whether it is a product of matrices.
     """
 
     kernel: Kernel
@@ -75,6 +75,7 @@ class OneLoop(NamedTuple):
     own: Set[Index]
     touches: Sequence[Touch]
     is_cut: bool
+    multiplies: bool
 
 
 class Part(NamedTuple):
@@ -103,7 +104,8 @@ def one_loop(kernel: Kernel) -> OneLoop | None:
                 own.add(statement.index)
             touches += _touches(statement, when)
     is_cut = is_independent(loop, private_scratch(kernel, loop)) or feeds_sums_only(kernel, loop)
-    return OneLoop(kernel, places[0], loop, loop.extent, own, touches, is_cut)
+    multiplies = any(isinstance(one, Loop) and one.kind == PRODUCT for one, _ in statements([loop]))
+    return OneLoop(kernel, places[0], loop, loop.extent, own, touches, is_cut, multiplies)
 
 
 def _touches(statement: Statement, when: str) -> Iterator[Touch]:
@@ -166,10 +168,16 @@ class Sweep:
         return True
 
     def pays(self) -> bool:
-        """Whether the last kernel shares much with the others, and what a few iterations touch stays in a cache."""
-        steps = self._steps()
+        """Whether the last kernel shares much with the others, and what a few iterations touch stays in a cache.
+
+        To read the same again is little beside a product: that is to read what the others make, or to make what they read.
+        """
+        steps, last = self._steps(), self.parts[-1]
         before = {array for one in self.parts[:-1] for array in one.accesses}
-        shared = [array for array in self.parts[-1].accesses if array in before and steps.get(array)]
+        shared = [array for array in last.accesses if array in before and steps.get(array)]
+        if last.of.multiplies:
+            made = {array for one in self.parts for array, accesses in one.accesses.items() if accesses.written}
+            shared = [array for array in shared if array in made]
         return bool(sum([array.type.nbytes for array in shared]) >= LEAST_SHARED and self._count())
 
     def _steps(self) -> dict[Value, int]:
