@@ -28,7 +28,7 @@ from bwcompiler.lowering.loops.call_kernels import (
 from bwcompiler.lowering.loops.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
 from bwcompiler.lowering.loops.split_complex import split_complex
 
-MOST_COMMON = 1 << 14          # elements that all rows of a product are multiplied with, or added to: of more, it is memory that costs little
+MOST_COMMON = 1 << 14          # elements that all rows of a product are multiplied with, or added to: else it takes longer than memory
 
 
 @dataclass
