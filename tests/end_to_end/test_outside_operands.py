@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import SignatureError
+from bwcompiler.api.programs.program import Program
+from bwcompiler.api.transforms import reverse
+from bwcompiler.errors import CompileError, SignatureError
 
 X = np.arange(1.0, 4.0)
 W = np.ones(3)
@@ -142,6 +144,121 @@ def test_what_is_bound_anew_is_traced_twice_at_most(place: Any) -> None:
             np.testing.assert_allclose(compiled(X), fun(X), rtol=1e-14)
             np.testing.assert_allclose(slope(X), 2 * fun(X) * (fun(X + 1.0) - fun(X)), rtol=1e-12)        # they are linear
     assert compiled._traces == slope._traces == 2
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The programs that `vjp` and `linearize` make."""
+    made: list[Any] = []
+
+    class Counted(Program):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            made.append(self)
+
+    monkeypatch.setattr(reverse, "Program", Counted)
+    return made
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
+def test_halves_of_what_reads_it_are_traced_twice_at_most(place: Any, programs: list[Any]) -> None:
+    fun = place(np.ones(3))
+    seed = np.array([1.0, -2.0, 3.0])
+    for k in range(5):
+        place(np.array([1.0 + k, 2.0, -k]))
+        for _ in range(2):
+            slope = fun(X + 1.0) - fun(X)
+            out, pullback = bw.vjp(fun, X)
+            np.testing.assert_allclose(out, fun(X), rtol=1e-14)
+            np.testing.assert_allclose(pullback(seed)[0], slope * seed, rtol=1e-12)
+            out, derivative = bw.linearize(fun, X)
+            np.testing.assert_allclose(out, fun(X), rtol=1e-14)
+            np.testing.assert_allclose(derivative(seed), slope * seed, rtol=1e-12)
+    assert len(programs) == 2                      # both transforms have the same
+
+
+def test_a_pullback_is_of_what_was_outside_when_it_was_made(programs: list[Any]) -> None:
+    def fun(x):
+        return np.sin(x * holder.w)
+
+    pulled, weights = [], [np.full(3, 1.0 + k) for k in range(4)]
+    for holder.w in weights:
+        pulled.append((bw.vjp(fun, X)[1], bw.linearize(fun, X)[1]))
+    for w, (pullback, derivative) in zip(weights, pulled, strict=True):
+        for _ in range(2):
+            np.testing.assert_allclose(pullback(np.ones(3))[0], np.cos(X * w) * w, rtol=1e-13)
+            np.testing.assert_allclose(derivative(np.ones(3)), np.cos(X * w) * w, rtol=1e-13)
+            np.testing.assert_allclose(bw.grad(lambda s, of=pullback: np.sum(of(s)[0]))(np.ones(3)), np.cos(X * w) * w, rtol=1e-13)
+    assert len(programs) == 2
+
+
+def test_halves_for_kinds_that_come_and_go(programs: list[Any]) -> None:
+    kinds = [np.ones(3), 2.0, np.float32([1, 2, 3]), 3, np.arange(6.0)[::2], np.ones((2, 3))]
+
+    def fun(x):
+        return np.tanh(x * holder.w)
+
+    for round_ in range(3):
+        for array in kinds:
+            holder.w = array + round_
+            out, pullback = bw.vjp(fun, X)
+            np.testing.assert_allclose(out, fun(X), rtol=1e-6)
+            expected = np.atleast_2d((1 - fun(X) ** 2) * holder.w).sum(0)
+            np.testing.assert_allclose(pullback(np.ones_like(out))[0], expected, rtol=1e-5, atol=1e-12)
+    assert len(programs) <= 2 * len(kinds) + 2
+
+
+def test_halves_of_a_loop_that_is_not_native_are_unrolled_with_what_varies(programs: list[Any]) -> None:
+    def fun(x, *, unrolled=True):
+        for _ in range(3):
+            x = np.sin(x) * holder.w
+        return x
+
+    for k in range(3):
+        holder.w = np.full(3, 1.0 + k)
+        out, pullback = bw.vjp(fun, X, autoloop=False)
+        np.testing.assert_array_equal(out, bw.jit(fun)(X))
+        np.testing.assert_allclose(pullback(np.ones(3))[0], bw.grad(lambda x: np.sum(fun(x)))(X), rtol=1e-13)
+    program = programs[-1]
+    assert len(programs) == 2 and len(program.operands.reads) == 1
+    program.traced.may_unroll = True
+    program.unroll(CompileError("of a test"))
+    assert len(program.operands.reads) == 1 and program.layouts == (None, None)
+
+
+def test_halves_for_the_memory_order_of_what_varies(programs: list[Any]) -> None:
+    def raveled(x):
+        return x * holder.w.ravel(order="K")[:3]
+
+    base = np.arange(9.0).reshape(3, 3)
+    for array in (base, base + 1, base.T, base.T + 1, base[::-1], base + 2):
+        holder.w = array
+        out, pullback = bw.vjp(raveled, X)
+        np.testing.assert_array_equal(out, raveled(X))
+        np.testing.assert_array_equal(pullback(np.ones(3))[0], array.ravel(order="K")[:3])
+        np.testing.assert_array_equal(bw.linearize(raveled, X)[1](np.ones(3)), array.ravel(order="K")[:3])
+
+
+def test_halves_found_anew_when_it_is_bound_anew_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As another thread may do it."""
+    def fun(x):
+        return x * holder.w
+
+    for holder.w in (np.ones(3), np.full(3, 2.0)):
+        bw.vjp(fun, X)
+    found = reverse.program_of
+
+    def rebinding(*args: Any) -> Any:
+        program = found(*args)
+        monkeypatch.undo()
+        holder.w = 4.0
+        return program
+
+    monkeypatch.setattr(reverse, "program_of", rebinding)
+    holder.w = np.full(3, 3.0)
+    out, pullback = bw.vjp(fun, X)
+    np.testing.assert_array_equal(out, 4 * X)
+    assert pullback(np.ones(3))[0].tolist() == [4.0] * 3
 
 
 def test_in_place_and_anew() -> None:

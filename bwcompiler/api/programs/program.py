@@ -38,6 +38,7 @@ from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import CompileError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, require_arguments, take_apart
 from bwcompiler.frontend.tracing.operands import is_tracing
+from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
@@ -87,8 +88,9 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
     """
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
-                 mutates: Any = True, memory_limit: int | None = None, autoloop: bool = True) -> None:
-        super().__init__(fun, arguments, wrt, mutates, memory_limit, autoloop)
+                 mutates: Any = True, memory_limit: int | None = None, autoloop: bool = True, varying: Sequence[OutsideRead] = (),
+                 rebound: Sequence[OutsideRead] = ()) -> None:
+        super().__init__(fun, arguments, wrt, mutates, memory_limit, autoloop, varying, rebound)
         self._runners: dict[Any, Runner] = {}
         self._lowered: Lowered | None = None
         self._shared: SharedArguments | None = None
@@ -338,8 +340,9 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         leaves = self.leaves_of(args)
         results = bound.call(leaves)
         kinds, trees = argument_kinds(leaves), argument_trees(self.arguments, len(args), ())
-        if kinds is not None and trees is not None:
-            self._half_calls.add(bound.form(bound.signature(trees, kinds, flat_tree(len(results))), self.arguments.static_values))
+        if kinds is not None and trees is not None and not any(read.is_followed for read in self.operands.reads):
+            signature = bound.signature(trees, kinds, flat_tree(len(results)))
+            self._half_calls.add(bound.form(signature, self.arguments.static_values, self.operands.reads))
         return results
 
     def _pullback(self, residuals: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:

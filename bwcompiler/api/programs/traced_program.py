@@ -9,6 +9,7 @@ from bwcompiler import tree
 from bwcompiler.api.programs.arguments.assignments import may_mutate
 from bwcompiler.api.programs.arguments.fitting import fitting_leaves
 from bwcompiler.api.programs.arguments.forms import layout_of
+from bwcompiler.api.programs.arguments.outside_operands import OutsideOperands
 from bwcompiler.api.programs.backward.requests import (
     Halves,
     Request,
@@ -24,15 +25,22 @@ from bwcompiler.api.programs.backward.requests import (
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
 from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
 from bwcompiler.ir.graph import live_values
+
+
+class BoundAnewError(Exception):
+    """Somebody bound something outside of a function to another kind of thing since its program was found."""
 
 
 class TracedProgram:
     """The trace of a program's function, which arguments are differentiated, and the two halves of its derivative.
 
     options         as given to `compile`: wrt, mutates, memory_limit, autoloop.
+    operands        what is outside of the arguments and was seen to be bound anew (`varying`, as for `trace_arguments`): the leaves
+                    after those of the arguments.
     written         leaves that a call writes back to; `forward_graph` writes result k to the memory of input `into[k]`.
     layouts         per leaf how it must lie in memory, None where that makes no difference.
     argument_trees  the arguments, with the numbers of leaves in the places of arrays; `result_tree` as well, of outputs.
@@ -40,7 +48,8 @@ class TracedProgram:
     """
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None, mutates: Any,
-                 memory_limit: int | None, autoloop: bool) -> None:
+                 memory_limit: int | None, autoloop: bool, varying: Sequence[OutsideRead] = (),
+                 rebound: Sequence[OutsideRead] = ()) -> None:
         self.fun = fun
         self.memory_limit = memory_limit
         self.__name__ = getattr(fun, "__name__", "program")
@@ -48,15 +57,17 @@ class TracedProgram:
         if arguments.kwargs:
             raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
         self.options = (wrt, mutates, memory_limit, autoloop)
+        self._rebound = rebound
         self._halves: dict[Request, Halves] = {}
-        self._trace()
+        self._trace(varying)
 
-    def _trace(self, unrolled: bool = False) -> None:
+    def _trace(self, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
         """Trace the function for the arguments; unrolled: with all its loops unrolled."""
         wrt, mutates, _, autoloop = self.options
         try:
             with collector_paused():
-                self.traced: TraceResult = trace_arguments(self.fun, self.arguments, autoloop=autoloop, unrolled=unrolled)
+                self.traced: TraceResult = trace_arguments(self.fun, self.arguments, varying=varying, autoloop=autoloop,
+                                                           unrolled=unrolled, rebound=self._rebound)
         except Exception as error:
             cut_to_user_frames(error)
             raise
@@ -64,8 +75,11 @@ class TracedProgram:
         self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced)])
         self.forward_graph, self.into = forward_graph(traced, self.written)
         traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
-        self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None
-                              for number, leaf in enumerate(self.arguments.dynamic_leaves)])
+        self.operands = OutsideOperands(traced.varying, len(self.arguments.dynamic))
+        leaves = [*self.arguments.dynamic_leaves, *self.operands.first]
+        self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(leaves)])
+        self.operands.first = []                   # which may be large
+        traced.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.varying]
         self.arguments = traced.arguments = self.arguments.without_leaves()
         self.argument_trees = numbered(self.arguments)
         self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
@@ -77,13 +91,21 @@ class TracedProgram:
             raise error
         self.arguments = take_apart(self.fun, stand_ins(self.arguments, self.traced.argument_types))
         self._halves.clear()
-        self._trace(unrolled=True)
+        now = [outside._replace(read=outside.read._replace(expected=outside.read.look())) for outside in self.traced.varying]
+        self._trace([*now, *self.traced.live], unrolled=True)
         self.traced.unrolled_for = str(error)
 
     def is_up_to_date(self, arguments: Arguments) -> bool:
         """Whether it would be traced the same again, for arguments of the same kind."""
-        return all(outside.read.holds() for outside in self.traced.outside) and all(
-            layout is None or layout == layout_of(leaf) for layout, leaf in zip(self.layouts, arguments.dynamic_leaves, strict=True))
+        operands = self.operands.now()
+        return operands is not None and all(outside.read.holds() for outside in self.traced.outside) and all(
+            layout is None or layout == layout_of(leaf)
+            for layout, leaf in zip(self.layouts, [*arguments.dynamic_leaves, *operands], strict=True))
+
+    def changed(self) -> list[OutsideRead]:
+        """What is outside no longer as it was when the function was traced."""
+        return [*[outside for outside in self.traced.outside if not outside.read.holds()],
+                *[outside for outside, read in zip(self.traced.varying, self.operands.reads, strict=True) if not self.operands.fits(read)]]
 
     # ----- derivatives
     def default_request(self, value: bool = False) -> Request:
@@ -114,7 +136,11 @@ class TracedProgram:
 
     # ----- arguments
     def leaves_of(self, args: Sequence[Any], named: Iterable[str] = ()) -> list[Any]:
-        """The leaves of a call; SignatureError where they do not fit, and for arguments that are passed by name."""
+        """The leaves of a call, and what it reads outside; SignatureError where they do not fit, and for arguments passed by name."""
         if named:
             raise SignatureError(f"{self.__name__}: arguments of a program are passed by position, got {', '.join(named)} by name")
-        return fitting_leaves(self.__name__, self.arguments, self.traced, self.layouts, args)
+        operands = self.operands.now()
+        if operands is None:
+            raise BoundAnewError
+        layouts = self.layouts[:len(self.layouts) - len(operands)]
+        return [*fitting_leaves(self.__name__, self.arguments, self.traced, layouts, args), *operands]

@@ -17,7 +17,7 @@ from bwcompiler.api.programs.kept import REMEMBERED, made_of
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.transforms.forward import PushedCall, forward_call
 from bwcompiler.api.transforms.options import TransformOptions
-from bwcompiler.api.transforms.reverse import program_of
+from bwcompiler.api.transforms.reverse import program_of, up_to_date
 from bwcompiler.api.transforms.tangents import concrete_tangent, match_leaves, matched_tangents, without_float0
 from bwcompiler.api.transforms.transformed import TracedCall, as_floats, capture, outputs_of, with_options
 from bwcompiler.compiler.pipeline import push, split
@@ -52,8 +52,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **o
         derivative: Any = functools.partial(_derivative_traced, fun, primals, has_aux)
     else:
         floats = tuple(as_floats(primals, range(len(primals))))
-        halves = _halves_of(fun, floats, has_aux)
-        results, derivative = halves.at(floats)
+        halves, (results, derivative) = up_to_date(lambda: (halves := _halves_of(fun, floats, has_aux), halves.at(floats)))
         out = tree.unflatten(halves.outputs.treedef, [results[k] for k in halves.outputs.numbers])
         if has_aux:
             assert halves.outputs.aux_treedef is not None
@@ -111,8 +110,10 @@ class _Halves:
         leaves = self.program.leaves_of(primals)
         found = self.forward.call(leaves)
         kinds, trees = argument_kinds(leaves), argument_trees(self.program.arguments, len(primals), ())
-        if kinds is not None and trees is not None:
-            form = self.forward.form(self.forward.signature(trees, kinds, flat_tree(len(found))), self.program.arguments.static_values)
+        reads = self.program.operands.reads
+        if kinds is not None and trees is not None and not any(read.is_followed for read in reads):
+            signature = self.forward.signature(trees, kinds, flat_tree(len(found)))
+            form = self.forward.form(signature, self.program.arguments.static_values, reads)
             if form is not None:
                 self._run = chain([form], self._slow_run)
         return found

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack, overload
 
 from bwcompiler import ops, tree
+from bwcompiler.api.programs.arguments.changing_numbers import ChangingNumbers
 from bwcompiler.api.programs.arguments.specialisation_keys import specialisation_key
 from bwcompiler.api.programs.backward.traced_seeds import match_seeds
 from bwcompiler.api.programs.functions import VARIANTS, JitFunction, P, R
 from bwcompiler.api.programs.kept import kept, made_of
 from bwcompiler.api.programs.program import Program
+from bwcompiler.api.programs.traced_program import BoundAnewError
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.api.transforms.transformed import (
     Argnums,
@@ -162,8 +164,11 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options
         out, aux = out if has_aux else (out, None)
         pullback: Any = functools.partial(_pullback_traced, fun, primals, has_aux)
     else:
-        program, primals = _program_of_floats(fun, primals)
-        out, pullback = program.vjp(*primals)
+        def called() -> tuple[Program, tuple[Any, Any]]:
+            program, floats = _program_of_floats(fun, primals)
+            return program, program.vjp(*floats)
+
+        program, (out, pullback) = up_to_date(called)
         if has_aux:
             outputs = outputs_of(program.traced, has_aux=True)
             assert outputs.aux_treedef is not None
@@ -194,16 +199,29 @@ def _pullback_with_aux(pullback: Callable[..., Any], aux: Any, seed: Any) -> Any
     return pullback((seed, aux))
 
 
+def up_to_date(call: Callable[[], R]) -> R:
+    """call(), which finds a program and calls it: again, if somebody else bound what it reads from outside anew in between."""
+    while True:
+        try:
+            return call()
+        except BoundAnewError:
+            continue
+
+
 def program_of(fun: Callable[..., Any], primals: tuple[Any, ...]) -> Program:
-    """The program of fun for these primals: an earlier one, if what fun reads from outside is as it was."""
+    """The program of fun for these primals: an earlier one, if what fun reads from outside is as it was, or an operand of the program."""
     arguments = take_apart(fun, primals)
     structure = (arguments.treedef, tuple([type(leaf) for leaf in arguments.leaves]))
     demanded: set[int] = made_of(fun, ("demanded", structure), set)        # integers that turned out to be compile-time values
     arguments.also_static(demanded)
-    for program in _known_programs(fun, arguments):
+    before = _known_programs(fun, arguments)
+    for program in before:
         if program.is_up_to_date(arguments):
             return program
-    made = Program(fun, arguments)
+    outside: ChangingNumbers = made_of(fun, "outside", ChangingNumbers)
+    varying = outside.varying(before[0].changed(), before[0].traced.outside) if before else outside.varying(())
+    made = Program(fun, arguments, varying=varying, rebound=tuple(outside.rebound.values()))
+    outside.settle(varying, [*made.traced.varying, *made.traced.live])
     demanded.update(made.traced.demanded)
     arguments.also_static(demanded)
     known = _known_programs(fun, arguments)
