@@ -149,7 +149,7 @@ def current_source(outer: Source | None = None, observer: FrameObserver | None =
     return source
 
 
-def _positions_of(code: CodeType) -> Positions:
+def positions_of(code: CodeType) -> Positions:
     """Where each instruction of a code object stands; all are needed soon if one is, and are read one after another."""
     found = _positions.get(id(code))
     if found is None:
@@ -160,7 +160,7 @@ def _positions_of(code: CodeType) -> Positions:
 
 
 def _make(key: tuple[int, int, Source | None], code: CodeType, instruction: int, caller: Source | None) -> Source:
-    positions = _positions_of(code)[instruction // 2]
+    positions = positions_of(code)[instruction // 2]
     name = getattr(code, "co_qualname", code.co_name)
     source = Source(code.co_filename, positions[0] or code.co_firstlineno, positions[2] or 0, name, caller)
     if len(_sources) >= _LIMIT:

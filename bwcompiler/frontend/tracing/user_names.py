@@ -11,6 +11,7 @@ import ast
 import linecache
 from collections.abc import Iterable, Iterator
 
+from bwcompiler.frontend.tracing.parsed_files import parsed
 from bwcompiler.ir.op import Value
 
 _Places = dict[tuple[int, int], str]                   # line and column of a right-hand side -> the variable
@@ -46,11 +47,7 @@ def _assignments(file: str) -> _Places:
     if known is not None and known[0] is lines:
         return known[1]
     found: _Places = {}
-    try:
-        module = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):            # a file that is not Python (any more): its values keep their ops' names
-        module = ast.Module([], [])
-    for node in _statements(module):
+    for node in _statements(parsed(file, lines)):    # none of a file that is not Python (any more): its values keep their ops' names
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             found[node.value.lineno, node.value.col_offset] = node.targets[0].id
         elif isinstance(node, ast.AnnAssign | ast.AugAssign) and isinstance(node.target, ast.Name) and node.value is not None:

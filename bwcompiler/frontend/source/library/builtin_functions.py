@@ -21,9 +21,11 @@ from bwcompiler.frontend.source.concrete.contents import user_method
 from bwcompiler.frontend.source.library import iterators, series
 from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
 from bwcompiler.frontend.tracing.calls import call, call_function
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.refusals.demands import may_be_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import are_rows, together
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -68,7 +70,7 @@ def _known(x: Any, kind: Any) -> Any:
     region = open_region()
     refusal = region.refusal
     try:
-        return kind(x)
+        return kind(x) if may_be_known(value_of(x)) else None
     except TracerError:
         region.refusal = refusal
         return None

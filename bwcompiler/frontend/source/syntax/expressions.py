@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from bwcompiler.frontend.source.syntax.nodes import children
+
 LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
             ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match)
 OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -18,7 +20,7 @@ def inside(nodes: Any) -> list[ast.AST]:
         node = stack.pop()
         found.append(node)
         if not isinstance(node, OWN_SCOPE):
-            stack += ast.iter_child_nodes(node)
+            stack += children(node)
     return found
 
 

@@ -84,17 +84,22 @@ def _form(fun: FunctionType) -> Form:
     return Form(code, _renamed(made, code), *outside, True)
 
 
-_STORES = ("STORE_GLOBAL", "STORE_NAME", "DELETE_GLOBAL")
+_STORES = frozenset(dis.opmap[name] for name in ("STORE_GLOBAL", "STORE_NAME", "DELETE_GLOBAL"))
+_CELL_STORES = frozenset(dis.opmap[name] for name in ("STORE_DEREF", "DELETE_DEREF"))
 
 
 def _writes_globals(code: CodeType) -> bool:
-    return any(instruction.opname in _STORES for instruction in dis.get_instructions(code))
+    return not _STORES.isdisjoint(code.co_code[::2])
 
 
 def _bound_cells(code: CodeType) -> tuple[str, ...]:
     """Variables of enclosing functions that it binds: itself, or functions defined in it that it may call."""
-    found = {instruction.argval: None for instruction in dis.get_instructions(code)
-             if instruction.opname in ("STORE_DEREF", "DELETE_DEREF") and instruction.argval in code.co_freevars}
+    if not code.co_freevars:
+        return ()
+    found: dict[str, None] = {}
+    if not _CELL_STORES.isdisjoint(code.co_code[::2]):
+        found.update({instruction.argval: None for instruction in dis.get_instructions(code)
+                      if instruction.opcode in _CELL_STORES and instruction.argval in code.co_freevars})
     for part in code.co_consts:
         if isinstance(part, CodeType):
             found.update({name: None for name in _bound_cells(part) if name in code.co_freevars})

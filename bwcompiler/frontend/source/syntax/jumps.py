@@ -8,8 +8,9 @@ runs where the flag is not set.  Jumps out of `with` or `try` in the body of a l
 from __future__ import annotations
 
 import ast
-import copy
 from typing import Any
+
+from bwcompiler.frontend.source.syntax.nodes import children, copied, copies, walk
 
 PREFIX = "__bw_"
 _LIMIT = 400                   # nodes of what follows a branch, if both of its sides need it
@@ -36,7 +37,7 @@ def jumps(nodes: list[Any], loop: bool = False) -> bool:
         if isinstance(node, ast.For | ast.While):
             if jumps(list(node.body), True) or jumps(list(node.orelse), loop):
                 return True
-        elif jumps(list(ast.iter_child_nodes(node)), loop):
+        elif jumps(children(node), loop):
             return True
     return False
 
@@ -84,7 +85,7 @@ class _Jumps:
             if first and second and _size(rest) > _LIMIT:
                 continue
             node.body = self.function([*node.body, *(rest if first else [])])
-            node.orelse = self.function([*node.orelse, *(copy.deepcopy(rest) if second else [])])
+            node.orelse = self.function([*node.orelse, *(copies(rest) if second else [])])
             node.is_tail = True  # type: ignore[attr-defined]
             return [*before, node]
         return body
@@ -114,7 +115,7 @@ class _Jumps:
         if not _is_left(node):
             return None
         try:
-            return self.loop(copy.deepcopy(node))  # type: ignore[arg-type]
+            return self.loop(copied(node))  # type: ignore[arg-type]
         except _GiveUp:
             return None
 
@@ -125,7 +126,7 @@ class _Jumps:
         returns = jumps(node.body, loop=True)
         result = (self._name("returned"), self._name("value")) if returns else None
         node.body = self._block(node.body, done, result)
-        if not any(isinstance(part, ast.Name) and part.id == done for statement in node.body for part in ast.walk(statement)):
+        if not any(isinstance(part, ast.Name) and part.id == done for part in walk(*node.body)):
             return [node], otherwise                       # `continue` alone: every iteration runs
         before = [_set(name, False, node) for name in ([done, result[0]] if result else [done])]
         if isinstance(node, ast.While):
@@ -171,7 +172,7 @@ class _Jumps:
         if first and second and _size(rest) > _LIMIT:
             raise _GiveUp
         node.body = self._block([*node.body, *(rest if first else [])], done, result) or [ast.copy_location(ast.Pass(), node)]
-        node.orelse = self._block([*node.orelse, *(copy.deepcopy(rest) if second else [])], done, result)
+        node.orelse = self._block([*node.orelse, *(copies(rest) if second else [])], done, result)
         return [node]
 
 

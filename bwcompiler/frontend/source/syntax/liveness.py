@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from bwcompiler.frontend.source.syntax.nodes import children, walk
+
 Names = frozenset[str]
 _NONE: Names = frozenset()
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -16,7 +18,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 def annotate(body: list[ast.stmt]) -> None:
     """Of all statements of a function's body."""
-    everywhere = frozenset(name for part in body for node in ast.walk(part) if isinstance(node, _SCOPES) for name in _free(node))
+    everywhere = frozenset(name for node in walk(*body) if isinstance(node, _SCOPES) for name in _free(node))
     _Liveness(everywhere).block(body, everywhere)
 
 
@@ -24,7 +26,7 @@ def loads(node: ast.AST | None) -> Names:
     """The names that are read anywhere in it."""
     if node is None:
         return _NONE
-    return frozenset(part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
+    return frozenset(part.id for part in walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
 
 
 def _free(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Names:
@@ -32,7 +34,7 @@ def _free(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Names:
     given = node.args
     bound = {arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg)))}
     body = [node.body] if isinstance(node, ast.Lambda) else node.body
-    outer = {name for part in body for one in ast.walk(part) if isinstance(one, ast.Nonlocal) for name in one.names}
+    outer = {name for one in walk(*body) if isinstance(one, ast.Nonlocal) for name in one.names}
     bound |= set(stores(body)) - outer
     read: set[str] = set()
     stack: list[ast.AST] = list(body)
@@ -44,7 +46,7 @@ def _free(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Names:
             continue
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
             read.add(part.id)
-        stack += ast.iter_child_nodes(part)
+        stack += children(part)
     return frozenset(read - bound - {getattr(node, "name", "")})
 
 
@@ -62,13 +64,13 @@ def stores(nodes: Iterable[ast.AST]) -> list[str]:
         elif isinstance(node, ast.Lambda):
             continue
         elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
-            found.update(dict.fromkeys(part.target.id for part in ast.walk(node) if isinstance(part, ast.NamedExpr)))
+            found.update(dict.fromkeys(part.target.id for part in walk(node) if isinstance(part, ast.NamedExpr)))
             continue
         elif isinstance(node, ast.alias):
             found[(node.asname or node.name).partition(".")[0]] = None
         elif isinstance(node, ast.ExceptHandler) and node.name:
             found[node.name] = None
-        stack += list(ast.iter_child_nodes(node))[::-1]
+        stack += children(node)[::-1]
     return list(found)
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import __future__
 
 import ast
-import copy
 import linecache
 import sys
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
+
+from bwcompiler.frontend.source.syntax.nodes import copied, copies, placed, walk
+from bwcompiler.frontend.tracing.parsed_files import parsed
 
 Definition = ast.FunctionDef | ast.Lambda
 
@@ -53,20 +55,17 @@ def definition(fun: FunctionType) -> Source | None:
         return None
     known = _files.get(code.co_filename)
     if known is None or known.lines != lines:
-        known = _files[code.co_filename] = _parsed(lines)
+        known = _files[code.co_filename] = _parsed(code.co_filename, lines)
     for node in known.definitions.get(code.co_firstlineno, ()):
         for imports in (known.imports, []):        # []: a notebook compiles the statements of a cell one by one
             found = Source(_bare(node), imports)
             if _same(compiled(found, code), code) or _same(_as_pytest_compiles(found, code), code):
-                return found._replace(node=copy.deepcopy(found.node))
+                return found._replace(node=copied(found.node))
     return None
 
 
-def _parsed(lines: list[str]) -> _File:
-    try:
-        module = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):
-        return _File(lines, {}, [])
+def _parsed(file: str, lines: list[str]) -> _File:
+    module = parsed(file, lines)
     found: dict[int, list[Definition]] = {}
     imports: list[ast.stmt] = []
     stack: list[ast.AST] = list(module.body)
@@ -76,7 +75,7 @@ def _parsed(lines: list[str]) -> _File:
             imports.append(part)
         elif not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
             stack += ast.iter_child_nodes(part)
-    for node in ast.walk(module):
+    for node in walk(module):
         if isinstance(node, Definition):
             decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
             found.setdefault(min([node.lineno, *[one.lineno for one in decorators]]), []).append(node)
@@ -102,10 +101,11 @@ def _bare(node: Definition) -> Definition:
 def _as_pytest_compiles(source: Source, like: CodeType) -> CodeType | None:
     """The code of a definition in a module whose `assert` statements pytest has rewritten."""
     pytest = sys.modules.get("_pytest.assertion.rewrite")
-    if pytest is None or not any(isinstance(part, ast.Assert) for part in ast.walk(source.node)):
+    if pytest is None or not any(isinstance(part, ast.Assert) for part in walk(source.node)):
         return None
     try:
-        return compiled(copy.deepcopy(source), like, change=lambda module: pytest.rewrite_asserts(module, b""))
+        own = Source(copied(source.node), copies(source.imports))
+        return compiled(own, like, change=lambda module: pytest.rewrite_asserts(module, b""))
     except (AttributeError, TypeError):            # of a pytest that does it in another way
         return None
 
@@ -124,7 +124,7 @@ def compiled(source: Source, like: CodeType, more: tuple[str, ...] = (),
     if isinstance(node, ast.FunctionDef) and node.name not in free:
         body = [ast.Global([node.name]), *body]    # its own name means to it what it means outside
     around = ast.FunctionDef("around", nothing, body, [], None, None, **NO_TYPE_PARAMETERS, lineno=1, col_offset=0)
-    module = ast.fix_missing_locations(ast.Module([*source.imports, around], []))
+    module = placed(ast.Module([*source.imports, around], []))
     if change is not None:
         change(module)
     try:

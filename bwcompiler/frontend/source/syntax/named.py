@@ -8,10 +8,10 @@ read.  If that would copy much, and in loops, the test is put together: `t = a`,
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 
 from bwcompiler.frontend.source.syntax.expressions import OWN_SCOPE, inside
+from bwcompiler.frontend.source.syntax.nodes import copies
 
 
 def without_named_tests(node: ast.FunctionDef) -> None:
@@ -80,8 +80,8 @@ def _nested(node: ast.expr, then: list[ast.stmt], otherwise: list[ast.stmt]) -> 
     if isinstance(node, ast.UnaryOp) and _binds_at_times(node):
         return _nested(node.operand, otherwise, then)
     if not isinstance(node, ast.BoolOp):
-        body = copy.deepcopy(then) or [ast.copy_location(ast.Pass(), node)]
-        return [ast.copy_location(ast.If(node, body, copy.deepcopy(otherwise)), node)]
+        body = copies(then) or [ast.copy_location(ast.Pass(), node)]
+        return [ast.copy_location(ast.If(node, body, copies(otherwise)), node)]
     if isinstance(node.op, ast.And):
         return functools.reduce(lambda inner, part: _nested(part, inner, otherwise), reversed(node.values), then)
     return functools.reduce(lambda inner, part: _nested(part, then, inner), reversed(node.values), otherwise)
@@ -116,7 +116,7 @@ def _taken_out(node: ast.While) -> list[ast.stmt]:
         return []
     assignments: list[ast.stmt] = [ast.copy_location(ast.Assign([ast.Name(one.target.id, ast.Store())], one.value), one) for one in found]
     node.test = _Names().visit(node.test)
-    node.body = [*_before_continue(node.body, assignments), *copy.deepcopy(assignments)]
+    node.body = [*_before_continue(node.body, assignments), *copies(assignments)]
     return [ast.fix_missing_locations(one) for one in assignments]
 
 
@@ -164,7 +164,7 @@ def _before_continue(body: list[ast.stmt], assignments: list[ast.stmt]) -> list[
     made: list[ast.stmt] = []
     for node in body:
         if isinstance(node, ast.Continue):
-            made += copy.deepcopy(assignments)
+            made += copies(assignments)
         elif isinstance(node, ast.If | ast.With):
             node.body = _before_continue(node.body, assignments)
             if isinstance(node, ast.If):

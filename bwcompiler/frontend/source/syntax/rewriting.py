@@ -13,7 +13,6 @@ did.  Every node keeps its line and column.  A statement whose body leaves it (`
 from __future__ import annotations
 
 import ast
-import copy
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.expressions import LEAVING, called, inside, is_pure, keeps, leaves, makes, words
@@ -21,6 +20,7 @@ from bwcompiler.frontend.source.syntax.jumps import PREFIX, without_jumps
 from bwcompiler.frontend.source.syntax.liveness import annotate, stores
 from bwcompiler.frontend.source.syntax.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.named import without_named_tests
+from bwcompiler.frontend.source.syntax.nodes import copied, walk
 
 RUNTIME = "__bw__"
 ITEM = "__bw_item__"
@@ -101,7 +101,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         """A function in it: noted, where it may bind variables of this one or of those around."""
-        if not any(isinstance(part, ast.Nonlocal) for part in ast.walk(node)):
+        if not any(isinstance(part, ast.Nonlocal) for part in walk(node)):
             return node
         return [node, self._statement("defined", node, ast.copy_location(ast.Name(node.name, ast.Load()), node))]
 
@@ -143,7 +143,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):
             is_key = isinstance(node.slice, ast.Constant) and not isinstance(node.slice.value, int)
-            if is_key or any(isinstance(part, ast.Starred) for part in ast.walk(node.slice)):
+            if is_key or any(isinstance(part, ast.Starred) for part in walk(node.slice)):
                 return node
             return self._runtime("item", node, node.value, _index(node.slice))
         node.value = self._runtime("changed", node.value, node.value)
@@ -211,7 +211,7 @@ class _Rewriter(ast.NodeTransformer):
             if kind in _IDENTITY:
                 return self._runtime(_IDENTITY[kind], node, *both)
             return self._operator("binary", _COMPARE[kind], node, *both) if asked else node
-        if not middle or any(isinstance(part, ast.Call) for one in middle for part in ast.walk(one)) or not is_pure(node):
+        if not middle or any(isinstance(part, ast.Call) for one in middle for part in walk(one)) or not is_pure(node):
             self.generic_visit(node)
             return node
         sides = [node.left, *node.comparators]
@@ -382,7 +382,7 @@ class _Rewriter(ast.NodeTransformer):
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
         variables = self._variables(node.body, node, node.live_head)  # type: ignore[attr-defined]
-        bounds = [self._later(copy.deepcopy(bound)) for bound in _bounds(node.test)]
+        bounds = [self._later(copied(bound)) for bound in _bounds(node.test)]
         test = self._later(self.visit(node.test))
         body = self._function("body", self.block(node.body), variables, node, (ITEM,))
         body.args.defaults = [ast.copy_location(ast.Constant(None), node)]         # there is an item where iterations are counted

@@ -108,11 +108,13 @@ class Outside:
         code, given = fun.__code__, fun.__defaults__ or ()
         last = code.co_varnames[code.co_argcount - len(given):code.co_argcount]
         for name, value in (*zip(last, given, strict=True), *(fun.__kwdefaults__ or {}).items()):
+            if is_plain(value):
+                continue
             steps = [place.steps[:1] for place in code_reads(code).places if place.kind == "parameter" and place.name == name]
             loads = sum(one.opname == "LOAD_FAST" and one.argval == name for one in dis.get_instructions(code))
             is_only_written = loads == len(steps) > 0 and all(
                 step and step[0][0] == "attribute" and step[0][1] in _WRITERS for step in steps)
-            if not is_plain(value) and not is_only_written:
+            if not is_only_written:
                 self._value(value, name, Source(code.co_filename, code.co_firstlineno, 0, code.co_name))
 
     def frame(self, frame: FrameType) -> None:

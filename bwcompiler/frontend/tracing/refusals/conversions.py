@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import lazy
-from bwcompiler.frontend.tracing.source import is_library, is_ours, is_rewritten
+from bwcompiler.frontend.tracing.source import is_library, is_ours, is_rewritten, positions_of
 
 _MAKE = "if {0} is an array, make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
 _COPY = ("{0} comes from outside of the function, or others have it, too: write to a copy, made with {0}.copy(), or to an array that is "
@@ -122,7 +122,7 @@ def _keyword(frame: FrameType) -> str:
 
 def _expression(frame: FrameType) -> ast.expr | ast.AugAssign | None:
     """The expression or augmented assignment at a frame's instruction, parsed; None where the source is not at hand."""
-    first, last, start, end = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    first, last, start, end = positions_of(frame.f_code)[frame.f_lasti // 2]
     if first is None or last is None or start is None or end is None:
         return None
     lines = [linecache.getline(frame.f_code.co_filename, number).encode() for number in range(first, last + 1)]

@@ -36,6 +36,11 @@ def number_of(tracer: Any, value: Value, kind: type[BwError], advice: Callable[[
     return _ask(region, tracer, value, found, kind, advice)
 
 
+def may_be_known(value: Value) -> bool:
+    """Whether a value depends on nothing, or on integer arguments alone."""
+    return _arguments_of(open_region(), value) is not None
+
+
 def number_if_known(tracer: Any, value: Value, advice: Callable[[], str]) -> Any:
     """Likewise, but the handle itself for others."""
     region = open_region()
