@@ -6,6 +6,7 @@ another index.  `expand` composes these maps down to values that are stored or c
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -60,22 +61,25 @@ def _as_scalar(position: IndexExpression) -> Scalar:
 
 def is_alias(value: Value) -> bool:
     """Whether value is its operand's memory seen in another shape: a reshape whose index map is not affine."""
-    if not value.op.in_order:
-        return False
-    source, target = value.operands[0].shape, value.shape
+    return value.op.in_order and _merges_axes(value.operands[0].shape, value.shape)
+
+
+@functools.lru_cache(maxsize=1024)
+def _merges_axes(source: tuple[Extent, ...], target: tuple[Extent, ...]) -> bool:
+    """Whether an axis of `source` is no product of axes of `target`."""
     return reshape_index([0] * len(target), source, target) is None
 
 
 def root(value: Value) -> Value:
     """The value whose memory an alias shares."""
-    while is_alias(value):
+    while value.op.in_order and is_alias(value):
         value = value.operands[0]
     return value
 
 
 def is_virtual(value: Value) -> bool:
     """Whether reading value is only reading its operand at another index (or a constant)."""
-    return value.op.virtual and not is_alias(value)
+    return value.op.virtual and not (value.op.in_order and is_alias(value))
 
 
 def expand(value: Value, at: tuple[IndexExpression, ...], leaf: Leaf, stored: Callable[[Value], bool]) -> Scalar:

@@ -97,15 +97,18 @@ class TensorType:
     """dtype and shape of an array value.  Made by `tensor`, which interns it.
 
     is_fixed   no extent depends on a loop index.
+    size       number of elements (an upper bound where extents are symbolic).
     """
 
-    __slots__ = ("dtype", "is_fixed", "rank", "shape")
+    __slots__ = ("dtype", "is_fixed", "nbytes", "rank", "shape", "size")
 
     def __init__(self, dtype: DType, shape: tuple[Extent, ...]) -> None:
         self.dtype = dtype
         self.shape = shape
         self.rank = len(shape)
         self.is_fixed = Affine not in map(type, shape)
+        self.size = element_count(shape)
+        self.nbytes = self.size * dtype.itemsize
 
     def __repr__(self) -> str:
         return f"{self.dtype}[{','.join(str(extent) for extent in self.shape)}]"
@@ -124,15 +127,6 @@ class TensorType:
 
     def with_dtype(self, dtype: DType) -> TensorType:
         return tensor(dtype, self.shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements (an upper bound where extents are symbolic)."""
-        return element_count(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
 
 
 def component_of(dtype: DType) -> DType:

@@ -9,14 +9,15 @@ read what the loops sum up, after these.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from bwcompiler import ops
-from bwcompiler.ir.access import element, expand, plain_axes, root
+from bwcompiler.ir.access import element, plain_axes, root
 from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, SHORT_ROW, SHORT_ROWS, FusionGroup, Member, update_section
 from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, scale_extent, span, upper
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.scalar import IndexExpression, Scalar, const
+from bwcompiler.ir.scalar import IndexExpression, Scalar
+from bwcompiler.passes.fusion.reads import Leaves, Read, Reads
 
 # The operations of one loop.  In a long loop each array that it need not store and load again saves more than the longer chains of
 # dependent operations cost, of which a short loop has few in flight.
@@ -39,37 +40,41 @@ GROW: tuple[str, tuple[Value, ...]] = ("", ())         # no reason yet: the valu
 class Attempt:
     """One value to be placed: what it reads, at which of its own dimensions; can a group hold it?"""
 
-    def __init__(self, value: Value, is_leaf: Callable[[Value], bool], inlined: frozenset[Value] = frozenset(),
-                 update: bool = False) -> None:
+    def __init__(self, value: Value, reads: Reads, inlined: frozenset[Value] = frozenset(), update: bool = False) -> None:
         self.value = value
         self.inlined = inlined
         self.update = update
         self.reduced_dims: tuple[int, ...] = value.attrs["axes"] if value.op.kind == "reduction" else ()
         shape = value.operands[1].shape if update else value.operands[0].shape if value.op.kind == "reduction" else value.shape
         self.shape: tuple[int, ...] = shape
-        self.indices = tuple(Index(0, extent - 1) for extent in shape)
-        self.number = {index: k for k, index in enumerate(self.indices)}
-        self.wide = [k for k, extent in enumerate(shape) if extent != 1]      # size-1 dimensions take part in no loop
-        self.reads: list[tuple[Value, tuple[IndexExpression, ...]]] = []
+        self.indices, self.number, self.wide, self.at = reads.dimensions(shape)
+        self.reads: list[Read] = []
         self.aligned = False                       # whether every read is of an array of this shape, element by element
         self.refusal: tuple[str, tuple[Value, ...]] = ("", ())       # why the last group asked cannot hold the value: rule, about
-        self._collect(is_leaf)
+        self._collect(reads)
 
-    def _collect(self, is_leaf: Callable[[Value], bool]) -> None:
-        at = tuple([0 if extent == 1 else index.extent() for index, extent in zip(self.indices, self.shape, strict=True)])
-        operands = self.value.operands
-        if (self.value.op.kind in ("elementwise", "reduction") and not self.inlined and not self.update
-                and all(is_leaf(operand) for operand in operands)):            # most are: each is read where the value is computed
-            self.reads = [(operand, at) for operand in dict.fromkeys(operands)]
-            self.aligned = True
-            return
-        leaf = _Leaves(self.reads, self.inlined, is_leaf)
-        if self.value.op.kind == "reduction":
-            expand(operands[0], at, leaf, is_leaf)
-        elif self.update:
-            expand(operands[1], at, leaf, is_leaf)
+    def _collect(self, reads: Reads) -> None:
+        value, at, is_leaf = self.value, self.at, reads.is_leaf
+        kind = value.op.kind
+        if self.update or kind in ("elementwise", "reduction"):    # operands of this shape, each read where the value is computed
+            operands = value.operands[1:2] if self.update else value.operands[:1] if kind == "reduction" else value.operands
+            if not self.inlined and all(map(is_leaf, operands)):
+                self.reads = [(operand, at) for operand in dict.fromkeys(operands)]
+                self.aligned = not self.update
+                return
+            found = [read for operand in operands for read in (((operand, at),) if is_leaf(operand) else reads.of(operand))]
+            if not self.inlined:
+                for read in found:
+                    if read not in self.reads:
+                        self.reads.append(read)
+                return
+            leaves = Leaves(self.inlined, is_leaf)
+            for base, index in found:
+                leaves(base, index)
         else:
-            element(self.value, at, leaf, is_leaf)
+            leaves = Leaves(self.inlined, is_leaf)
+            element(value, at, leaves, is_leaf)
+        self.reads = leaves.reads
 
     @property
     def is_number(self) -> bool:
@@ -78,6 +83,8 @@ class Attempt:
 
     def is_shifted(self, base: Value, index: Sequence[IndexExpression]) -> bool:
         """Whether a read is not element by element, so that no loop computes the value and what it reads together."""
+        if index is self.at:
+            return False
         entries = plain_axes(index)
         if entries is None:
             return True
@@ -140,9 +147,11 @@ class Attempt:
         return member
 
     def _member(self, mapping: dict[int, int]) -> Member:
-        domain = tuple(mapping.get(d, -1) for d in range(len(self.shape)))
-        reduced = tuple(domain[d] for d in self.reduced_dims if domain[d] >= 0)
-        axes = tuple(axis for d, axis in enumerate(domain) if d not in self.reduced_dims)
+        domain = tuple([mapping.get(d, -1) for d in range(len(self.shape))])
+        if not self.reduced_dims:
+            return Member(self.value, domain, domain, (), self.inlined, self.update)
+        reduced = tuple([domain[d] for d in self.reduced_dims if domain[d] >= 0])
+        axes = tuple([axis for d, axis in enumerate(domain) if d not in self.reduced_dims])
         return Member(self.value, domain, axes, reduced, self.inlined, self.update)
 
     def _refuse(self, rule: str, *about: Value) -> None:
@@ -170,8 +179,7 @@ class Attempt:
             return None
         self._match_free_dimensions(group, mapping)
         new_axes = [d for d in self.wide if d not in mapping]
-        linked = any(base in group.by_value for base, _ in self.reads)
-        if new_axes and not linked:
+        if new_axes and not any(base in group.by_value for base, _ in self.reads):
             self._refuse("unrelated")
             return None
         if new_axes and not grow:
@@ -211,7 +219,7 @@ class Attempt:
             member = group.by_value.get(base)
             if member is None:
                 continue
-            if self.aligned and not member.update:
+            if (self.aligned or index is self.at) and not member.update:
                 axes = member.axes
                 for dimension in self.wide:
                     if mapping.setdefault(dimension, axes[dimension]) != axes[dimension]:
@@ -244,6 +252,8 @@ class Attempt:
         """Give dimensions that no read ties down a free axis of the same extent, last to first, in the order that the axes have: an
         array that has to do with the group by chance alone would be walked across its rows.
         """
+        if len(mapping) == len(self.wide):
+            return
         taken = set(mapping.values())
         free = [axis for axis in range(len(group.extents)) if axis not in taken]
         for dimension in reversed(self.wide):
@@ -371,28 +381,6 @@ class Attempt:
             elif member is not None and member.is_number and group.extents:            # of what all loops sum up
                 found[base] = frozenset(range(len(group.extents)))
         return found
-
-
-class _Leaves:
-    """Notes what is read, and where, once each; goes on into what is computed again."""
-
-    __slots__ = ("inlined", "is_leaf", "reads", "seen")
-
-    def __init__(self, reads: list[tuple[Value, tuple[IndexExpression, ...]]], inlined: frozenset[Value],
-                 is_leaf: Callable[[Value], bool]) -> None:
-        self.reads = reads
-        self.inlined = inlined
-        self.is_leaf = is_leaf
-        self.seen: set[tuple[Value, tuple[object, ...]]] = set()
-
-    def __call__(self, value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
-        if value in self.inlined:
-            return element(value, index, self, self.is_leaf)
-        key = (value, tuple([id(entry) if isinstance(entry, Scalar) else entry for entry in index]))
-        if key not in self.seen:
-            self.seen.add(key)
-            self.reads.append((value, index))
-        return const(0, value.dtype)
 
 
 _UNDECIDED: frozenset[int] = frozenset((-1,))

@@ -9,7 +9,7 @@ only, so a periodic trace gives periodic groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, is_alias, is_virtual, matrix_view, root, view_of, whole
@@ -19,6 +19,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Native
 from bwcompiler.passes.fusion.attempt import GROW, Attempt
 from bwcompiler.passes.fusion.axis_order import in_memory_order
+from bwcompiler.passes.fusion.reads import Reads
 from bwcompiler.passes.fusion.recomputation import Recomputation
 from bwcompiler.passes.fusion.steps import Steps
 from bwcompiler.passes.fusion.versions import Versions
@@ -41,13 +42,6 @@ def is_fusable(value: Value) -> bool:
     return value.op.kind in _FUSABLE and value.op is not ops.normalize_index
 
 
-def _leaf_test(forced: Collection[Value]) -> Callable[[Value], bool]:
-    """Whether reads of a value stop at it: it is stored, computed, or an alias of stored memory.  (Not a method: what is handed on with
-    its object would be a circle, and all that fusion noted of a large graph garbage for the collector.)
-    """
-    return lambda value: value in forced or not is_virtual(value)
-
-
 class _Fusion:
     """stored, forced  as in `FusedProgram`; attempts: what each member reads, and where.
     last_reader, latest  the group that read a value last, and the one opened last: these may share loops and loads with what follows.
@@ -63,8 +57,8 @@ class _Fusion:
         self.stored: set[Value] = set(graph.inputs)
         self.steps = Steps()
         self.numbers = WaitingNumbers(self.steps)
-        self.is_leaf = _leaf_test(self.forced)
-        self.again = Recomputation(self.stored, self.numbers, updates.arrays, self.is_leaf)
+        self.reads = Reads(self.forced)
+        self.again = Recomputation(self.stored, self.numbers, updates.arrays, self.reads)
         self.attempts: dict[Value, Attempt] = {}
         self.last_reader: dict[Value, FusionGroup] = {}
         self.latest: FusionGroup | None = None
@@ -102,9 +96,9 @@ class _Fusion:
         self.stored.add(value)
 
     def _place(self, value: Value) -> None:
-        attempt = Attempt(value, self.is_leaf, update=value in self.versions.updates.values)
+        attempt = Attempt(value, self.reads, update=value in self.versions.updates.values)
         if attempt.update and attempt.reads_what_it_writes():
-            attempt = Attempt(value, self.is_leaf)
+            attempt = Attempt(value, self.reads)
         self.again.note(attempt)
         if self._joins_picked(attempt):
             return
@@ -219,7 +213,8 @@ class _Fusion:
         if self.latest is not None and attempt.reads:      # siblings over the same elements share loops and loads
             found.setdefault(self.latest.position, self.latest)
         rank = self.steps.order.rank
-        for position in sorted(found, key=lambda position: (position in fresh, rank[position]), reverse=True):
+        latest_first = sorted(found, key=lambda position: (position in fresh, rank[position]), reverse=True) if len(found) > 1 else found
+        for position in latest_first:
             group = found[position]
             sources = self._needed(attempt, group)
             moved = self.steps.order.moved_before(position, sources)
@@ -233,9 +228,10 @@ class _Fusion:
     def _sources(self, bases: Iterable[Value]) -> set[int]:
         """The steps that have to be done before these values can be read."""
         found: set[int] = set()
+        waiting = self.numbers.by_value
         for base in bases:
             array = root(base)
-            number = self.numbers.by_value.get(array)
+            number = waiting.get(array)
             if number is not None:
                 found |= number.sources
                 continue
@@ -247,7 +243,7 @@ class _Fusion:
     def _needed(self, attempt: Attempt, group: FusionGroup | None) -> set[int]:
         """The steps that have to be done before `group`, or a new one, can compute the value."""
         inside = {} if group is None else group.by_value
-        found = self._sources(base for base, _ in attempt.reads if base not in inside)
+        found = self._sources([base for base, _ in attempt.reads if base not in inside])
         if attempt.update:                                 # the array is complete, and what reads it has run or runs with it
             array = root(attempt.value.operands[0])
             before = (*self._sources((array,)), *self.versions.readers.get(array, ()))

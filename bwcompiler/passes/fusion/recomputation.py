@@ -6,13 +6,14 @@ large array made of much smaller ones (`expanded`), and elements picked from che
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container
+from collections.abc import Collection, Container
 
 from bwcompiler import ops
 from bwcompiler.ir.access import plain_axes, root
 from bwcompiler.ir.contracts.fusion import FusionGroup
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.fusion.attempt import Attempt
+from bwcompiler.passes.fusion.reads import Reads
 
 MOST_SHIFTED = 4                               # operations in a row that a reader at shifted indices does again
 MOST_INLINED = 3                               # values between one that is picked and what the loop has
@@ -27,12 +28,12 @@ class Recomputation:
     """
 
     def __init__(self, stored: Collection[Value], waiting: Container[Value], written: Collection[Value],
-                 is_leaf: Callable[[Value], bool]) -> None:
+                 reads: Reads) -> None:
         self.made_of: dict[Value, list[Value]] = {}
         self.stored = stored
         self.waiting = waiting
         self.written = written
-        self.is_leaf = is_leaf
+        self.reads = reads
 
     def note(self, attempt: Attempt) -> None:
         """Remember what a value is made of, if it may be computed again."""
@@ -54,7 +55,7 @@ class Recomputation:
             if not all(self._is_cheap(base) for base in shifted):
                 return None
             moved |= frozenset(shifted)
-            picked = Attempt(attempt.value, self.is_leaf, moved)
+            picked = Attempt(attempt.value, self.reads, moved)
         return picked if moved else None
 
     def inlined(self, attempt: Attempt) -> Attempt:
@@ -67,7 +68,7 @@ class Recomputation:
                 moved |= self._at_shifts(base)
         if not moved:
             return attempt
-        inlined = Attempt(attempt.value, self.is_leaf, moved, attempt.update)
+        inlined = Attempt(attempt.value, self.reads, moved, attempt.update)
         return attempt if inlined.update and inlined.reads_what_it_writes() else inlined
 
     def expanded(self, attempt: Attempt, group: FusionGroup | None) -> Attempt:
@@ -81,7 +82,7 @@ class Recomputation:
         for base, _ in attempt.reads:
             if base not in inside and base.type.nbytes >= LEAST_EXPANDED:
                 again |= self._expansion(base)
-        return Attempt(attempt.value, self.is_leaf, attempt.inlined | again, attempt.update) if again else attempt
+        return Attempt(attempt.value, self.reads, attempt.inlined | again, attempt.update) if again else attempt
 
     def _expansion(self, value: Value) -> frozenset[Value]:
         """What has to be computed to have the value again, none of it stored, from much smaller arrays and at most one like it that is;

@@ -36,8 +36,10 @@ class StepOrder:
         where that is not clear soon.
         """
         here = self.rank[step]
-        found = dict.fromkeys([source for source in sources if self.rank[source] >= here])
-        pending = list(found)
+        pending = [source for source in sources if self.rank[source] >= here]
+        if not pending:
+            return ()
+        found = dict.fromkeys(pending)
         while pending:
             number = pending.pop()
             if number == step or len(found) > MOST_MOVED:
@@ -52,7 +54,10 @@ class StepOrder:
         """Make `step` come after `sources`, by moving what `moved_before` found."""
         if moved:
             self._move(step, moved)
-        self.sources[step].update(dict.fromkeys(source for source in sources if source != step))
+        own = self.sources[step]
+        for source in sources:
+            if source != step:
+                own[source] = None
 
     def _move(self, step: int, moved: Sequence[int]) -> None:
         """Give these steps, in their order, ranks below that of `step` and above those of all that they come after."""

@@ -35,7 +35,7 @@ class Versions:
 
     def read(self, base: Value, index: Sequence[IndexExpression], attempt: Attempt, group: FusionGroup) -> None:
         """A member of the group reads base[index]."""
-        array = root(base)
+        array = root(base) if self.readers else base
         if array in self.readers:
             group.touched.setdefault(array, []).append(section_read(base, index, attempt.number))
             self.readers[array][group.position] = None
@@ -53,7 +53,9 @@ class Versions:
 
         attempts  of the members, with what they read.
         """
-        return self._reads_are_apart(attempt, group) and (not attempt.update or self._update_is_apart(attempt, group, attempts))
+        if group.updated and not self._reads_are_apart(attempt, group):
+            return False
+        return not attempt.update or self._update_is_apart(attempt, group, attempts)
 
     def _reads_are_apart(self, attempt: Attempt, group: FusionGroup) -> bool:
         for base, index in attempt.reads:
