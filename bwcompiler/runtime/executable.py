@@ -52,7 +52,8 @@ class Executable:
 
     `symbols()` gives the addresses of what the program refers to (BLAS, thread pool); it is asked when there is code, since some of it
     is compiled beside the program.  `keep_alive` are the owners of these addresses; `target` is what to compile for, by default the
-    current one.  The code is unloaded when the executable and every function bound to it are gone.
+    current one; `parts` are modules that are that of the text together, to be compiled side by side.  The code is unloaded when the
+    executable and every function bound to it are gone.
     """
 
     def __init__(
@@ -63,12 +64,13 @@ class Executable:
         symbols: Callable[[], Mapping[str, int]] = dict,
         keep_alive: tuple[object, ...] = (),
         target: Target | None = None,
+        parts: Sequence[str] = (),
     ) -> None:
         self.text = text
         self.signature = signature
         self.native = python_abi.is_supported()
         self._keep_alive = keep_alive
-        code = object_cache.object_for(text, target or current_target())
+        code = object_cache.objects_for(parts or (text,), target or current_target())
         self._code = jit.load(code, symbols(), ("bw_program",))
         self.address = self._code.addresses["bw_program"]
         if self.native:

@@ -3,9 +3,9 @@
 Target machines and one LLJIT per process, made on first use: importing this module initialises nothing.  The
 relocation model is PIC with the small code model (rip-relative constants; far calls through stubs, far data by the GOT).
 
-An interrupt must not tear LLVM: all of it is `uninterrupted`.  Two modules can be compiled at once, in two lanes.  LLVM asks only that
-threads share neither a context nor a target machine; llvmlite lets one thread at a time into the library, so that code generation, most
-of the time that a module takes, is called past its lock.
+An interrupt must not tear LLVM: all of it is `uninterrupted`.  Several modules can be compiled at once, each in a lane.  LLVM asks only
+that threads share neither a context nor a target machine; llvmlite lets one thread at a time into the library, so that code generation,
+most of the time that a module takes, is called past its lock.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import contextlib
 import ctypes
 import functools
 import itertools
+import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import llvmlite
@@ -97,6 +98,7 @@ class _Lane:
 
 
 _PROGRAMS, _AHEAD = _Lane(), _Lane()
+_BESIDE = (_Lane(), _Lane(), _Lane())          # for the other parts of a program
 
 
 @functools.cache
@@ -156,6 +158,35 @@ def optimise(text: str, target: Target, tuning: Tuning | None = None, ahead: boo
     lane = _AHEAD if ahead else _PROGRAMS
     with lane.lock:
         return _object_code(*_optimised_module(lane, text, target, tuning or TUNING))
+
+
+@uninterrupted
+def optimise_parts(texts: Sequence[str], target: Target) -> list[bytes]:
+    """The object code of modules that are compiled side by side."""
+    made: dict[int, bytes] = {}
+    errors: list[BaseException] = []
+
+    def compile_(number: int, lane: _Lane) -> None:
+        try:
+            with lane.lock:
+                made[number] = _object_code(*_optimised_module(lane, texts[number], target, TUNING))
+        except BaseException as error:             # raised where it is waited for
+            errors.append(error)
+
+    work = list(zip(range(1, len(texts)), itertools.cycle(_BESIDE)))
+    threads = [threading.Thread(target=compile_, args=pair, name="bwcompiler-parts") for pair in work]
+    for pair, thread in zip(work, threads, strict=True):
+        try:
+            thread.start()
+        except RuntimeError:                       # an interpreter that ends starts no threads
+            compile_(*pair)
+    compile_(0, _PROGRAMS)
+    for thread in threads:
+        if thread.ident is not None:
+            thread.join()
+    if errors:
+        raise errors[0]
+    return [made[number] for number in range(len(texts))]
 
 
 def _object_code(machine: Any, module: Any) -> bytes:
@@ -218,7 +249,7 @@ def _unload_dropped() -> None:
 
 
 @uninterrupted
-def load_for_ever(code: bytes, symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:
+def load_for_ever(code: bytes | Sequence[bytes], symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:
     """`load` of what is called even while the interpreter is finalised: when arrays die, or by threads of our own."""
     loaded = load(code, symbols, exports)
     make_immortal(loaded, loaded.tracker, _lljit())
@@ -226,15 +257,18 @@ def load_for_ever(code: bytes, symbols: Mapping[str, int], exports: Iterable[str
 
 
 @uninterrupted
-def load(code: bytes, symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:
-    """Link object code.  `symbols` are the addresses of what it refers to; libc and libm are found in the process."""
+def load(code: bytes | Sequence[bytes], symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:
+    """Link object code, which may be in parts that refer to each other.  `symbols` are the addresses of what it refers to; libc and libm
+    are found in the process."""
     with _lock:
         _unload_dropped()
-        return _load(code, symbols, tuple(exports))
+        return _load([code] if isinstance(code, bytes) else code, symbols, tuple(exports))
 
 
-def _load(code: bytes, symbols: Mapping[str, int], exports: tuple[str, ...]) -> LoadedCode:
-    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+def _load(parts: Sequence[bytes], symbols: Mapping[str, int], exports: tuple[str, ...]) -> LoadedCode:
+    builder = llvm.JITLibraryBuilder().add_current_process()
+    for code in parts:
+        builder.add_object_img(code)
     for name, address in symbols.items():
         builder.import_symbol(name, address)
     for name in exports:

@@ -16,6 +16,7 @@ import stat
 import sys
 import tempfile
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 
 from bwcompiler.locks import held_at_fork
@@ -255,14 +256,41 @@ def object_for(text: str, target: Target, tuning: jit.Tuning | None = None, ahea
     """Object code of a module: from memory, from disk, or compiled now (`jit.TUNING` where no other tuning is told; ahead: beside
     programs, in a thread of its own)."""
     key = key_of(text, target, tuning)
-    code = memory.get(key)
-    if code is not None:
-        return code
-    on_disk = disk()
-    code = on_disk.get(key) if on_disk is not None else None
+    code = _kept(key)
     if code is None:
         code = jit.optimise(text, target, tuning, ahead)
-        if on_disk is not None:
-            on_disk.put(key, code)
-    memory.put(key, code)
+        _keep(key, code)
     return code
+
+
+def objects_for(parts: Sequence[str], target: Target) -> list[bytes]:
+    """Object code of modules that are one program together; those that have to be compiled are so side by side."""
+    if len(parts) == 1:
+        return [object_for(parts[0], target)]
+    keys = [key_of(text, target) for text in parts]
+    found = {key: code for key in keys if (code := _kept(key)) is not None}
+    missing = {key: text for key, text in zip(keys, parts, strict=True) if key not in found}
+    if missing:
+        made = dict(zip(missing, jit.optimise_parts(list(missing.values()), target), strict=True))
+        for key, code in made.items():
+            _keep(key, code)
+        found.update(made)
+    return [found[key] for key in keys]
+
+
+def _kept(key: str) -> bytes | None:
+    """What is in memory or on disk."""
+    code = memory.get(key)
+    if code is None:
+        on_disk = disk()
+        code = on_disk.get(key) if on_disk is not None else None
+        if code is not None:
+            memory.put(key, code)
+    return code
+
+
+def _keep(key: str, code: bytes) -> None:
+    on_disk = disk()
+    if on_disk is not None:
+        on_disk.put(key, code)
+    memory.put(key, code)

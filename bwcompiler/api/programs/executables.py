@@ -23,6 +23,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.content_hash import content_hash
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.locks import RenewedLock
+from bwcompiler.lowering.module_parts import module_parts
 from bwcompiler.lowering.program import ProgramText
 from bwcompiler.runtime import threads
 from bwcompiler.runtime.executable import Executable
@@ -158,7 +159,8 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
         return {**callbacks, **_addresses(lowered, target)}
 
     signature = _signature(graph, into, lowered.plan.arena_bytes, _releases_lock(graph, lowered.program))
-    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=keep, target=target)
+    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=keep, target=target,
+                            parts=module_parts(lowered.program.text))
     return Compiled(lowered, executable, graph)
 
 

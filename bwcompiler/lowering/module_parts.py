@@ -1,0 +1,105 @@
+"""A large module as several that are compiled side by side: the same functions, each in one of them.
+
+What is written into its callers, the mathematics and the tables are in every part that needs them.  Nothing that LLVM does with a module
+here looks beyond one function but inlining, so the parts are the code that the module is, and which parts there are depends on its text
+alone: not on how many CPUs there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+MOST = 4                       # parts
+LEAST = 40_000                 # characters of one: its code takes LLVM some 40 ms
+_SYMBOL = re.compile(r"@([\w.]+)")
+_INLINED = re.compile(r"^attributes (#\d+) = \{[^}]*\balwaysinline\b", re.MULTILINE)
+_MATHEMATICS = "bw."           # what names of these functions begin with (math/functions.py)
+
+
+class _Item(NamedTuple):
+    """A function or table.  is_copied: part of every module that names it."""
+
+    name: str
+    text: str
+    is_copied: bool
+    names: frozenset[str]
+
+
+def module_parts(text: str) -> tuple[str, ...]:
+    """Modules that are this one together; itself alone where it is small."""
+    if len(text) < 2 * LEAST:
+        return (text,)
+    items, rest = _items(text)
+    own = [item for item in items.values() if not item.is_copied]
+    count = min(MOST, sum([len(item.text) for item in own]) // LEAST)
+    if count < 2 or len(own) < 2:
+        return (text,)
+    shares = _shares(own, count)
+    home = {item.name: number for number, share in enumerate(shares) for item in share}
+    shown = {name for item in items.values() for name in item.names
+             if name in home and (item.is_copied or home[name] != home[item.name])}
+    return tuple([_part(share, items, rest, shown) for share in shares])
+
+
+def _items(text: str) -> tuple[dict[str, _Item], dict[str, str]]:
+    """Functions and tables by name, and the other lines: declarations by name, attributes by themselves."""
+    items: dict[str, _Item] = {}
+    rest: dict[str, str] = {}
+    inlined = (*[f" {group} {{" for group in _INLINED.findall(text)],)
+    inside: list[str] = []
+    for line in text.splitlines():
+        if inside or line.startswith("define "):
+            inside.append(line)
+            if line == "}":
+                _add(items, "\n".join(inside), " alwaysinline " in inside[0] or inside[0].endswith(inlined))
+                inside = []
+        elif line.startswith("@"):
+            _add(items, line, True)
+        elif line.startswith("declare "):
+            rest[_SYMBOL.findall(line)[0]] = line
+        elif line:
+            rest[line] = line
+    return items, rest
+
+
+def _add(items: dict[str, _Item], text: str, is_copied: bool) -> None:
+    name, *names = _SYMBOL.findall(text)
+    items[name] = _Item(name, text, is_copied or name.startswith(_MATHEMATICS), frozenset(names))
+
+
+def _shares(own: Iterable[_Item], count: int) -> list[list[_Item]]:
+    """The functions in parts of about the same size, in each of them in order."""
+    order = {item.name: number for number, item in enumerate(own)}
+    shares: list[list[_Item]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for item in sorted(own, key=lambda item: -len(item.text)):
+        smallest = sizes.index(min(sizes))
+        shares[smallest].append(item)
+        sizes[smallest] += len(item.text)
+    return [sorted(share, key=lambda item: order[item.name]) for share in shares]
+
+
+def _part(share: Iterable[_Item], items: dict[str, _Item], rest: dict[str, str], shown: set[str]) -> str:
+    """A module of these functions, of which others see those in `shown`."""
+    mine = {item.name: item for item in share}
+    copied: dict[str, _Item] = {}
+    declared: dict[str, str] = {}
+    pending = [name for item in mine.values() for name in sorted(item.names)]
+    while pending:
+        name = pending.pop()
+        item = items.get(name)
+        if name in mine or name in copied or name in declared:
+            continue
+        if item is None:
+            declared[name] = rest[name]
+        elif item.is_copied:
+            copied[name] = item
+            pending += sorted(item.names)
+        else:
+            head = item.text.partition("\n")[0]
+            declared[name] = head.replace("define internal", "declare", 1).replace("define", "declare", 1).rstrip(" {")
+    lines = [item.text.replace("define internal", "define", 1) if item.name in shown else item.text for item in mine.values()]
+    lines += [copied[name].text for name in items if name in copied]
+    return "\n".join([*lines, *[declared[name] for name in sorted(declared)], *[line for key, line in rest.items() if key == line], ""])
