@@ -11,8 +11,9 @@ from bwcompiler.locks import in_forked_child
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
-    """Compilation makes many objects that all stay: the collector would only walk them again and again."""
+def collector_paused(for_ever: bool = False) -> Iterator[None]:
+    """Compilation makes many objects that all stay: the collector would only walk them again and again.  for_ever: what is made is
+    modules, which it need not even walk once."""
     enabled = gc.isenabled()
     if enabled:
         _pausing.append(threading.get_ident())
@@ -22,8 +23,13 @@ def collector_paused() -> Iterator[None]:
     finally:
         if enabled:
             _pausing.remove(threading.get_ident())
+            if for_ever and gc.get_count()[0] > MANY and not gc.get_freeze_count():
+                gc.freeze()                     # all that lives is old then, without a walk; what others froze stays so
+                gc.unfreeze()
             gc.enable()
 
+
+MANY = 20_000                                   # objects, of which a walk takes more than a millisecond
 
 _pausing: list[int] = []                        # threads that will turn the collector on again
 

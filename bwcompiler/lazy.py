@@ -89,7 +89,7 @@ class _Module:
 def imported(name: str) -> Any:
     """The module of that name, now; ModuleNotFoundError that says what to install, if its package is not there."""
     try:
-        with importing, collector_paused():
+        with importing, collector_paused(for_ever=True):
             return import_module(name)
     except ModuleNotFoundError as error:
         package = name.partition(".")[0]

@@ -60,6 +60,34 @@ def test_the_version_loads_no_compiler() -> None:
     assert found.split()[2:] == sorted([*EARLY, "bwcompiler.cli"])
 
 
+def test_the_collector_does_not_walk_what_was_imported() -> None:
+    """Nor is anything taken from it that is garbage, or given to it that others have frozen."""
+    found = fresh("""
+import gc, weakref
+import numpy, bwcompiler
+class Node: pass
+node = Node(); node.itself = node
+garbage = weakref.ref(node)
+del node
+before = [one["collections"] for one in gc.get_stats()]
+bwcompiler.grad
+print(gc.isenabled(), gc.get_freeze_count(), sum(one["collections"] for one in gc.get_stats()) - sum(before) < 3, end=" ")
+gc.collect()
+print(garbage() is None)""")
+    assert found == "True 0 True True"
+    assert int(fresh("import gc, numpy\ngc.freeze()\nfrozen = gc.get_freeze_count()\nimport bwcompiler\nbwcompiler.grad\n"
+                     "print(gc.get_freeze_count() - frozen)")) <= 0
+
+
+def test_numpy_loops_are_looked_for_when_they_are_needed() -> None:
+    """There are some 400, most of which no program calls."""
+    script = "import numpy as np, bwcompiler as bw\n{}\nfrom bwcompiler.runtime.addresses import gufuncs, sorting\nprint(" \
+             "gufuncs.loop_of_module.cache_info().currsize, sorting.sort_function.cache_info().currsize)"
+    assert fresh(script.format(GRADIENT)) == "0 0"
+    loops, sorts = map(int, fresh(script.format("bw.jit(lambda x: np.sort(x) + np.fft.fft(x).real)(np.ones(40))")).split())
+    assert 0 < loops < 6 and 0 < sorts < 6
+
+
 PROGRAMS = f"""
 {GRADIENT}
 bw.jit(lambda x: np.sort(x)[::-1].cumsum() + np.linalg.inv(np.outer(x, x) + np.eye(3))[0])(np.arange(3.0))

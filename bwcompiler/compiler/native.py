@@ -6,6 +6,7 @@ import ctypes
 import functools
 import struct
 import threading
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -27,8 +28,8 @@ from bwcompiler.ir.contracts.program_interface import (
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, sort_symbol
-from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType, complex_of
-from bwcompiler.lowering.libraries.library_calls import Libraries, blas_symbol
+from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType, TensorType, complex_of
+from bwcompiler.lowering.libraries.library_calls import Libraries, Symbols, blas_symbol
 from bwcompiler.lowering.program import Callback
 from bwcompiler.runtime import blas_calls
 from bwcompiler.runtime.addresses import blas, gufuncs
@@ -53,7 +54,7 @@ def native_libraries() -> Libraries:
     """What programs may call: NumPy's BLAS, LAPACK, inner loops and sort functions, where found."""
     found = blas.find()
     wanted = {blas_symbol(routine, dtype) for dtype, routines in _BLAS_ROUTINES.items() for routine in routines}
-    symbols = blas_calls.names() & (wanted | {BLAS_ENTER, BLAS_LEAVE}) | _loops().keys()
+    symbols = _Symbols(blas_calls.names() & (wanted | {BLAS_ENTER, BLAS_LEAVE}))
     return Libraries(symbols, "i64" if found is None or found.integers_64 else "i32")
 
 
@@ -62,36 +63,70 @@ def native_addresses(symbols: frozenset[str]) -> dict[str, int]:
 
     The code around BLAS is compiled for the first program that calls it.
     """
-    known = _loops() if symbols.isdisjoint(blas_calls.names()) else {**_loops(), **blas_calls.symbols()}
-    return {symbol: known[symbol] for symbol in symbols if symbol in known}
+    known = {} if symbols.isdisjoint(blas_calls.names()) else blas_calls.symbols()
+    found = {symbol: known.get(symbol) or loop_address(symbol) for symbol in symbols}
+    return {symbol: address for symbol, address in found.items() if address}
+
+
+class _Symbols:
+    """These symbols, and those of NumPy's loops that have an address, which is found when it is asked for: there are some 400."""
+
+    def __init__(self, symbols: frozenset[str]) -> None:
+        self.symbols = symbols
+
+    def __contains__(self, symbol: object) -> bool:
+        return symbol in self.symbols or bool(loop_address(str(symbol)))
+
+    def union(self, more: Iterable[str]) -> Symbols:
+        """With these as well."""
+        return _Symbols(self.symbols.union(more))
 
 
 @functools.cache
-def _loops() -> dict[str, int]:
-    """The addresses of NumPy's inner loops and sort functions, where found."""
-    addresses: dict[str, int] = {}
+def loop_address(symbol: str) -> int:
+    """The address of one of NumPy's inner loops or sort functions, or of a loop's data; 0 where there is none."""
+    found = _finders().get(symbol.removesuffix(".data"))
+    return 0 if found is None else found().get(symbol, 0)
+
+
+@functools.cache
+def _finders() -> dict[str, Callable[[], dict[str, int]]]:
+    """Per symbol what gives its address, and that of its data."""
+    found: dict[str, Callable[[], dict[str, int]]] = {}
     for op in REGISTRY.values():
         if isinstance(op.library, InnerLoop):
-            addresses.update(inner_loop_addresses(op.library))
-    addresses.update(_fourier_loops())
-    for dtype in _LOOP_DTYPES:
-        for positions in (False, True):
-            for kind in set(SORT_KINDS.values()):
-                addresses[sort_symbol(positions, dtype, kind)] = sort_function(dtype.numpy, kind, positions)
-    return {symbol: address for symbol, address in addresses.items() if address}
-
-
-def _fourier_loops() -> dict[str, int]:
-    """The addresses of NumPy's Fourier transforms, and of their data, in double and in single precision."""
-    addresses: dict[str, int] = {}
+            for name in op.library.names:
+                for dtype in _LOOP_DTYPES:
+                    found[op.library.symbol(dtype, name)] = functools.partial(_inner_loop, op.library, name, dtype)
     for name, types in FOURIER_LOOPS.items():
         for dtype in (F32, F64):
             operand = complex_of(dtype) if types[0] == "D" else dtype
-            loop = gufuncs.fft_loop(name, types if dtype is F64 else types.replace("d", "f").replace("D", "F"))
-            if loop is not None:
-                addresses[Fourier().symbol(name, operand)] = loop.function
-                addresses[f"{Fourier().symbol(name, operand)}.data"] = loop.data
-    return addresses
+            own = types if dtype is F64 else types.replace("d", "f").replace("D", "F")
+            found[Fourier().symbol(name, operand)] = functools.partial(_fourier_loop, Fourier().symbol(name, operand), name, own)
+    for dtype in _LOOP_DTYPES:
+        for positions in (False, True):
+            for kind in set(SORT_KINDS.values()):
+                symbol = sort_symbol(positions, dtype, kind)
+                found[symbol] = functools.partial(_sort_function, symbol, dtype, kind, positions)
+    return found
+
+
+def _with_data(symbol: str, loop: gufuncs.InnerLoop | None) -> dict[str, int]:
+    return {} if loop is None else {symbol: loop.function, f"{symbol}.data": loop.data}
+
+
+def _inner_loop(routine: InnerLoop, name: str, dtype: DType) -> dict[str, int]:
+    loop = gufuncs.loop_of_module(routine.module, name, routine.loop_types(dtype))
+    fits = loop is not None and loop.signature.replace(" ", "") == routine.core
+    return _with_data(routine.symbol(dtype, name), loop) if fits else {}
+
+
+def _fourier_loop(symbol: str, name: str, types: str) -> dict[str, int]:
+    return _with_data(symbol, gufuncs.fft_loop(name, types))
+
+
+def _sort_function(symbol: str, dtype: DType, kind: int, positions: bool) -> dict[str, int]:
+    return {symbol: sort_function(dtype.numpy, kind, positions)}
 
 
 def loops_named_in(graph: Graph) -> dict[str, int]:
@@ -105,22 +140,14 @@ def loops_named_in(graph: Graph) -> dict[str, int]:
             name, dtype = routine.name(value.attrs), routine.dtype(value)
             given = "".join([operand.dtype.numpy.char for operand in value.operands])
             loop = gufuncs.loop_of_module(routine.module, name, f"{given}->{value.dtype.numpy.char * value.attrs['results']}")
-            if loop is not None:
-                addresses[routine.symbol(dtype, name)] = loop.function
-                addresses[f"{routine.symbol(dtype, name)}.data"] = loop.data
+            addresses.update(_with_data(routine.symbol(dtype, name), loop))
     return {symbol: address for symbol, address in addresses.items() if address}
 
 
 def inner_loop_addresses(routine: InnerLoop) -> dict[str, int]:
     """The addresses of a routine's loops, and of their data, for all dtypes and attributes."""
-    addresses: dict[str, int] = {}
-    for name in routine.names:
-        for dtype in _LOOP_DTYPES:
-            loop = gufuncs.loop_of_module(routine.module, name, routine.loop_types(dtype))
-            if loop is not None and loop.signature.replace(" ", "") == routine.core:
-                addresses[routine.symbol(dtype, name)] = loop.function
-                addresses[f"{routine.symbol(dtype, name)}.data"] = loop.data
-    return addresses
+    return {symbol: address for name in routine.names for dtype in _LOOP_DTYPES
+            for symbol, address in _inner_loop(routine, name, dtype).items()}
 
 
 def _view(pointer: int | None, type_: TensorType, strides: tuple[int, ...]) -> np.ndarray[Any, Any]:

@@ -5,8 +5,8 @@ factorization_calls.py; Fourier transforms: fourier_calls.py; sorting: sort_call
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.access import ArrayView, view_of, whole
@@ -28,6 +28,14 @@ from bwcompiler.lowering.libraries.shared_calls import grain_of, sharing_text
 from bwcompiler.lowering.llvm_scalars import memory_type
 
 
+class Symbols(Protocol):
+    """A set of symbols, which may be looked for as they are asked for."""
+
+    def __contains__(self, symbol: object, /) -> bool: ...
+
+    def union(self, more: Iterable[str], /) -> Symbols: ...
+
+
 class Libraries(NamedTuple):
     """What programs may call outside of themselves.
 
@@ -35,7 +43,7 @@ class Libraries(NamedTuple):
     integer   the LLVM type of BLAS's and LAPACK's integers.
     """
 
-    symbols: frozenset[str] = frozenset()
+    symbols: Symbols = frozenset()
     integer: str = "i64"
 
     def blas(self, routine: str, dtype: DType) -> str | None:
