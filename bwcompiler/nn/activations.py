@@ -223,6 +223,11 @@ def _maximum(x: Value, axes: tuple[int, ...]) -> Value:
     return ops.stop_gradient(reduce_value(ops.max, x, axes))
 
 
+def _axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """One axis or several, also as a list."""
+    return reduction_axes(tuple(axis) if isinstance(axis, list) else axis, rank)
+
+
 def _shifted(x: Value, axes: tuple[int, ...]) -> Value:
     return ops.subtract(x, broadcast_value(keep_axes(_maximum(x, axes), x, axes), x.shape))
 
@@ -236,7 +241,7 @@ def softmax(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
     [[0.5, 0.5], [1.0, 0.0]]
     """
     value = _as_dtype(x, dtype)
-    axes = reduction_axes(axis, value.rank)
+    axes = _axes(axis, value.rank)
     weights = ops.exp(_shifted(value, axes))
     return fresh(ops.divide(weights, reduced(ops.sum, weights, axes)))
 
@@ -284,7 +289,7 @@ def log_softmax(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
     [-1000.0, 0.0]
     """
     value = _as_dtype(x, dtype)
-    return fresh(log_softmax_value(value, reduction_axes(axis, value.rank)))
+    return fresh(log_softmax_value(value, _axes(axis, value.rank)))
 
 
 def logsumexp_value(x: Value, axes: tuple[int, ...], weights: Value | None = None) -> Value:
@@ -305,7 +310,7 @@ def logsumexp(x: Any, axis: Any = -1, keepdims: bool = False) -> Any:
     [0.6931, 1000.0]
     """
     value = real_value(x)
-    axes = reduction_axes(axis, value.rank)
+    axes = _axes(axis, value.rank)
     result = logsumexp_value(value, axes)
     return fresh(keep_axes(result, value, axes) if keepdims else result)
 

@@ -22,8 +22,15 @@ def normalize_axes(axis: Any, rank: int, name: str = "") -> Axes:
     return tuple(sorted(found))
 
 
+def refuse_list(axis: Any) -> None:
+    """What reduces by a ufunc takes a tuple of axes, and no list."""
+    if isinstance(axis, list):
+        raise TypeError(f"'list' object cannot be interpreted as an integer\n  hint: axis={tuple(axis)}")
+
+
 def reduction_axes(axis: Any, rank: int) -> Axes:
-    """As `normalize_axes`, for reductions that take axis=0 and axis=-1 of arrays without axes (ufunc.reduce does)."""
+    """As `normalize_axes`, for reductions that take axis=0 and axis=-1 of arrays without axes, and no lists (ufunc.reduce does)."""
+    refuse_list(axis)
     if rank == 0 and isinstance(axis, int | np.integer) and axis in (0, -1):
         return ()
     return normalize_axes(axis, rank)

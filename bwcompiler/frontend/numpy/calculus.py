@@ -30,7 +30,8 @@ from bwcompiler.frontend.tracing.operands import (
     value_as,
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
-from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import BasicItem, Slice, broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.op import Value
@@ -403,14 +404,25 @@ def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: A
     return made if dtype is None else made.astype(dtype)
 
 
+def _require_no_zero(*ends: Tracer) -> None:
+    """Raises at run time where an end of np.geomspace is zero."""
+    def fail() -> NoReturn:
+        raise ValueError("Geometric sequence cannot include zero")
+    for end in ends:
+        HANDLERS["check"](np.any(end == 0), fail, ValueError(), open_region().record.source)
+
+
 @implements(np.geomspace)
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0) -> Any:
     real = common_dtype((as_tracer(start)._type.dtype, as_tracer(stop)._type.dtype, F64))
     low, high = (fresh(cast(value_as(one), real)) for one in (start, stop))
+    _require_no_zero(low, high)
     sign = np.sign(low)                                                 # ends of different signs give nan between them
-    grid = as_tracer(np.power(10.0, linspace(np.log10(low / sign), np.log10(high / sign), num, endpoint)) * sign)
-    if endpoint and num > 1:                                           # both ends exactly
-        ends = [np.broadcast_to(end, grid.shape[1:])[None] for end in (low, high)]
-        grid = concatenate([ends[0], part(grid, 0, 1, num - 2), ends[1]])
+    first, last = low / sign, high / sign
+    grid = as_tracer(np.power(10.0, linspace(np.log10(first), np.log10(last), num, endpoint)))
+    if num > 0:                                                        # the ends are not what logarithms make of them
+        ends = [np.broadcast_to(end, grid.shape[1:])[None] for end in ((first, last) if endpoint and num > 1 else (first,))]
+        grid = concatenate([ends[0], part(grid, 0, 1, num - len(ends)), *ends[1:]])
+    grid = grid * sign
     made = moveaxis(grid, 0, axis) if axis else grid
     return made if dtype is None else made.astype(dtype)

@@ -202,6 +202,9 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._N
 
 @implements(np.linalg.lstsq)
 def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    given = value_as(a)
+    if given.rank != 2:
+        raise np.linalg.LinAlgError(f"{given.rank}-dimensional array given. Array must be two-dimensional")
     matrix, right = _matrix(a, "lstsq"), value_as(b)
     m, n = matrix.shape
     if right.shape[0] != m:
@@ -247,10 +250,16 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
 
 # ----- norms
+def _axes_of_norm(axis: Any, rank: int) -> Axes:
+    if isinstance(axis, list):
+        raise TypeError(f"'axis' must be None, an integer or a tuple of integers\n  hint: axis={tuple(axis)}")
+    return normalize_axes(axis, rank)
+
+
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     value = number_value(x)
-    axes = normalize_axes(axis, value.rank)
+    axes = _axes_of_norm(axis, value.rank)
     if ord is None or (len(axes) == 2 and ord == "fro") or (len(axes) == 1 and ord == 2):
         squares = reduce_value(ops.sum, square_of_magnitude(value), axes)
         return finished(root(squares), value, axes, keepdims, None, "norm")
@@ -258,7 +267,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
         return finished(_vector_norm(value, ord, axes), value, axes, keepdims, None, "norm")
     if len(axes) != 2:
         raise ValueError("Improper number of dimensions to norm.")
-    given = [normalize_axis(one, value.rank) for one in axis] if isinstance(axis, tuple | list) else list(axes)
+    given = [normalize_axis(one, value.rank) for one in axis] if isinstance(axis, tuple) else list(axes)
     return finished(_matrix_norm(value, ord, given[0], given[1]), value, axes, keepdims, None, "norm")
 
 
@@ -307,7 +316,7 @@ def _vector_norm(x: Value, order: Any, axes: Axes) -> Value:
 @implements(np.linalg.vector_norm)
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Any:
     value = number_value(x)
-    axes = normalize_axes(axis, value.rank)
+    axes = _axes_of_norm(axis, value.rank)
     order = 2 if ord is None else ord
     flat = permuted(value, (*[k for k in range(value.rank) if k not in axes], *axes))
     lead = flat.shape[:flat.rank - len(axes)]

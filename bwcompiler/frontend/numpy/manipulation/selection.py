@@ -38,6 +38,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import common_dtype, require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.shapes import c_strides
 from bwcompiler.frontend.tracing.storages.views import WindowView, broadcast_value
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh, fresh_array
@@ -198,16 +199,33 @@ def put(a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
 
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    if isinstance(mask, Tracer):
-        raise UnsupportedError("np.place with a traced mask is not supported\n  hint: np.copyto(arr, values, where=mask)")
     target = _target(arr, "place")
     if np.size(mask) != target.size:
         raise ValueError("place: mask and data must be the same size")
+    if isinstance(mask, Tracer):
+        _require_safe(vals, target, "place")
+        return _place_by_data(target, fresh(truth(value_as(mask))), as_tracer(vals))
     positions = np.flatnonzero(mask)
     if positions.size and not as_tracer(vals).size:
         raise ValueError("Cannot insert from an empty array!")
     _require_safe(vals, target, "place")
     put(target, positions, vals)
+
+
+def _place_by_data(target: Tracer, mask: Any, values: Any) -> None:
+    """The k-th place that the mask selects gets the k-th of the values, which begin again where there are fewer."""
+    if not target.size:
+        return
+    chosen, new = np.ravel(mask), np.ravel(values)
+    if not new.size:
+        HANDLERS["check"](np.any(chosen), _nothing_to_insert, ValueError(), open_region().record.source)
+        return
+    new = new if new.size == 1 else take(new, (np.cumsum(chosen) - 1) % new.size)
+    set_flat(target, np.where(chosen, new.astype(target.dtype), np.ravel(target)))
+
+
+def _nothing_to_insert() -> NoReturn:
+    raise ValueError("Cannot insert from an empty array!")
 
 
 def _require_safe(values: Any, target: Tracer, name: str) -> None:

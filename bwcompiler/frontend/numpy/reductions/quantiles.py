@@ -37,11 +37,9 @@ def _lanes(a: Any, axis: Any) -> tuple[Value, Value, tuple[int, ...]]:
 
 
 def _between(low: Value, high: Value, fraction: float, dtype: DType) -> Value:
-    """low + (high - low) fraction in `dtype`, from the end that is nearer (so that a fraction of 1 gives high)."""
+    """low + (high - low) fraction in `dtype`, from the end that is nearer; as in NumPy nan beside infinity, also where fraction is 0."""
     distance = cast(ops.subtract(high, low), dtype)
     low, high = cast(low, dtype), cast(high, dtype)
-    if fraction in (0.0, 1.0):
-        return low if fraction == 0.0 else high
     if fraction < 0.5:
         return ops.add(low, ops.multiply(distance, constant(fraction, low)))
     return ops.subtract(high, ops.multiply(distance, constant(1.0 - fraction, low)))
@@ -100,15 +98,24 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     numpy: Any = np.quantile if scale == 1.0 else np.percentile
     places = numpy(np.arange(count, dtype=np.float64), q, method=method)
     whole = bool((places == np.floor(places)).all()) and (
-        method in ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")
-        or (method == "linear" and scale == 1.0 and np.asarray(q).dtype.kind in "iub"))       # q of 0 and 1: elements themselves
+        method in (*_OF_ELEMENTS, "closest_observation") or _is_of_ends(q, method, scale))
     dtype = ordered.dtype if whole else _quantile_dtype(ordered.dtype, q)
     results = []
     for place in np.ravel(places):
         below = math.floor(place)
-        low, high = last_axis_element(ordered, below), last_axis_element(ordered, min(below + 1, count - 1))
-        results.append(_nan_if_any(_between(low, high, float(place) - below, dtype), ordered))
+        below = max(below - 1, 0) if method == "averaged_inverted_cdf" and place == below else below      # comes from there
+        low = last_axis_element(ordered, below)
+        if whole or (place == below and not ordered.dtype.is_float):
+            result = cast(low, dtype)
+        else:
+            result = _between(low, last_axis_element(ordered, min(below + 1, count - 1)), float(place) - below, dtype)
+        results.append(_nan_if_any(result, ordered))
     return _collected(results, x, axes, levels, keepdims, out, name)
+
+
+def _is_of_ends(q: Any, method: str, scale: float) -> bool:
+    """Whether these are levels 0 and 1 given as integers: the first and last elements themselves."""
+    return method == "linear" and scale == 1.0 and (q.dtype if isinstance(q, Tracer) else np.asarray(q).dtype).kind in "iub"
 
 
 def _quantile_dtype(dtype: DType, q: Any) -> DType:
@@ -152,6 +159,10 @@ def _weighted_quantile(name: str, a: Any, q: Any, weights: Any, axis: Any, out: 
         raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     require_known(q, name, "q")
     x, lanes, axes = _lanes(a, axis)
+    if x.dtype.is_complex:
+        raise TypeError("a must be an array of real numbers")
+    if not lanes.shape[-1]:
+        raise IndexError(f"np.{name} of no elements")
     given = as_tracer(weights)
     if given.shape != x.shape:
         if len(axes) != 1 or given.shape != (x.shape[axes[0]],):
@@ -212,18 +223,19 @@ def _at_checked(ordered: Value, place: Value) -> Value:
     return at_positions(ordered, index_value(fresh(_index(place)), ordered.shape[-1]), ordered.rank - 1)
 
 
-def _interpolated(ordered: Value, place: Value, dtype: DType) -> Value:
-    """The elements around (float) positions, one per lane or several, weighted; from the end that is nearer, as `_between`."""
+def _interpolated(ordered: Value, place: Value, count: Value, dtype: DType) -> Value:
+    """The elements around (float) positions among `count`, one per lane or several, weighted; as `_between` does."""
     below = ops.floor(place)
+    one = constant(1.0, place)
+    above = ops.minimum(ops.add(below, one), ops.subtract(count, one))
     elements = _at_checked if place.rank == ordered.rank else _at_traced
-    low, high = [elements(ordered, one) for one in (below, ops.ceil(place))]
+    low, high = [elements(ordered, one) for one in (below, above)]
     fraction = cast(ops.subtract(place, below), dtype)
     distance = cast(ops.subtract(high, low), dtype)
     low, high = cast(low, dtype), cast(high, dtype)
     from_low = ops.add(low, ops.multiply(distance, fraction))
     from_high = ops.subtract(high, ops.multiply(distance, ops.subtract(constant(1.0, fraction), fraction)))
-    between = ops.select(ops.less(fraction, constant(0.5, fraction)), from_low, from_high)
-    return ops.select(ops.equal(fraction, constant(0.0, fraction)), low, between)
+    return ops.select(ops.less(fraction, constant(0.5, fraction)), from_low, from_high)
 
 
 def _place_of(count: Value, level: Value, method: str, name: str) -> Value:
@@ -238,6 +250,8 @@ def _place_of(count: Value, level: Value, method: str, name: str) -> Value:
     if method == "inverted_cdf":
         above = ops.subtract(ops.ceil(ops.multiply(count, level)), constant(1.0, count))
         return ops.maximum(above, constant(0.0, count))
+    if method not in (*_PLOTTING_POSITIONS, "averaged_inverted_cdf", "closest_observation"):
+        raise ValueError(f"{method!r} is not a valid method")
     if method not in _PLOTTING_POSITIONS:
         raise UnsupportedError(f"np.{name}: method={method!r} is not supported on traced arrays; supported: "
                                f"{', '.join([*simple, 'midpoint', 'inverted_cdf', *_PLOTTING_POSITIONS])}")
@@ -263,10 +277,10 @@ def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Trac
     place = _place_of(counts, level, method, name)
     inside = ops.bitwise_and(ops.greater_equal(level, constant(0.0, level)), ops.less_equal(level, constant(1.0, level)))
     place = ops.select(inside, place, filled(extent, levels_in, place.shape))
-    if method in _OF_ELEMENTS:
+    if method in _OF_ELEMENTS or _is_of_ends(q, method, scale):
         found = _at_checked(ordered, place)
     else:
-        found = _interpolated(ordered, place, dtype)
+        found = _interpolated(ordered, place, counts, dtype)
     found = ops.transpose(found, axes=(found.rank - 1, *range(found.rank - 1)))
     kept = [1 if k in axes else n for k, n in enumerate(x.shape)] if keepdims is not NOTHING and keepdims else lead
     found = reshape(found, (*q.shape, *kept))
@@ -284,17 +298,19 @@ def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, k
     if not lanes.dtype.is_float:
         return _quantile(name, a, q, axis, out, method, keepdims, scale)
     q = as_tracer(q) if is_traced(q) else q
-    if isinstance(q, Tracer) and lanes.shape[-1]:
+    if isinstance(q, Tracer):
         ordered, count = _counted(lanes)
         return _at_traced_levels(name, x, ordered, count, q, axes, out, method, keepdims, scale)
     require_known(q, name, "q")
     levels = _checked_levels(q, scale)
-    if not lanes.shape[-1]:
-        lanes = filled(math.nan, lanes.dtype, (*lanes.shape[:-1], 1))
     ordered, count = _counted(lanes)
     count = cast(count, _place_dtype(q))
-    dtype = lanes.dtype if method in _OF_ELEMENTS else _quantile_dtype(lanes.dtype, q)
-    results = [_interpolated(ordered, _place_of(count, constant(float(level), count), method, name), dtype) for level in np.ravel(levels)]
+    dtype = _quantile_dtype(lanes.dtype, q)
+    of_elements = method in _OF_ELEMENTS or _is_of_ends(q, method, scale)
+    results = []
+    for level in np.ravel(levels):
+        place = _place_of(count, constant(float(level), count), method, name)
+        results.append(_at_traced(ordered, place) if of_elements else _interpolated(ordered, place, count, dtype))
     return _collected(results, x, axes, levels, keepdims, out, name)
 
 
@@ -325,6 +341,8 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = 
 
 def _quantiles(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, skips_nan: bool = False) -> Any:
     scale = 100.0 if name.endswith("percentile") else 1.0                  # of the level of the last element
+    if skips_nan and 0 in value_as(a).shape:                               # one nan for all levels, as in NumPy
+        return mean(a, axis, out=out, keepdims=keepdims)
     if weights is not None:
         return _weighted_quantile(name, a, q, weights, axis, out, method, keepdims, scale, skips_nan)
     return (_nan_quantile if skips_nan else _quantile)(name, a, q, axis, out, method, keepdims, scale)

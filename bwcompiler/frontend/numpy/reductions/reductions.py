@@ -10,7 +10,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError
-from bwcompiler.frontend.numpy.axes import NOTHING, Axes, axes_in_order, normalize_axes, normalize_axis, reduction_axes
+from bwcompiler.frontend.numpy.axes import NOTHING, Axes, axes_in_order, normalize_axes, normalize_axis, reduction_axes, refuse_list
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
 from bwcompiler.frontend.tracing.operands import (
@@ -202,6 +202,7 @@ def _mean_dtype(x: Value, dtype: Any) -> DType:
 
 def _axes_of_mean(axis: Any, rank: int, where: Any) -> Axes:
     """With where= NumPy counts the elements by a sum, which takes axis=0 of arrays without axes; else it asks for the extent."""
+    refuse_list(axis)
     return normalize_axes(axis, rank) if where is NOTHING or where is True else reduction_axes(axis, rank)
 
 
@@ -292,6 +293,7 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
 
 @implements(np.average)
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOTHING) -> Any:
+    axis = tuple(axis) if isinstance(axis, list) else axis                  # which the sums do not take
     if weights is None:
         found = mean(a, axis, keepdims=keepdims)
         shape = value_as(a).shape

@@ -171,7 +171,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     flat = cast(reshape(x, (element_count(x.shape),)), F64)
     if weights is not None and value_as(weights).shape != x.shape:
         raise ValueError("weights should have the same shape as a.")
-    edges = _edges(flat, bins, range, x.dtype if x.dtype.is_float else F64)
+    edges = _edges(flat, bins, range, x.dtype if x.dtype.is_float else F64, x.dtype.is_float)
     line = value_as(edges)
     place, inside = _bins(flat, cast(line, F64))
     given = filled(1, I64, flat.shape) if weights is None else reshape(value_as(weights), flat.shape)
@@ -186,7 +186,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     x = value_as(a)
-    return _edges(cast(reshape(x, (element_count(x.shape),)), F64), bins, range, x.dtype if x.dtype.is_float else F64)
+    return _edges(cast(reshape(x, (element_count(x.shape),)), F64), bins, range, x.dtype if x.dtype.is_float else F64, x.dtype.is_float)
 
 
 @implements(np.histogram2d)
@@ -214,7 +214,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
     edges, places, inside = [], [], None
     for column, bin_, limit in zip(columns, each, limits, strict=True):
         flat = cast(value_as(column), F64)
-        edge = _edges(flat, bin_, limit, F64)
+        edge = _edges(flat, bin_, limit, F64, value_as(column).dtype.is_float)
         place, within = _bins(flat, cast(value_as(edge), F64))
         edges.append(edge)
         places.append(place)
@@ -243,19 +243,43 @@ def _bins(flat: Value, line: Value) -> tuple[Value, Value]:
     return ops.subtract(place, filled(1, I64, place.shape)), inside
 
 
-def _edges(flat: Value, bins: Any, limits: Any, dtype: DType) -> Any:
+def _edges(flat: Value, bins: Any, limits: Any, dtype: DType, holds_floats: bool) -> Any:
     """The edges of bins: given, or equally far apart between limits or the least and greatest element."""
     if isinstance(bins, str):
         raise UnsupportedError(f"np.histogram: bins={bins!r} is not supported on traced arrays\n  hint: a number, or edges")
     if not isinstance(bins, int | np.integer):
         return bins if isinstance(bins, Tracer) else np.asarray(bins)
-    if limits is not None:
-        return np.linspace(limits[0], limits[1], bins + 1, dtype=dtype.numpy)
-    if not flat.shape[0]:
-        return np.linspace(0, 1, bins + 1, dtype=dtype.numpy)
-    low, high = (reduce_value(op, flat, (0,)) for op in (ops.min, ops.max))
-    widened = ops.select(ops.equal(low, high), constant(0.5, low), constant(0.0, low))
-    return np.linspace(fresh(ops.subtract(low, widened)), fresh(ops.add(high, widened)), bins + 1, dtype=dtype.numpy)
+    given = limits is not None
+    if given:
+        low, high = limits
+    elif not flat.shape[0]:
+        low, high = 0.0, 1.0
+    else:
+        low, high = (fresh(reduce_value(op, flat, (0,))) for op in (ops.min, ops.max))
+    if given or holds_floats:
+        _require_range(low, high, given)
+    widened = np.where(low == high, 0.5, 0.0)
+    return np.linspace(low - widened, high + widened, bins + 1, dtype=dtype.numpy)
+
+
+def _require_range(low: Any, high: Any, given: bool) -> None:
+    """No bins lie between limits that are not finite, or in the wrong order."""
+    if given:
+        _refuse_range(np.greater(low, high), "max must be larger than min in range parameter.")
+    kind = "supplied" if given else "autodetected"
+    limits = " " if isinstance(low, Tracer) or isinstance(high, Tracer) else f" of [{low}, {high}] "
+    hint = "" if given else "\n  hint: range=(low, high), or np.isfinite before it"
+    _refuse_range(np.logical_not(np.isfinite(low) & np.isfinite(high)), f"{kind} range{limits}is not finite{hint}")
+
+
+def _refuse_range(failing: Any, text: str) -> None:
+    """Raises; at run time where data decide it."""
+    def fail() -> NoReturn:
+        raise ValueError(text)
+    if isinstance(failing, Tracer):
+        HANDLERS["check"](failing, fail, ValueError(), open_region().record.source)
+    elif failing:
+        fail()
 
 
 @implements(np.isin)

@@ -23,6 +23,8 @@ NOTHING = np._NoValue
 
 
 def _kind(kind: Any, stable: Any) -> str | None:
+    if kind is not None and str(kind)[:1].lower() not in ("q", "h", "m", "s"):
+        raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
     return "stable" if stable not in (None, NOTHING, False) else kind
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from tests.support.derivatives import check_derivatives
 from tests.unit.frontend.comparing import compare
 
 X = np.arange(12.0).reshape(3, 4) / 3 - 1.2
@@ -107,6 +108,9 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
     "negative repeats": (lambda x: np.repeat(x, -1), ValueError),
     "one negative repeat": (lambda x: np.repeat(x, [1, -1, 2], 0), ValueError),
     "an axis twice": (lambda x: np.gradient(x, axis=(1, 1)), ValueError),
+    "an unknown kind of sort": (lambda x: np.sort(x, kind="bogus"), ValueError),
+    "an unknown kind of quantile": (lambda x: np.nanquantile(x, 0.5, method="bogus"), ValueError),
+    "many least squares": (lambda x: np.linalg.lstsq(x[None], x[None])[0], np.linalg.LinAlgError),
     "a matrix norm of a vector": (lambda x: np.linalg.norm(x[0], "fro"), ValueError),
 }
 
@@ -117,3 +121,94 @@ def test_wrong_arguments(case: str) -> None:
     for run in (function, bw.jit(function)):
         with pytest.raises(kind):
             run(X)
+
+
+# ----- infinite and missing elements
+INFINITE = [np.array([1.0, np.inf, 2.0]), np.array([1.0, 2.0, np.inf, np.inf]), -np.array([1.0, 2.0, np.inf, np.inf, 5.0]),
+            np.array([np.nan, 1.0, np.inf, 2.0]), np.array([np.inf])]
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "midpoint", "hazen", "weibull"])
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_quantiles_beside_infinity(name: str, method: str) -> None:
+    quantile = getattr(np, name)
+    levels = np.array([0.0, 0.25, 0.5, 0.9, 1.0])
+    for x in INFINITE:
+        with np.errstate(all="ignore"):
+            expected = [quantile(x, levels, method=method), quantile(x, 1, method=method), quantile(x, np.array([0, 1]), method=method)]
+        found = bw.jit(lambda x: (quantile(x, levels, method=method), quantile(x, 1, method=method),
+                                  quantile(x, np.array([0, 1]), method=method)))(x)
+        traced = bw.jit(lambda x, q: quantile(x, q, method=method))
+        for one, other in zip((*found, traced(x, levels), traced(x, np.array([0, 1]))), (*expected, expected[0], expected[2]), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore:Mean of empty slice")
+def test_quantiles_of_nothing() -> None:
+    native(lambda x: (np.nanquantile(x, [0.2, 0.5]), np.nanquantile(x, [0.2, 0.5], axis=0), np.nanpercentile(x, 5, axis=0, keepdims=True),
+                      np.nanquantile(x, [0.2, 0.5], axis=1), np.nanquantile(x.astype(int), 0.5),
+                      np.nanquantile(x, 0.4, axis=0, weights=np.ones(0), method="inverted_cdf")), np.zeros((0, 3)))
+    with pytest.raises(IndexError):
+        bw.jit(lambda x: np.quantile(x, 0.4, axis=0, weights=np.ones(0), method="inverted_cdf"))(np.zeros((0, 3)))
+    for quantile in (np.quantile, np.nanquantile):
+        with pytest.raises(TypeError, match="real numbers"):
+            bw.jit(lambda x, quantile=quantile: quantile(x, 0.4, weights=np.ones(2), method="inverted_cdf"))(np.ones(2, complex))
+
+
+@pytest.mark.parametrize("x", [[1.0, np.nan], [1.0, np.inf]])
+def test_bins_of_what_is_not_finite(x: list[float]) -> None:
+    for made in (lambda x: np.histogram(x, 3), lambda x: np.histogram_bin_edges(x, 3), lambda x: np.histogram2d(x, x, 3),
+                 lambda x: np.histogram([1.0, 2.0] + 0 * x, 3, (0.0, x[1]))):
+        with pytest.raises(ValueError, match="is not finite"):
+            bw.jit(made)(np.array(x))
+    native(lambda x: (*np.histogram(x, 3, (0, 2)), *np.histogram(x, 2, (1, 1)), *np.histogram([3, 4] + x.astype(int) * 0, 2)), np.array([1.0, 2]))
+
+
+def test_geometric_sequences() -> None:
+    for start in (np.array([1.0, 2.0, np.nan]), np.array(2.0)):
+        for num, endpoint in ((3, True), (3, False), (1, True), (0, True)):
+            found = bw.jit(lambda x, num=num, endpoint=endpoint: np.geomspace(x, 5.0, num, endpoint))(start)
+            np.testing.assert_allclose(found, np.geomspace(start, 5.0, num, endpoint), rtol=1e-14)
+    with pytest.raises(ValueError, match="cannot include zero"):
+        bw.jit(lambda x: np.geomspace(x, 5.0, 3))(np.array([1.0, 0.0]))
+
+
+# ----- places that data select
+@pytest.mark.parametrize("values", [[1.0, 2.0], 7.0, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]])
+def test_place_by_data(values: Any) -> None:
+    def placed(x: Any) -> Any:
+        y = x.copy()
+        np.place(y, x > 0.3, values)
+        z = x.T.copy()
+        np.place(z, x.T < 0.0, x * 2)
+        return y, z
+    native(placed, X)
+    check_derivatives(lambda x: np.sum(placed(x)[1] ** 2) + np.sum(placed(x)[0] ** 2), X)
+
+
+def test_place_of_nothing() -> None:
+    def placed(x: Any) -> Any:
+        y = x.copy()
+        np.place(y, x > 0, [])
+        return (y,)
+    native(placed, -np.ones(3))
+    with pytest.raises(ValueError, match="empty array"):
+        bw.jit(placed)(X)
+
+
+# ----- axes are no lists where NumPy takes none
+LISTS: dict[str, Callable[[Any], Any]] = {
+    **{name: lambda x, name=name: getattr(np, name)(x, axis=[0]) for name in (
+        "sum", "prod", "mean", "std", "var", "max", "min", "ptp", "any", "all", "nansum", "nanmax", "nanstd", "count_nonzero", "squeeze")},
+    "norm": lambda x: np.linalg.norm(x, axis=[0, 1]), "add.reduce": lambda x: np.add.reduce(x, axis=[0])}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_axes(name: str) -> None:
+    with pytest.raises(TypeError, match="hint: axis="):
+        bw.jit(LISTS[name])(X)
+
+
+def test_lists_of_axes_that_are_taken() -> None:
+    native(lambda x: (np.median(x, axis=[0]), np.average(x, axis=[0]), np.flip(x, axis=[0]), np.quantile(x, 0.5, axis=[0, 1]),
+                      np.expand_dims(x, [0])), X)
