@@ -137,10 +137,10 @@ def loops_named_in(graph: Graph) -> dict[str, int]:
             addresses.update(loops_named_in(value.attrs[region]))
         routine = value.op.library
         if isinstance(routine, InnerLoop) and not routine.names:
-            name, dtype = routine.name(value.attrs), routine.dtype(value)
+            name, symbol = routine.name(value.attrs), routine.symbol_of(value)
             given = "".join([operand.dtype.numpy.char for operand in value.operands])
             loop = gufuncs.loop_of_module(routine.module, name, f"{given}->{value.dtype.numpy.char * value.attrs['results']}")
-            addresses.update(_with_data(routine.symbol(dtype, name), loop))
+            addresses.update(_with_data(symbol, loop))
     return {symbol: address for symbol, address in addresses.items() if address}
 
 

@@ -69,6 +69,11 @@ class InnerLoop:
         """Of the loop's function; that of its data, if it has some, ends in `.data`."""
         return f"bw_loop_{name}_{dtype.name}"
 
+    def symbol_of(self, value: Any) -> str:
+        """Of the loop of a value.  Of loops that are looked up, those that take some operands as integers are others."""
+        integers = "".join([str(k) for k, operand in enumerate(value.operands) if operand.dtype.is_integer]) if not self.names else ""
+        return self.symbol(self.dtype(value), self.name(value.attrs) + (f"_integers{integers}" if integers else ""))
+
     def text(self, attrs: Any = None) -> str:
         """For explain(); without attributes for the table of ops."""
         inner = f"{'SciPy' if self.module.startswith('scipy') else 'NumPy'}'s inner loop"

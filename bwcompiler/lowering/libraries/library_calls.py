@@ -95,7 +95,7 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
     """A batch through one of NumPy's inner loops; None where this process has no address of it."""
     routine = value.op.library
     assert isinstance(routine, InnerLoop)
-    symbol = routine.symbol(routine.dtype(value), routine.name(value.attrs))
+    symbol = routine.symbol_of(value)
     if symbol not in libraries.symbols:
         return None
     signed = routine.natural is not None and value.operands[routine.natural[0]].dtype.kind == "i"

@@ -15,6 +15,7 @@ from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import (
     bitwise_and,
     bitwise_or,
+    cast,
     cos,
     cosh,
     equal,
@@ -31,6 +32,7 @@ from bwcompiler.ops.elementwise import (
     less_equal,
     log,
     log1p,
+    maximum,
     power,
     select,
     sign,
@@ -389,6 +391,16 @@ def _constant(value: float) -> Callable[..., Value]:
     return lambda n, *parameters: full_like(n, value)
 
 
+def _hermite(name: str, factor: float) -> Callable[..., Value]:
+    """factor n times the polynomial of degree n - 1; n is an integer."""
+    def rule(out: Value, n: Value, x: Value) -> Value:
+        below = maximum(n - full_like(n, 1), full_like(n, 0))
+        return cast(n, dtype=x.dtype) * factor * function(name)(below, x)
+    return rule
+
+
+known("eval_hermite", None, _hermite("eval_hermite", 2.0), of_integers=True)
+known("eval_hermitenorm", None, _hermite("eval_hermitenorm", 1.0), of_integers=True)
 known("eval_chebyt", None, _polynomial("eval_chebyu", lambda n: n, mirror=(0.0, 1.0)))
 known("eval_chebyu", None, _polynomial("eval_gegenbauer", _constant(2.0), _constant(2.0), mirror=(2.0, -1.0)))
 known("eval_chebyc", None, _polynomial("eval_chebyu", lambda n: n, inner=0.5, mirror=(0.0, 1.0)))

@@ -14,9 +14,9 @@ from bwcompiler.errors import DTypeError, GradientError
 from bwcompiler.ir.declaration import Joint
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop
-from bwcompiler.ir.types import TensorType, component_of
+from bwcompiler.ir.types import F64, I64, TensorType, component_of
 from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast
-from bwcompiler.ops.elementwise import bitwise_and, equal, full_like, invert, isfinite, select
+from bwcompiler.ops.elementwise import bitwise_and, cast, equal, full_like, invert, isfinite, select
 from bwcompiler.ops.layout import concatenate, reshape, slice_
 from bwcompiler.ops.rules import require_same
 
@@ -35,6 +35,8 @@ def scipy_special(*arrays: Any, name: str, results: int) -> Any:
 
 def _shape(*types: TensorType, name: str, results: int) -> TensorType:
     *parameters, type_ = types
+    if type_.dtype is F64:                                       # the degrees of polynomials may be integers
+        parameters = [one.with_dtype(F64) if one.dtype is I64 else one for one in parameters]
     if type_.dtype.is_complex:                                   # parameters may be real
         parameters = [one.with_dtype(type_.dtype) if one.dtype is component_of(type_.dtype) else one for one in parameters]
     require_same(name, *parameters, type_)
@@ -115,7 +117,7 @@ def _jvp(tangents: Sequence[Value | None], out: Value, *xs: Value, name: str, re
 special_function: Op = define_op(
     "special_function", "library", doc="The function of scipy.special of that name; several results lie along a new last axis.",
     attributes=("name", "results"), shape=_shape, vjp=Joint(_vjp, elementwise=True), jvp=_jvp, batch=LEADING_AXES,
-    reference=scipy_special, kinds="fc", cheap=False,
+    reference=scipy_special, kinds="ifc", cheap=False,
     library=InnerLoop((), "", module=MODULE, choose=lambda name, results: name, results=_loop_results),
 )
 
@@ -127,6 +129,10 @@ def function(name: str) -> Callable[..., Value]:
     return apply
 
 
-def known(name: str, *rules: Rule | None) -> None:
-    """Say the partial derivatives of a function, one rule for each operand."""
-    PARTIAL_DERIVATIVES[name] = rules
+def known(name: str, *rules: Rule | None, of_integers: bool = False) -> None:
+    """Say the partial derivatives of a function, one rule for each operand; of_integers: the rules take integers as they are."""
+    PARTIAL_DERIVATIVES[name] = rules if of_integers else tuple([None if rule is None else _of_floats(rule) for rule in rules])
+
+
+def _of_floats(rule: Rule) -> Rule:
+    return lambda out, *xs: rule(out, *[cast(x, dtype=F64) if x.dtype is I64 else x for x in xs])

@@ -13,7 +13,7 @@ from bwcompiler.api.transforms.reverse import custom_jvp
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import cast, number_value, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ir.types import complex_of
+from bwcompiler.ir.types import F64, complex_of
 from bwcompiler.scipy.special.functions import by_loop
 
 MOST_STEPS = 100
@@ -186,16 +186,19 @@ def wofz(z: Any) -> Any:
 
 
 # ----- others
-def _hermite(name: str, n: int, x: Any, scale: float) -> Any:
-    at = fresh(real_value(x))
+def _hermite(name: str, n: Any, x: Any, scale: float) -> Any:
+    """By its recurrence where the degree is known while tracing; float64, as SciPy gives it."""
+    if not isinstance(n, int | np.integer) or n < 0:
+        return by_loop(name, n, x)
+    at = fresh(cast(real_value(x), F64))
     before, found = np.zeros_like(at), np.ones_like(at)
-    for k in range(_order(name, n)):
+    for k in range(n):
         before, found = found, scale * (at * found - k * before)
     return found
 
 
 @graph_function
-def eval_hermite(n: int, x: Any) -> Any:
+def eval_hermite(n: Any, x: Any) -> Any:
     """The physicists' Hermite polynomial of degree n, as scipy.special.eval_hermite; n is an integer.
 
     >>> import numpy as np, bwcompiler as bw
@@ -206,7 +209,7 @@ def eval_hermite(n: int, x: Any) -> Any:
 
 
 @graph_function
-def eval_hermitenorm(n: int, x: Any) -> Any:
+def eval_hermitenorm(n: Any, x: Any) -> Any:
     """The probabilists' Hermite polynomial of degree n, as scipy.special.eval_hermitenorm; n is an integer.
 
     >>> import numpy as np, bwcompiler as bw

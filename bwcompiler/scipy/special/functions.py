@@ -21,9 +21,10 @@ from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
 from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
-from bwcompiler.frontend.tracing.operands import align, constant, filled, number_value, real_value, value_as
+from bwcompiler.frontend.tracing.operands import align, cast, constant, filled, number_value, real_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import UFUNC_OPS
+from bwcompiler.ir.types import F64
 from bwcompiler.nn.activations import log_softmax_value, logsumexp_value
 from bwcompiler.nn.activations import softmax as nn_softmax
 from bwcompiler.ops.special.loops import PARTIAL_DERIVATIVES
@@ -100,7 +101,7 @@ def polygamma(n: int, x: Any) -> Any:
     >>> bw.scipy.special.polygamma(1, np.array([1.0])).round(4).tolist()
     [1.6449]
     """
-    value = real_value(x)
+    value = cast(real_value(x), F64)                                    # as SciPy, also of float32
     if not isinstance(n, int | np.integer) or n < 0:
         raise UnsupportedError("polygamma: the order must be an integer that is known while tracing, not negative")
     return fresh(ops.digamma(value) if n == 0 else ops.polygamma(value, n=int(n)))

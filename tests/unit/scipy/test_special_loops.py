@@ -42,6 +42,7 @@ POINTS: dict[str, tuple[Any, ...]] = {
     "inv_boxcox": (P, np.array([-0.7, 0.0, 0.5, 2.0])), "inv_boxcox1p": (P, np.array([-0.7, 0.0, 0.5, 2.0])),
     "wright_bessel": (V, V, X),
     **dict.fromkeys(("eval_chebyt", "eval_chebyu", "eval_chebyc", "eval_chebys", "eval_legendre", "eval_laguerre"), (N, BOTH / 4)),
+    **dict.fromkeys(("eval_hermite", "eval_hermitenorm"), (N.astype(int), BOTH / 4)),
     **dict.fromkeys(("eval_gegenbauer", "eval_genlaguerre"), (N, V, BOTH / 4)), "eval_jacobi": (N, V, V + 0.5, BOTH / 4),
     "ellipkinc": (X / 4, P), "ellipeinc": (X / 4, P), "ellipj": (BOTH, P),
     "hyp0f1": (V, BOTH), "hyp1f1": (V, V + 0.7, BOTH), "hyp2f1": (V, V - 0.3, V + 0.7, BOTH / 5), "hyperu": (V, V + 0.7, X),
@@ -268,8 +269,7 @@ def test_integer_orders_and_numbers() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "uint8", "int16", "bool", "int32"])
 def test_dtypes_are_those_of_scipy(dtype: str) -> None:
     composed = {"hankel1", "hankel2", "kelvin", "wofz"}                   # of others, whose dtypes they have
-    of_integers = {"eval_hermite", "eval_hermitenorm"}                    # there is no other loop
-    for name in sorted(set(dir(bw.scipy.special)) - composed - of_integers):
+    for name in sorted(set(dir(bw.scipy.special)) - composed):
         theirs = getattr(scipy.special, name, None)
         if not isinstance(theirs, np.ufunc):
             continue
@@ -288,8 +288,28 @@ def test_dtypes_are_those_of_scipy(dtype: str) -> None:
 
 def test_fractions_of_orders_are_cut_off_without_a_warning() -> None:
     np.testing.assert_array_equal(bw.jit(lambda n, x: scipy.special.kn(n, x))(N + 0.5, X), scipy.special.kn(N.astype(int), X))
-    with pytest.raises(UnsupportedError, match="bdtr has no loop"):
-        bw.jit(lambda p: scipy.special.bdtr(1, 3, p))(P)
+    np.testing.assert_array_equal(bw.jit(lambda p: scipy.special.bdtr(1, 3, p))(P), scipy.special.bdtr(1, 3, P))
+    with pytest.raises(UnsupportedError, match="integers as its second argument"):
+        bw.jit(lambda p: scipy.special.bdtr(1, 3.5, p))(P)
+
+
+OF_INTEGERS = sorted([name for name in dir(scipy.special) if isinstance(getattr(scipy.special, name), np.ufunc)
+                      and any(types.startswith("l") for types in getattr(scipy.special, name).types)])
+
+
+@pytest.mark.parametrize("name", OF_INTEGERS)
+def test_degrees_that_are_integers(name: str) -> None:
+    """SciPy has loops of their own for these, with other values at degrees below 0 and at the ends."""
+    function = getattr(scipy.special, name)
+    x = np.array([-1.0, -0.7, 0.0, 0.5, 1.0, 2.0, np.inf, np.nan])
+    between = [2] * (function.nin - 2) if name.startswith("nb") else [0.5] * (function.nin - 2)
+    for n in (np.arange(-3, 6)[:, None], 3, np.array([1, 4], np.uint8)[:, None]):
+        for at in (x, x.astype(np.float32)):
+            expected = function(n, *between, at)
+            for found in (bw.jit(lambda n, x: function(n, *between, x))(n, at), bw.jit(lambda x, n=n: function(n, *between, x))(at)):
+                np.testing.assert_allclose(found, expected, rtol=1e-14, strict=True)
+    if name in bw.scipy.special.BY_LOOP and name not in ("smirnov", "smirnovi"):
+        check_derivatives(lambda x: function(np.arange(5)[:, None], *between, x), P)
 
 
 def test_keywords_of_ufuncs() -> None:
@@ -317,7 +337,7 @@ def test_the_namespace_finds_them() -> None:
 
 def test_what_has_no_loop_is_no_attribute() -> None:
     """`hasattr` must not raise."""
-    for name in ("modfresnelm", "bdtr", "nonsense"):
+    for name in ("modfresnelm", "nonsense"):
         assert not hasattr(bw.scipy.special, name)
     with pytest.raises(AttributeError, match="no loop for real numbers alone"):
         _ = bw.scipy.special.modfresnelm

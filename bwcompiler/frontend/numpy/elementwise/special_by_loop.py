@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, materia
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import C64, C128, F32, F64, DType
+from bwcompiler.ir.types import C64, C128, F32, F64, I64, DType
 from bwcompiler.ops.special.loops import MODULE, part
 
 loops = lazy.module(MODULE)
@@ -33,16 +33,21 @@ def special_by_loop(name: str, ufunc: Any) -> Ufunc | None:
     if not isinstance(own, np.ufunc) or (ufunc is not None and ufunc is not own):
         return None
     sides = [types.partition("->") for types in own.types if set(types) <= set("fdFD->")]
-    if all(set(given) & set("FD") and set(found) <= set("FD") for given, _, found in sides):      # real numbers are taken as complex
+    if sides and all(                                    # real numbers are taken as complex
+            set(given) & set("FD") and set(found) <= set("FD") for given, _, found in sides):
         return Ufunc(name, None, lambda *xs: complex_special(name, tuple(map(fresh, xs)), xs[0].dtype is F32), True, own)
-    if f"{'d' * own.nin}->{'d' * own.nout}" not in own.types or name in WARN_OF_FLOATS:
+    of_reals = [types for types in own.types if set(types[:own.nin]) <= set("ld") and set(types[-own.nout:]) == {"d"}]
+    if not of_reals:
         raise UnsupportedError(f"scipy.special.{name} has no loop for real numbers alone ({', '.join(own.types)}), and is not supported on "
                                "traced arrays")
     whole = WHOLE_OPERANDS.get(name, ())
 
     def rule(*xs: Value) -> Any:
+        if name in WARN_OF_FLOATS and xs[1].dtype is not I64:
+            raise UnsupportedError(f"scipy.special.{name} of floats calls Python in each call, for a warning, and is not supported on "
+                                   "traced arrays\n  hint: integers as its second argument")
         real = next((x.dtype for x in xs if x.dtype.is_float), F64)
-        operands = [ops.trunc(cast(x, real)) if k in whole else cast(x, real) for k, x in enumerate(xs)]
+        operands = [x if x.dtype is I64 else ops.trunc(cast(x, real)) if k in whole else cast(x, real) for k, x in enumerate(xs)]
         found = ops.special_function(*operands, name=name, results=own.nout)
         return tuple([part(found, k, own.nout) for k in range(own.nout)]) if own.nout > 1 else found
     return Ufunc(name, None, rule, True, own)

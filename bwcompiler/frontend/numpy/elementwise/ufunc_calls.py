@@ -8,7 +8,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
-from bwcompiler.frontend.numpy.elementwise.special_precision import is_single, is_single_composed
+from bwcompiler.frontend.numpy.elementwise.special_precision import is_single_composed, loop_dtypes
 from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, COMPLEX_RULES, UFUNCS, Ufunc, reciprocal, ufunc_named
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.operands import (
@@ -36,8 +36,9 @@ from bwcompiler.ops.creation import full
 def _computed_in(ufunc: Ufunc, kinds: tuple[Kind, ...], dtype: DType | None, casting: str) -> tuple[DType, ...]:
     if ufunc.numpy is not None:
         return resolve(ufunc.numpy, kinds, dtype, casting).inputs
-    single = is_single(ufunc.loops, kinds) if ufunc.loops is not None else is_single_composed(ufunc.name, kinds)
-    return (F32 if single else F64,) * len(kinds)
+    if ufunc.loops is not None:
+        return loop_dtypes(ufunc.loops, kinds)
+    return (F32 if is_single_composed(ufunc.name, kinds) else F64,) * len(kinds)
 
 
 def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, casting: str = "same_kind") -> Any:
