@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Policy, Site, active_region
 from bwcompiler.frontend.tracing.storages.views import same_chain
@@ -46,6 +47,14 @@ class Divided(BaseException):
     def __init__(self, index: Index, parts: int) -> None:
         self.index = index
         self.parts = parts
+
+
+def why_unbound(name: str, hint: str) -> str:
+    """What is said where a variable is used that may have no value; a `return` in a loop makes one that the user does not know."""
+    if name.startswith(PREFIX):
+        return ("a loop that ends when data say so returns something that is no array or number (a text, an object)\n"
+                "  hint: return a number, and choose by it outside: (\"none\", \"text\")[f(x)]")
+    return f"{name} may have no value here, which is not known while tracing\n  hint: {hint}"
 
 
 def not_capturable(reason: str, peel: bool = False) -> NoReturn:

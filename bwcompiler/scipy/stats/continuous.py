@@ -80,9 +80,16 @@ def _t_ppf(q: Any, df: Any) -> Any:
     return np.where(q == 0, -math.inf, special("stdtrit", df, q))
 
 
+def above(bound: float, x: Any, rule: Any, below: Any = math.inf) -> Any:
+    """A moment, which is finite for shapes above a bound only."""
+    finite = x > bound
+    return np.where(finite, rule(np.where(finite, x, bound + 1.0)), below)
+
+
 t = Continuous("t", ("df",), Formulas(
     log_density=_t_density, cdf=lambda y, df: special("stdtr", df, y), sf=lambda y, df: special("stdtr", df, -y),
-    ppf=_t_ppf, isf=lambda q, df: -_t_ppf(q, df), entropy=_t_entropy, valid=positive,
+    ppf=_t_ppf, isf=lambda q, df: -_t_ppf(q, df), entropy=_t_entropy, mean=lambda df: above(1.0, df, lambda df: 0.0 * df),
+    var=lambda df: above(2.0, df, lambda df: 1.0 / (1.0 - 2.0 / df), np.where(df > 1, math.inf, math.nan)), valid=positive,
 ), "Student's distribution.", "bw.scipy.stats.t.logpdf(np.array([0.0]), 3.0).round(4).tolist()\n[-1.0009]")
 
 gamma = Continuous("gamma", ("a",), Formulas(
@@ -96,7 +103,8 @@ invgamma = Continuous("invgamma", ("a",), Formulas(
     log_density=lambda y, a: -(a + 1.0) * np.log(y) - gammaln(a) - 1.0 / y,
     cdf=lambda y, a: special("gammaincc", a, 1.0 / y), sf=lambda y, a: special("gammainc", a, 1.0 / y),
     ppf=lambda q, a: 1.0 / special("gammainccinv", a, q), isf=lambda q, a: 1.0 / special("gammaincinv", a, q),
-    entropy=lambda a: a + gammaln(a) - (1.0 + a) * psi(a), valid=positive, low=5e-324, inside=lambda a: 1.0,
+    entropy=lambda a: a + gammaln(a) - (1.0 + a) * psi(a), mean=lambda a: above(1.0, a, lambda a: 1.0 / (a - 1.0)),
+    var=lambda a: above(2.0, a, lambda a: 1.0 / (a - 1.0) ** 2 / (a - 2.0)), valid=positive, low=5e-324, inside=lambda a: 1.0,
 ), "The distribution of the reciprocal of a gamma variable.", "bw.scipy.stats.invgamma.logpdf(np.array([1.0]), 2.0).tolist()\n[-1.0]")
 
 
@@ -126,9 +134,14 @@ def _f_density(y: Any, dfn: Any, dfd: Any) -> Any:
     return d * np.log(dfd) + n * np.log(dfn) + xlogy(n - 1.0, y) - (n + d) * np.log(dfd + dfn * y) - special("betaln", n, d)
 
 
+def _f_var(n: Any, d: Any) -> Any:
+    return above(4.0, d, lambda d: 2.0 * d * d * (n + d - 2.0) / (n * (d - 2.0) ** 2 * (d - 4.0)))
+
+
 f = Continuous("f", ("dfn", "dfd"), Formulas(
     log_density=_f_density, cdf=lambda y, n, d: special("fdtr", n, d, y), sf=lambda y, n, d: special("fdtrc", n, d, y),
-    ppf=lambda q, n, d: special("fdtri", n, d, q), valid=positive, low=0, inside=lambda n, d: 1.0,
+    ppf=lambda q, n, d: special("fdtri", n, d, q), mean=lambda n, d: above(2.0, d, lambda d: d / (d - 2.0)) + 0.0 * n, var=_f_var,
+    valid=positive, low=0, inside=lambda n, d: 1.0,
 ), "Fisher's distribution of a ratio of variances.", "bw.scipy.stats.f.pdf(np.array([1.0]), 2.0, 2.0).round(4).tolist()\n[0.25]")
 
 expon = Continuous("expon", (), Formulas(
@@ -176,8 +189,15 @@ def _cauchy_ppf(q: Any) -> Any:
     return np.where(q < 0.5, -1.0 / np.tan(math.pi * q), 1.0 / np.tan(math.pi * (1.0 - q)))
 
 
+def _log_one_plus_square(y: Any) -> Any:
+    """log(1 + y**2), also where the square is out of range."""
+    far = abs(y) > 1e10
+    inside = np.where(far, 1.0, y)
+    return np.where(far, 2.0 * np.log(np.where(far, abs(y), 1.0)), np.log1p(inside * inside))
+
+
 cauchy = Continuous("cauchy", (), Formulas(
-    log_density=lambda y: -math.log(math.pi) - np.log1p(y * y), cdf=_cauchy_cdf, sf=lambda y: _cauchy_cdf(-y),
+    log_density=lambda y: -math.log(math.pi) - _log_one_plus_square(y), cdf=_cauchy_cdf, sf=lambda y: _cauchy_cdf(-y),
     ppf=_cauchy_ppf, isf=lambda q: -_cauchy_ppf(q), entropy=lambda: math.log(4 * math.pi),
 ), "The Cauchy distribution.", "bw.scipy.stats.cauchy.cdf(np.array([0.0])).round(4).tolist()\n[0.5]")
 
@@ -202,25 +222,35 @@ gumbel_l = Continuous("gumbel_l", (), Formulas(
     entropy=lambda: EULER + 1.0, mean=lambda: -EULER, var=lambda: math.pi**2 / 6,
 ), "The left-skewed Gumbel distribution.", "bw.scipy.stats.gumbel_l.logsf(np.array([0.0])).tolist()\n[-1.0]")
 
+def pareto_var(b: Any) -> Any:
+    return above(2.0, b, lambda b: b / (b - 2.0) / (b - 1.0) ** 2)
+
+
 pareto = Continuous("pareto", ("b",), Formulas(
     log_density=lambda y, b: np.log(b) - (b + 1.0) * np.log(y),
     cdf=lambda y, b: -np.expm1(-b * np.log(y)), sf=lambda y, b: np.exp(-b * np.log(y)),
     logsf=lambda y, b: -b * np.log(y), ppf=lambda q, b: np.exp(-np.log1p(-q) / b), isf=lambda q, b: np.exp(-np.log(q) / b),
-    entropy=lambda b: 1.0 + 1.0 / b - np.log(b), valid=positive, low=1, inside=lambda b: 2.0,
+    entropy=lambda b: 1.0 + 1.0 / b - np.log(b), mean=lambda b: above(1.0, b, lambda b: b / (b - 1.0)), var=pareto_var, valid=positive,
+    low=1, inside=lambda b: 2.0,
 ), "The Pareto distribution.", "bw.scipy.stats.pareto.pdf(np.array([1.0]), 3.0).round(4).tolist()\n[3.0]")
+
+def weibull_var(c: Any) -> Any:
+    first, second = gammaln(1.0 + 1.0 / c), gammaln(1.0 + 2.0 / c)
+    return np.exp(2.0 * first) * np.expm1(second - 2.0 * first)
+
 
 weibull_min = Continuous("weibull_min", ("c",), Formulas(
     log_density=lambda y, c: np.log(c) + xlogy(c - 1.0, y) - y**c, cdf=lambda y, c: -np.expm1(-(y**c)), sf=lambda y, c: np.exp(-(y**c)),
     logsf=lambda y, c: -(y**c), ppf=lambda q, c: (-np.log1p(-q)) ** (1.0 / c), isf=lambda q, c: (-np.log(q)) ** (1.0 / c),
-    entropy=lambda c: EULER * (1.0 - 1.0 / c) - np.log(c) + 1.0, mean=lambda c: np.exp(gammaln(1.0 + 1.0 / c)), valid=positive, low=0,
-    inside=lambda c: 1.0,
+    entropy=lambda c: EULER * (1.0 - 1.0 / c) - np.log(c) + 1.0, mean=lambda c: np.exp(gammaln(1.0 + 1.0 / c)), var=weibull_var,
+    valid=positive, low=0, inside=lambda c: 1.0,
 ), "The Weibull distribution of minima.", "bw.scipy.stats.weibull_min.sf(np.array([1.0]), 2.0).round(4).tolist()\n[0.3679]")
 
 halfnorm = Continuous("halfnorm", (), Formulas(
     log_density=lambda y: y * y * -0.5 + 0.5 * math.log(2 / math.pi), cdf=lambda y: special("erf", y * math.sqrt(0.5)),
     sf=lambda y: special("erfc", y * math.sqrt(0.5)), ppf=lambda q: special("erfinv", q) * math.sqrt(2.0),
-    entropy=lambda: 0.5 * math.log(math.pi / 2) + 0.5, mean=lambda: math.sqrt(2 / math.pi), var=lambda: 1 - 2 / math.pi, low=0,
-    inside=lambda: 1.0,
+    isf=lambda q: special("erfcinv", q) * math.sqrt(2.0), entropy=lambda: 0.5 * math.log(math.pi / 2) + 0.5,
+    mean=lambda: math.sqrt(2 / math.pi), var=lambda: 1 - 2 / math.pi, low=0, inside=lambda: 1.0,
 ), "The distribution of the size of a normal variable.", "bw.scipy.stats.halfnorm.cdf(np.array([0.0])).tolist()\n[0.0]")
 
 rayleigh = Continuous("rayleigh", (), Formulas(
@@ -241,7 +271,8 @@ def _gennorm_sf(y: Any, beta: Any) -> Any:
 gennorm = Continuous("gennorm", ("beta",), Formulas(
     log_density=lambda y, beta: np.log(0.5 * beta) - gammaln(1.0 / beta) - np.abs(y) ** beta,
     cdf=lambda y, beta: _gennorm_sf(-y, beta), sf=_gennorm_sf,
-    entropy=lambda beta: 1.0 / beta - np.log(0.5 * beta) + gammaln(1.0 / beta), valid=positive,
+    entropy=lambda beta: 1.0 / beta - np.log(0.5 * beta) + gammaln(1.0 / beta), mean=lambda beta: 0.0 * beta,
+    var=lambda beta: np.exp(gammaln(3.0 / beta) - gammaln(1.0 / beta)), valid=positive,
 ), "The generalised normal distribution.", "bw.scipy.stats.gennorm.pdf(np.array([0.0]), 1.0).round(4).tolist()\n[0.5]")
 
 def _vonmises_entropy(kappa: Any) -> Any:

@@ -10,10 +10,12 @@ import numpy as np
 from bwcompiler.scipy.stats.continuous import (
     EULER,
     LOG_ROOT_2_PI,
+    above,
     condition,
     gamma,
     gammaln,
     log_one_minus_exp,
+    pareto_var,
     positive,
     special,
     xlog1py,
@@ -160,7 +162,8 @@ genpareto = Continuous("genpareto", ("c",), Formulas(
 lomax = Continuous("lomax", ("c",), Formulas(
     log_density=lambda y, c: np.log(c) - (c + 1.0) * np.log1p(y), cdf=lambda y, c: -np.expm1(-c * np.log1p(y)),
     sf=lambda y, c: np.exp(-c * np.log1p(y)), logsf=lambda y, c: -c * np.log1p(y), ppf=lambda q, c: np.expm1(-np.log1p(-q) / c),
-    isf=lambda q, c: np.expm1(-np.log(q) / c), entropy=lambda c: 1.0 + 1.0 / c - np.log(c), valid=positive, low=0, inside=one,
+    isf=lambda q, c: np.expm1(-np.log(q) / c), entropy=lambda c: 1.0 + 1.0 / c - np.log(c),
+    mean=lambda c: above(1.0, c, lambda c: 1.0 / (c - 1.0)), var=pareto_var, valid=positive, low=0, inside=one,
 ), "The Pareto distribution from 0.", "bw.scipy.stats.lomax.sf(np.array([1.0]), 1.0).round(4).tolist()\n[0.5]")
 
 fisk = Continuous("fisk", ("c",), Formulas(
@@ -196,10 +199,16 @@ halfcauchy = Continuous("halfcauchy", (), Formulas(
     isf=lambda q: _half_turn(1.0 - q, q), entropy=lambda: math.log(2 * math.pi), low=0, inside=one,
 ), "The distribution of the size of a Cauchy variable.", "bw.scipy.stats.halfcauchy.cdf(np.array([1.0])).round(4).tolist()\n[0.5]")
 
+def _halflogistic_isf(q: Any) -> Any:
+    small = q < 0.5
+    return np.where(small, -special("logit", 0.5 * np.where(small, q, 0.5)), 2.0 * np.arctanh(np.where(small, 0.0, 1.0 - q)))
+
+
 halflogistic = Continuous("halflogistic", (), Formulas(
     log_density=lambda y: math.log(2.0) - y - 2.0 * np.log1p(np.exp(-y)), cdf=lambda y: np.tanh(y * 0.5),
-    sf=lambda y: 2.0 * special("expit", -y), ppf=lambda q: 2.0 * np.arctanh(q), entropy=lambda: 2 - math.log(2.0),
-    mean=lambda: 2 * math.log(2.0), var=lambda: math.pi**2 / 3 - 4 * math.log(2.0) ** 2, low=0, inside=one,
+    sf=lambda y: 2.0 * special("expit", -y), ppf=lambda q: 2.0 * np.arctanh(q), isf=_halflogistic_isf,
+    entropy=lambda: 2 - math.log(2.0), mean=lambda: 2 * math.log(2.0), var=lambda: math.pi**2 / 3 - 4 * math.log(2.0) ** 2, low=0,
+    inside=one,
 ), "The distribution of the size of a logistic variable.", "bw.scipy.stats.halflogistic.cdf(np.array([0.0])).tolist()\n[0.0]")
 
 

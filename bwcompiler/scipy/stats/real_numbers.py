@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.scipy.special.functions import polygamma
-from bwcompiler.scipy.stats.continuous import EULER, LOG_ROOT_2_PI, condition, gammaln, positive, psi, special, xlogy
+from bwcompiler.scipy.stats.continuous import EULER, LOG_ROOT_2_PI, condition, gammaln, positive, psi, special, weibull_var, xlogy
 from bwcompiler.scipy.stats.distributions import Continuous, Formulas, size
 from bwcompiler.scipy.stats.positive_numbers import LARGEST, expm1_ratio, log1p_ratio
 
@@ -23,8 +23,15 @@ def _genextreme_ends(c: Any, high: bool) -> Any:
     return np.where(bounded, 1.0 / np.where(bounded, c, 1.0), LARGEST if high else -LARGEST)
 
 
+def _genextreme_log_density(y: Any, c: Any) -> Any:
+    end = c * y == 1
+    y = np.where(end, 0.0, y)
+    inside = -np.exp(_log_of_minus_logcdf(y, c)) + _log_of_minus_logcdf(y, c) - np.log1p(-c * y)
+    return np.where(end, np.where(c == 1, 0.0, -np.inf), inside)
+
+
 genextreme = Continuous("genextreme", ("c",), Formulas(
-    log_density=lambda y, c: -np.exp(_log_of_minus_logcdf(y, c)) + _log_of_minus_logcdf(y, c) - np.log1p(-c * y),
+    log_density=_genextreme_log_density,
     cdf=lambda y, c: np.exp(-np.exp(_log_of_minus_logcdf(y, c))), sf=lambda y, c: -np.expm1(-np.exp(_log_of_minus_logcdf(y, c))),
     logcdf=lambda y, c: -np.exp(_log_of_minus_logcdf(y, c)), ppf=lambda q, c: expm1_ratio(-c, -np.log(-np.log(q))),
     isf=lambda q, c: expm1_ratio(-c, -np.log(-np.log1p(-q))), entropy=lambda c: EULER * (1.0 - c) + 1.0,
@@ -35,7 +42,8 @@ genextreme = Continuous("genextreme", ("c",), Formulas(
 weibull_max = Continuous("weibull_max", ("c",), Formulas(
     log_density=lambda y, c: np.log(c) + xlogy(c - 1.0, -y) - (-y) ** c, cdf=lambda y, c: np.exp(-((-y) ** c)),
     sf=lambda y, c: -np.expm1(-((-y) ** c)), logcdf=lambda y, c: -((-y) ** c), ppf=lambda q, c: -((-np.log(q)) ** (1.0 / c)),
-    entropy=lambda c: EULER * (1.0 - 1.0 / c) - np.log(c) + 1.0, valid=positive, high=0, inside=lambda c: -1.0,
+    entropy=lambda c: EULER * (1.0 - 1.0 / c) - np.log(c) + 1.0, mean=lambda c: -np.exp(gammaln(1.0 + 1.0 / c)), var=weibull_var,
+    valid=positive, high=0, inside=lambda c: -1.0,
 ), "The Weibull distribution of maxima.", "bw.scipy.stats.weibull_max.logcdf(np.array([-1.0]), 2.0).tolist()\n[-1.0]")
 
 moyal = Continuous("moyal", (), Formulas(

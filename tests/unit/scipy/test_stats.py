@@ -251,3 +251,25 @@ def test_derivatives_of_densities_of_samples(rng: np.random.Generator) -> None:
     for given, keywords in (([1.0], {}), (np.ones((3, 2)), {}), (np.ones(4), {"weights": np.ones(3)}), (np.arange(4.0), {"bw_method": "other"})):
         with pytest.raises(ValueError):
             stats.gaussian_kde(given, **keywords)
+
+
+def test_densities_far_out() -> None:
+    y = np.array([1e300, -1e200, 1e11, 1e9, 3.0, 1e-9])
+    np.testing.assert_allclose(bw.jit(lambda y: scipy.stats.cauchy.logpdf(y))(y), scipy.stats.cauchy.logpdf(y), rtol=1e-14)
+    np.testing.assert_allclose(bw.grad(lambda y: np.sum(scipy.stats.cauchy.logpdf(y)))(y), -2 / (1 / y + y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("c", [-0.2, 0.5, 1.0, 2.0])
+def test_densities_at_the_end_of_the_support(c: float) -> None:
+    y = np.array([1.0 / c, 0.0, 0.3])
+    np.testing.assert_allclose(bw.jit(lambda y: scipy.stats.genextreme.logpdf(y, c))(y), scipy.stats.genextreme.logpdf(y, c), rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", ["t", "pareto", "lomax", "invgamma", "f", "weibull_min", "weibull_max", "gennorm"])
+def test_moments_that_need_not_exist(name: str) -> None:
+    ours, shape = getattr(stats, name), np.array([0.6, 1.0, 1.5, 2.0, 3.0, 4.5, 7.0])
+    shapes = (np.float64(2.5), shape) if name == "f" else (shape,)
+    for method in ("mean", "var", "std"):
+        np.testing.assert_allclose(bw.jit(lambda *shapes, m=method: getattr(ours, m)(*shapes, loc=0.5, scale=2.0))(*shapes),
+                                   getattr(getattr(scipy.stats, name), method)(*shapes, loc=0.5, scale=2.0), rtol=1e-11)
+    check_derivatives(lambda *shapes: ours.var(*shapes), *shapes[:-1], shape[-2:])

@@ -25,7 +25,7 @@ from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import is_known
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, site_of
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, site_of, why_unbound
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
@@ -202,7 +202,7 @@ def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable
         _exchanged(traceable, traceable.exchange)
     for name in unbound:
         names[name] = UNBOUND
-        policy.unbound[name] = "the loop that binds it may have no iterations: bind it before the loop"
+        policy.unbound[name] = why_unbound(name, "the loop that binds it may have no iterations: bind it before the loop")
 
 
 def _exchanged(traceable: Traceable, exchange: Exchange) -> None:

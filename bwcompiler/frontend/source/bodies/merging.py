@@ -26,7 +26,7 @@ from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
 from bwcompiler.frontend.source.undecided.gaps import appended
-from bwcompiler.frontend.source.variables import UNBOUND, Names, not_capturable, same
+from bwcompiler.frontend.source.variables import UNBOUND, Names, not_capturable, same, why_unbound
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph
 from bwcompiler.frontend.tracing.control_flow.bodies import joined as joined_kind
@@ -162,7 +162,8 @@ class _Merged:
             not_capturable(f"{name} is new, and assigned to on one side only: set it before")
         else:
             self.after[name] = UNBOUND
-            self.policy.unbound[name] = "only one side of a branch on a traced value binds it: bind it on both, or before"
+            self.policy.unbound[name] = why_unbound(
+                name, "only one side of a branch on a traced value binds it: bind it on both, or before")
 
     def read_back(self, test: Tracer, found: dict[str, list[Any]]) -> dict[str, Any]:
         """What all variables hold, given what the op gave for the slots of each."""

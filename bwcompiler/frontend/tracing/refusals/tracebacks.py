@@ -18,7 +18,7 @@ def hidden_refusal(region: Region, error: Exception) -> BwError | None:
     unbound = region.policy.unbound if isinstance(error, NameError) and region.policy is not None else {}
     name = next((name for name in unbound if f"'{name}'" in str(error)), None)
     if name is not None:
-        return TracerError(f"{name} may have no value here, which is not known while tracing\n  hint: {unbound[name]}")
+        return TracerError(unbound[name])
     hidden = "<traced" in str(error) or (isinstance(error, IndexError) and "are valid indices" in str(error))
     return region.refusal if hidden else None
 

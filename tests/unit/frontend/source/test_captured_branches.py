@@ -234,6 +234,17 @@ def test_what_only_one_side_binds_is_not_to_be_read():
         bw.jit(one_sided)(1.0)
 
 
+def test_texts_that_a_loop_returns():
+    def first(x):
+        for k in range(len(x)):
+            if x[k] > 2:
+                return k, "found"
+        return 0, "none"
+
+    with pytest.raises(TracerError, match=r"no array or number(?s:.)*hint: return a number"):
+        bw.jit(first)(np.array([1.0, 3.0]))
+
+
 def test_sides_that_cannot_be_recorded_say_why():
     def mixed(x):
         kept = [x, 2 * x]
