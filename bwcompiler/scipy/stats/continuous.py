@@ -189,6 +189,11 @@ def _cauchy_ppf(q: Any) -> Any:
     return np.where(q < 0.5, -1.0 / np.tan(math.pi * q), 1.0 / np.tan(math.pi * (1.0 - q)))
 
 
+def softplus(z: Any) -> Any:
+    """log(1 + exp(z))."""
+    return -special("log_expit", -z)
+
+
 def _log_one_plus_square(y: Any) -> Any:
     """log(1 + y**2), also where the square is out of range."""
     far = abs(y) > 1e10

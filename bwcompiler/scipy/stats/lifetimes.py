@@ -13,6 +13,7 @@ from bwcompiler.scipy.stats.continuous import (
     gammaln,
     lognorm,
     positive,
+    softplus,
     special,
     xlog1py,
     xlogy,
@@ -151,8 +152,8 @@ loglaplace = Continuous("loglaplace", ("c",), Formulas(
 ), "The exponential of a Laplace variable.", "bw.scipy.stats.loglaplace.cdf(np.array([1.0]), 2.0).tolist()\n[0.5]")
 
 burr = Continuous("burr", ("c", "d"), Formulas(
-    log_density=lambda y, c, d: np.log(c) + np.log(d) + (c * d - 1.0) * np.log(y) - (d + 1.0) * np.log1p(y**c),
-    cdf=lambda y, c, d: (1.0 + y ** -c) ** -d,
+    log_density=lambda y, c, d: np.log(c) + np.log(d) + (c * d - 1.0) * np.log(y) - (d + 1.0) * softplus(c * np.log(y)),
+    cdf=lambda y, c, d: (1.0 + y ** -c) ** -d, isf=lambda q, c, d: np.expm1(-np.log1p(-q) / d) ** (-1.0 / c),
     logcdf=lambda y, c, d: -d * np.log1p(y ** -c), sf=lambda y, c, d: -np.expm1(-d * np.log1p(y ** -c)),
     ppf=lambda q, c, d: (q ** (-1.0 / d) - 1.0) ** (-1.0 / c), valid=positive, low=SMALLEST, high=LARGEST, inside=one,
 ), "Burr's distribution of type III.", "bw.scipy.stats.burr.cdf(np.array([1.0]), 2.0, 1.0).tolist()\n[0.5]")

@@ -17,6 +17,7 @@ from bwcompiler.scipy.stats.continuous import (
     log_one_minus_exp,
     pareto_var,
     positive,
+    softplus,
     special,
     xlog1py,
     xlogy,
@@ -139,7 +140,7 @@ exponweib = Continuous("exponweib", ("a", "c"), Formulas(
     log_density=lambda y, a, c: np.log(a) + np.log(c) + xlogy(a - 1.0, -np.expm1(-(y**c))) - y**c + xlogy(c - 1.0, y),
     cdf=lambda y, a, c: (-np.expm1(-(y**c))) ** a, sf=lambda y, a, c: -np.expm1(a * log_one_minus_exp(-(y**c))),
     logcdf=lambda y, a, c: a * log_one_minus_exp(-(y**c)), ppf=lambda q, a, c: (-np.log1p(-(q ** (1.0 / a)))) ** (1.0 / c),
-    valid=positive, low=0, inside=one,
+    isf=lambda q, a, c: (-np.log(-np.expm1(np.log1p(-q) / a))) ** (1.0 / c), valid=positive, low=0, inside=one,
 ), "A power of the Weibull distribution.", "bw.scipy.stats.exponweib.cdf(np.array([0.0]), 2.0, 1.0).tolist()\n[0.0]")
 
 
@@ -167,7 +168,7 @@ lomax = Continuous("lomax", ("c",), Formulas(
 ), "The Pareto distribution from 0.", "bw.scipy.stats.lomax.sf(np.array([1.0]), 1.0).round(4).tolist()\n[0.5]")
 
 fisk = Continuous("fisk", ("c",), Formulas(
-    log_density=lambda y, c: np.log(c) + xlogy(c - 1.0, y) - 2.0 * np.log1p(y**c), cdf=lambda y, c: 1.0 - 1.0 / (1.0 + y**c),
+    log_density=lambda y, c: np.log(c) + xlogy(c - 1.0, y) - 2.0 * softplus(c * np.log(y)), cdf=lambda y, c: 1.0 - 1.0 / (1.0 + y**c),
     sf=lambda y, c: 1.0 / (1.0 + y**c), logsf=lambda y, c: -np.log1p(y**c), ppf=lambda q, c: (q / (1.0 - q)) ** (1.0 / c),
     isf=lambda q, c: ((1.0 - q) / q) ** (1.0 / c), entropy=lambda c: 2.0 - np.log(c), valid=positive, low=0, high=LARGEST,
     inside=one,
@@ -176,8 +177,8 @@ fisk = Continuous("fisk", ("c",), Formulas(
 burr12 = Continuous("burr12", ("c", "d"), Formulas(
     log_density=lambda y, c, d: np.log(c) + np.log(d) + xlogy(c - 1.0, y) + xlog1py(-d - 1.0, y**c),
     cdf=lambda y, c, d: -np.expm1(-d * np.log1p(y**c)), sf=lambda y, c, d: np.exp(-d * np.log1p(y**c)),
-    logsf=lambda y, c, d: -d * np.log1p(y**c), ppf=lambda q, c, d: np.expm1(-np.log1p(-q) / d) ** (1.0 / c), valid=positive, low=0,
-    inside=one,
+    logsf=lambda y, c, d: -d * np.log1p(y**c), ppf=lambda q, c, d: np.expm1(-np.log1p(-q) / d) ** (1.0 / c),
+    isf=lambda q, c, d: np.expm1(-np.log(q) / d) ** (1.0 / c), valid=positive, low=0, inside=one,
 ), "The distribution of Burr, of type XII.", "bw.scipy.stats.burr12.sf(np.array([1.0]), 2.0, 1.0).round(4).tolist()\n[0.5]")
 
 invweibull = Continuous("invweibull", ("c",), Formulas(

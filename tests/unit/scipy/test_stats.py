@@ -259,6 +259,12 @@ def test_densities_far_out() -> None:
     np.testing.assert_allclose(bw.grad(lambda y: np.sum(scipy.stats.cauchy.logpdf(y)))(y), -2 / (1 / y + y), rtol=1e-12)
 
 
+@pytest.mark.parametrize(("name", "shapes"), [("burr", (2.0, 1.5)), ("fisk", (2.2,))])
+def test_densities_of_positive_numbers_far_out(name: str, shapes: tuple[float, ...]) -> None:
+    y = np.array([1e300, 1e200, 1e11, 3.0, 0.2, 1e-9])
+    np.testing.assert_allclose(bw.jit(lambda y: getattr(stats, name).logpdf(y, *shapes))(y), getattr(scipy.stats, name).logpdf(y, *shapes), rtol=1e-12)
+
+
 @pytest.mark.parametrize("c", [-0.2, 0.5, 1.0, 2.0])
 def test_densities_at_the_end_of_the_support(c: float) -> None:
     y = np.array([1.0 / c, 0.0, 0.3])

@@ -1,5 +1,8 @@
 """SciPy's own functions and NumPy's constructors in functions that are captured from source."""
 
+import functools
+import math
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -213,3 +216,21 @@ def test_matrices_that_change_in_place_are_factorised_again():
     before = function(np.ones(5))
     matrix.data *= 2.0
     np.testing.assert_allclose(function(np.ones(5)), before / 2.0, rtol=1e-14)
+
+
+GIVEN = [scipy.special.logsumexp, scipy.special.softmax, scipy.stats.norm.logpdf, scipy.stats.norm(0.5, 2.0).logpdf,
+         functools.partial(scipy.linalg.solve, np.eye(3) * 2.0), sum, abs, np.polynomial.Polynomial([1.0, 2.0, 3.0]), np.linalg.norm]
+
+
+@pytest.mark.parametrize("function", GIVEN, ids=range(len(GIVEN)))
+def test_functions_of_libraries_may_be_given_to_transforms(function):
+    np.testing.assert_allclose(bw.jit(function)(X), function(X), rtol=1e-14)
+    np.testing.assert_allclose(bw.vmap(function)(np.stack([X, X * 2])), np.stack([function(X), function(X * 2)]), rtol=1e-13)
+    np.testing.assert_allclose(bw.jacobian(function)(X), bw.jacobian(lambda x: function(x))(X), rtol=1e-14)
+
+
+def test_derivatives_of_functions_of_libraries():
+    matrix = np.array([[2.0, 1.0], [1.0, 3.0]])
+    np.testing.assert_allclose(bw.grad(scipy.linalg.det)(matrix), [[3.0, -1.0], [-1.0, 2.0]], rtol=1e-14)
+    np.testing.assert_allclose(bw.grad(scipy.stats.norm.logpdf)(0.3), -0.3, rtol=1e-14)
+    assert bw.value_and_grad(math.sin)(0.3) == (math.sin(0.3), pytest.approx(math.cos(0.3)))
