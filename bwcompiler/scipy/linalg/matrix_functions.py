@@ -6,7 +6,7 @@ Their derivatives are those of Fréchet: of the exponential through its formula,
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from bwcompiler.api.transforms.reverse import custom_jvp
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import cast, number_value
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.scipy.linalg.batches import over_batches
 from bwcompiler.scipy.linalg.matrix_equations import adjoint, matrices, sylvester
@@ -97,10 +99,10 @@ _root.defjvp(_root_jvp)
 
 @over_batches(A=2)
 def sqrtm(A: Any) -> Any:
-    """The square root of a matrix whose eigenvalues have positive real parts or are not on the negative real axis; of real matrices real.
+    """The principal square root; of real matrices real, without eigenvalues on the negative real axis.
 
-    By Newton's method; nan where there is no principal root of that kind (SciPy gives complex numbers then).  The derivative needs a matrix
-    without opposite eigenvalues of the root.
+    By Newton's method; a ValueError where a real matrix has no such root (SciPy gives complex numbers then: make the matrix complex
+    before).  The derivative needs a matrix without opposite eigenvalues of the root.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.sqrtm(np.array([[4.0, 0.0], [0.0, 9.0]])).round(8).tolist()
@@ -111,9 +113,25 @@ def sqrtm(A: Any) -> Any:
         raise ShapeError(f"sqrtm: A must be a square matrix, got shape {a.shape}")
     if not a.size:
         return a + 0.0
+    turn = _turn(a)
+    return _sure_root("sqrtm", a) if turn is None else _sure_root("sqrtm", a * np.exp(-1j * turn)) * np.exp(0.5j * turn)
+
+
+def _sure_root(name: str, a: Any) -> Any:
+    """The root, if Newton's method found one."""
     found = _root(a)
     enough = math.sqrt(np.finfo(a.dtype).eps) * a.shape[0] * np.max(np.abs(found)) ** 2
-    return found * np.where(np.max(np.abs(found @ found - a)) <= enough, 1.0, math.nan).astype(found.dtype)    # the derivative is nan too
+    _require_found(name, np.max(np.abs(found @ found - a)) <= enough, a)
+    return found
+
+
+def _require_found(name: str, found: Any, a: Any) -> None:
+    """Raises at run time for a finite matrix of which there is no result of its dtype."""
+    def fail() -> NoReturn:
+        raise ValueError(f"{name}: the matrix is singular, or has eigenvalues on the negative real axis, for which the result is complex\n"
+                         f"  hint: {name}(A.astype(complex)), if it is regular")
+    failing = np.isfinite(np.sum(np.abs(a))) & np.logical_not(found)
+    HANDLERS["check"](failing, fail, ValueError(), open_region().record.source)
 
 
 # ----- logarithms and powers
@@ -124,17 +142,35 @@ MOST_ROOTS = 40
 
 @over_batches(A=2)
 def logm(A: Any) -> Any:
-    """The principal logarithm of a matrix without eigenvalues on the closed negative real axis; of real matrices real.
+    """The principal logarithm of a regular matrix; of real matrices real, without eigenvalues on the negative real axis.
 
     By square roots until the matrix is near the identity, and a Padé approximant in partial fractions.  Where a real matrix has a complex
-    logarithm, nan or LinAlgError (SciPy gives complex numbers then: make the matrix complex before).
+    logarithm, ValueError or LinAlgError (SciPy gives complex numbers then: make the matrix complex before).
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.logm(np.array([[np.e, 0.0], [0.0, 1.0]])).round(9).tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
     a = _square("logm", A)
-    return _logarithm(a) if a.size else a + 0.0
+    return _principal_logarithm("logm", a) if a.size else a + 0.0
+
+
+def _principal_logarithm(name: str, a: Any) -> Any:
+    turn = _turn(a)
+    if turn is None:
+        return _logarithm(name, a)
+    return _logarithm(name, a * np.exp(-1j * turn)) + 1j * turn * np.eye(a.shape[0], dtype=a.dtype)
+
+
+def _turn(a: Any) -> Any:
+    """The angle by which the eigenvalues of a complex matrix are turned away from the negative real axis, where roots and logarithms jump:
+    the middle of their angles, among which -π counts as π; None for real matrices."""
+    if a.dtype.kind != "c":
+        return None
+    finite = np.isfinite(np.sum(np.abs(a)))
+    angles = np.angle(np.linalg.eigvals(np.where(finite, fresh(ops.stop_gradient(value_of(a))), np.eye(a.shape[0], dtype=a.dtype))))
+    angles = np.where(angles < 1e3 * np.finfo(a.dtype).eps - math.pi, math.pi, angles).astype(angles.dtype)
+    return 0.5 * (np.max(angles) + np.min(angles))
 
 
 def _square(name: str, given: Any) -> Any:
@@ -144,18 +180,19 @@ def _square(name: str, given: Any) -> Any:
     return a
 
 
-def _logarithm(a: Any) -> Any:
+def _logarithm(name: str, a: Any) -> Any:
     identity = np.eye(a.shape[0], dtype=a.dtype)
 
     def far(state: Any) -> Any:
         root, count = state
         return (count < MOST_ROOTS) & (np.max(np.sum(np.abs(root - identity), 0)) > LOGARITHM_LIMIT)
 
-    root, count = while_loop(far, lambda state: (_root(state[0]), state[1] + 1), (a, 0))
+    root, count = while_loop(far, lambda state: (_root(state[0]), state[1] + 1), (_sure_root(name, a), 1))
     rest, total = root - identity, np.zeros_like(a)
     for point, weight in zip(*np.polynomial.legendre.leggauss(7), strict=True):          # ∫ (A - I) (I + t (A - I))⁻¹ dt over 0 .. 1
         total = total + 0.5 * float(weight) * np.linalg.solve(identity + 0.5 * float(1 + point) * rest, rest)
-    return np.where(count < MOST_ROOTS, total * np.exp2(fresh(cast(number_value(count), total.real._type.dtype))), math.nan)
+    _require_found(name, count < MOST_ROOTS, a)
+    return total * np.exp2(fresh(cast(number_value(count), total.real._type.dtype)))
 
 
 @over_batches(A=2)
@@ -169,7 +206,7 @@ def fractional_matrix_power(A: Any, t: Any) -> Any:
     a = _square("fractional_matrix_power", A)
     if isinstance(t, int):
         return np.linalg.matrix_power(a, t)
-    return expm(fresh(number_value(t)) * _logarithm(a)) if a.size else a + 0.0
+    return expm(fresh(number_value(t)) * _principal_logarithm("fractional_matrix_power", a)) if a.size else a + 0.0
 
 
 @over_batches(A=2)

@@ -217,3 +217,24 @@ def test_captured() -> None:
 
     np.testing.assert_allclose(bw.jit(loss)(A), loss(A), rtol=1e-9)
     check_derivatives(loss, A, order=1, tolerance=1e-5)
+
+
+# ----- eigenvalues on the negative real axis
+CUT = [np.array([[1.0, 2.0], [3.0, 1.0]]), np.array([[-1.0, 2.0], [1.0, -4.0]])]
+
+
+@pytest.mark.parametrize("name", ["sqrtm", "logm"])
+@pytest.mark.parametrize("a", CUT)
+def test_roots_and_logarithms_of_matrices_with_negative_eigenvalues(name: str, a: Any) -> None:
+    with pytest.raises(ValueError, match=r"(?s)negative real axis.*astype\(complex\)"):
+        bw.jit(getattr(scipy.linalg, name))(a)
+    function = getattr(scipy.linalg, name)
+    close(bw.jit(lambda a: function(a))(a.astype(complex)), function(a.astype(complex)))
+    close(bw.jit(lambda a: scipy.linalg.fractional_matrix_power(a, 0.3))(a.astype(complex)), scipy.linalg.fractional_matrix_power(a, 0.3))
+    check_derivatives(lambda b: np.real(function(a * (1 + 0.1j) + b)) + np.imag(function(a * (1 + 0.1j) + 1j * b)), np.zeros((2, 2)), order=1)
+
+
+def test_roots_of_complex_diagonal_matrices() -> None:
+    values = np.array([-1.0, -4.0, 2.0, 1j])
+    close(bw.jit(scipy.linalg.sqrtm)(np.diag(values)), np.diag(np.sqrt(values)))
+    close(bw.jit(scipy.linalg.logm)(np.diag(values)), np.diag(np.log(values)))
