@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import CellType
 from typing import Any, NoReturn
 
@@ -97,6 +97,9 @@ class Names:
 
     def __contains__(self, name: str) -> bool:
         return name in self._cells
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
 
     def __getitem__(self, name: str) -> Any:
         try:

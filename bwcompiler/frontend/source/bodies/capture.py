@@ -18,6 +18,7 @@ from bwcompiler.errors import ShapeError, at
 from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, protect_rows
 from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, look_for_aliases
+from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
 from bwcompiler.frontend.source.carried.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
 from bwcompiler.frontend.source.carried.lined import Lined
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
@@ -258,6 +259,7 @@ class Traceable:
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
         self._look_for_more()
         look_for_aliases(self)
+        look_for_first_writes(self)
         look_for_shared_choices(self)
         same_arrays.add_ends(self)
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
@@ -405,6 +407,7 @@ class Traceable:
             found = handle(made[storage]._storage, result.end._chain, result.end._type)
             found._kind = result.end._kind
             self.names[result.name] = found
+        settle_first_writes(self)
         self.apart.settle()
         protect_rows(self)
         self._grow()

@@ -19,6 +19,7 @@ from bwcompiler.frontend.source.bodies.capture import Traceable, can_be_carried,
 from bwcompiler.frontend.source.bodies.iteration import ENDLESS, Elements
 from bwcompiler.frontend.source.bodies.notes import note_captured
 from bwcompiler.frontend.source.carried.exchanges import Exchange
+from bwcompiler.frontend.source.carried.first_writes import seen_by
 from bwcompiler.frontend.source.carried.growth import Unbounded
 from bwcompiler.frontend.source.carried.parts import form_of, held_once
 from bwcompiler.frontend.source.effects.places import Scope, attempted
@@ -194,6 +195,8 @@ def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable
         if scope.missing:
             scope.undo()
             raise _ChangingTest("its test changes something")
+    if seen_by(traceable, tested.result.lifted):
+        not_capturable("its test reads by another name an array that the loop assigns to")
     items = call(_emit, leaves, traced, tested)
     note_captured(traceable, traced, "one that ends when its test says so", policy)
     unbound = [result.name for result in traceable.results if result not in kept]

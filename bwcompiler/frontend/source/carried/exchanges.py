@@ -51,12 +51,8 @@ def exchange_of(loop: Any, rebound: set[str]) -> Exchange | None:
 def look_for_aliases(loop: Any) -> None:
     """Carried arrays are copies in each iteration: refuse where somebody could see a write to one of them by another name."""
     exchanged: Any = {} if loop.exchange is None else loop.exchange.after
-    given = [leaf for name in loop.order() if name not in exchanged for leaf in tree.leaves(loop.given[name]) if isinstance(
-        leaf, Tracer)]
     _look_for_exchanged(loop, exchanged)
     ends = [leaf for name in loop.order() for leaf in tree.leaves(loop.ends[name]) if isinstance(leaf, Tracer)]
-    if any(leaf._storage.written for leaf in given):
-        not_capturable("an array is assigned to that the loop rebinds")
     starts = [leaf for name in loop.order() for leaf in tree.leaves(loop.entry[name]) if isinstance(leaf, Tracer)]
     for leaf in (*starts, *ends):
         storage = leaf._storage

@@ -1,0 +1,89 @@
+"""Arrays that an iteration assigns to before it binds their names anew: `h[1:-1] += flux; h = np.maximum(h, 0)`.
+
+The first iteration assigns to the array from before the loop, which others may see; each further one to an array that the iteration before
+has made.  Where that has no other name, nobody sees the write, and the array is carried as a copy.  What the first iteration
+left in its array is carried beside it, and becomes the content of the array from before the loop.  `loop` is a `capture.Traceable`.
+"""
+
+from __future__ import annotations
+
+from types import CellType
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.frontend.source.carried.growth import Again, Row
+from bwcompiler.frontend.source.concrete.makers import require_traced
+from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.tracing.storages.region import Storage
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+_KEPT = PREFIX + "kept "       # before the name of a variable: what the first iteration left in the array that it had
+_LATER = PREFIX + "later"      # whether it is not the first iteration
+_REFUSED = "an array is assigned to that the loop rebinds, and that has another name as well"
+
+
+def look_for_first_writes(loop: Any) -> None:
+    """Carry what the first iteration leaves in the arrays that it assigns to.  Raises Again where that is new."""
+    exchanged: Any = {} if loop.exchange is None else loop.exchange.after
+    written = [name for name in loop.order() if name not in exchanged
+               and any(isinstance(leaf, Tracer) and leaf._storage.written for leaf in tree.leaves(loop.given[name]))]
+    if not written:
+        return
+    for name in written:
+        require_traced(loop.entry[name], loop.given[name])
+        if not _leaves_alone(loop, name) or not _begins_alone(loop, name):
+            not_capturable(_REFUSED, peel=_leaves_alone(loop, name))
+    missing = [name for name in written if _KEPT + name not in loop.carried]
+    for name in missing:
+        loop.names.add(_KEPT + name, CellType(loop.entry[name]))
+        loop.add(_KEPT + name, loop.entry[name])
+    if _LATER not in loop.carried:
+        loop.names.add(_LATER, CellType(False))
+        loop.add(_LATER, False)
+    if missing:
+        raise Again(loop, {_KEPT + name for name in missing})
+    for name in written:
+        loop.ends[_KEPT + name] = np.where(loop.given[_LATER], loop.given[_KEPT + name], loop.given[name])
+    loop.ends[_LATER] = True
+
+
+def _begins_alone(loop: Any, name: str) -> bool:
+    """Whether no other variable of the loop has the array that one has before it."""
+    start = loop.entry[name]
+    if not isinstance(start, Tracer) or not start._storage.writable or start._storage.links or start._storage in loop.region.lifted:
+        return False
+    others = [leaf for other in loop.order() if other not in (name, _KEPT + name) for leaf in tree.leaves(loop.entry[other])]
+    return not _has(others, start._storage)
+
+
+def _leaves_alone(loop: Any, name: str) -> bool:
+    """Whether an iteration makes the array that a variable has after it, and nobody else has that."""
+    end = loop.ends[name]
+    if not isinstance(end, Tracer) or end._chain:
+        return False
+    made = end._storage
+    if made.region is not loop.region or made in loop.region.arguments or made.links or not made.writable:
+        return False
+    appended = [leaf.storage for _, elements in loop.elements for one in elements for leaf in one.leaves if isinstance(leaf, Row)]
+    others = [leaf for other in loop.names if other != name for leaf in tree.leaves(loop.names[other])]
+    return made not in appended and not _has(others, made)
+
+
+def _has(leaves: list[Any], storage: Storage) -> bool:
+    return any(isinstance(leaf, Tracer) and leaf._storage is storage for leaf in leaves)
+
+
+def seen_by(loop: Any, lifted: Any) -> bool:
+    """Whether a test of the loop reads, by another name, an array from before the loop that the first iteration assigns to."""
+    storages = [loop.entry[name]._storage for name in loop.order() if name.startswith(_KEPT)]
+    return any(one._storage in storages for one in lifted)
+
+
+def settle_first_writes(loop: Any) -> None:
+    """After the loop: the arrays from before it hold what the first iteration left in them."""
+    for name in loop.order():
+        if name.startswith(_KEPT):
+            loop.entry[name][...] = loop.names[name]
