@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Affine, Index
@@ -19,6 +20,7 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value
 
 LOOPS = (ops.loop, ops.while_loop)
+_SETTLED: WeakSet[Graph] = WeakSet()      # graphs of which nothing goes: regions are looked at again with each one around them
 
 
 def prune_regions(graph: Graph) -> Graph:
@@ -31,7 +33,7 @@ def prune_regions(graph: Graph) -> Graph:
 
 
 def _pruned_once(graph: Graph) -> Graph:
-    if not any(value.op.regions for value in graph.body):
+    if graph in _SETTLED or not any(value.op.regions for value in graph.body):
         return graph
     live = live_values(graph.body, graph.outputs)
     used: dict[Value, set[int]] = {}
@@ -58,7 +60,10 @@ def _pruned_once(graph: Graph) -> Graph:
         body.append(kept)
     outputs = tuple([mapping.get(output, output) for output in graph.outputs])
     body = live_values(body, outputs)
-    return graph if tuple(body) == graph.body and outputs == graph.outputs else graph.replace(body=body, outputs=outputs)
+    if tuple(body) != graph.body or outputs != graph.outputs:
+        return graph.replace(body=body, outputs=outputs)
+    _SETTLED.add(graph)
+    return graph
 
 
 class _Pruned(NamedTuple):
@@ -93,6 +98,8 @@ def _made(value: Value, operands: Sequence[Value], attrs: dict[str, Any]) -> Val
 
 def _region(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], merged: dict[int, int]) -> Graph:
     """A region over some of its inputs, with some of its outputs; merged: inputs that are read in the places of others."""
+    if graph in _SETTLED and [*inputs] == [*range(len(graph.inputs))] and [*outputs] == [*range(len(graph.outputs))] and not merged:
+        return graph
     mapping = {graph.inputs[k]: graph.inputs[first] for k, first in merged.items()}
     body = []
     for value in live_values(graph.body, [graph.outputs[k] for k in outputs]):
