@@ -249,7 +249,7 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
                     error.add_note(_OBJECT_NOTE)
                 if isinstance(error, AttributeError | TypeError) and _of_sequences(error, arguments):
                     error.add_note(_LIST_NOTE)
-                if isinstance(error, RecursionError):
+                if isinstance(error, RecursionError) and _RECURSION_NOTE not in getattr(error, "__notes__", ()):     # of regions in regions
                     error.add_note(_RECURSION_NOTE)
                 raise
             return ours.with_traceback(user_traceback(error.__traceback__))

@@ -123,3 +123,8 @@ def polyval(p: Any, x: Any) -> Any:
     if isinstance(p, Selection):
         refuse("np.polyval with as many coefficients")
     return elementwise(lambda array: np.polyval(p, array), x)
+
+
+@selected(np.result_type)
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    return np.result_type(*[x.array if isinstance(x, Selection) else x for x in arrays_and_dtypes])

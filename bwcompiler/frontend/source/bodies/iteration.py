@@ -227,8 +227,10 @@ def _of_header(source: Header) -> Elements | None:
             return None
         return Elements(first.count, lambda k: (start + k, first.at(k)))
     known = [one for one in inner if one is not None]
-    if len(known) < len(inner) or not known or any(isinstance(one.count, Tracer) for one in known):
+    if len(known) < len(inner) or not known:
         return None
+    if any(isinstance(one.count, Tracer) for one in known):
+        return _shortest_of_data(known) if source.function is zip and not source.options.get("strict") else None
     if source.function is reversed:
         last = add_extents(known[0].count, -1)
         return Elements(known[0].count, lambda k: known[0].at(last - k if isinstance(last, int) else _minus(last, k)))
@@ -240,6 +242,17 @@ def _of_header(source: Header) -> Elements | None:
             return None
     if source.options.get("strict") and any(one.count != shortest for one in known):
         return None
+    return Elements(shortest, lambda k: tuple([one.at(k) for one in known]))
+
+
+def _shortest_of_data(known: Sequence[Elements]) -> Elements | None:
+    """zip of things of which data says how many elements they have."""
+    if not all(isinstance(one.count, Tracer | int) for one in known):
+        return None
+    shortest = known[0].count
+    for one in known[1:]:
+        if one.count is not shortest:
+            shortest = np.minimum(shortest, one.count)
     return Elements(shortest, lambda k: tuple([one.at(k) for one in known]))
 
 

@@ -135,7 +135,31 @@ def kept(x):
     return a.max(), np.median(a), a.argmax(), np.cumsum(k)[-1], np.std(k), max(k), sum(k), len(k), np.diff(k).sum()
 
 
-PROGRAMS = [reductions, order, slices, elementwise, joined, rows, columns, masks_of_two_axes, positions, different_numbers, loops, chains, assigned,
+def least_squares(x):
+    m = np.concatenate([x, [0.3, 0.9, 1.7, 2.2]]) > 0
+    v, y = np.concatenate([x, [0.3, 0.9, 1.7, 2.2]])[m], np.concatenate([x ** 3, [0.1, 0.8, 2.0, 2.1]])[m]
+    matrix = np.vstack([v, np.ones_like(v)]).T
+    return (np.polyfit(v, y, 2), np.polyfit(v, y, 1, w=v), np.polyfit(v, np.stack([y, v * y], 1), 1), *np.linalg.lstsq(matrix, y, rcond=None)[:3],
+            np.linalg.lstsq(np.vander(v, 3), y)[0], np.linalg.lstsq(matrix, y)[3][0], np.linalg.lstsq(matrix, np.stack([y, v], 1))[1])
+
+
+def as_many_as_unknowns(x):
+    v = np.sort(x)[:5][np.array([True, False, True, False, False]) & (x[:5] < 9)]
+    found, rest, rank, values = np.linalg.lstsq(np.vander(v, 2), v ** 2)
+    return found, rest.sum(), rank, values
+
+
+def side_by_side(x):
+    rows, columns = np.nonzero(np.outer(x, x[:4]) > 0.1)
+    total = 0.0
+    for r, c in zip(rows, columns, strict=False):
+        total += (r + 1) * x[c] * x[r]
+    for v, w, k in zip(x[x > 0], x[x < 0], range(3), strict=False):
+        total += v * w * k
+    return total
+
+
+PROGRAMS = [least_squares, as_many_as_unknowns, side_by_side, reductions, order, slices, elementwise, joined, rows, columns, masks_of_two_axes, positions, different_numbers, loops, chains, assigned,
             changed_in_place, complex_numbers, integrals, kept]
 
 

@@ -1,0 +1,51 @@
+"""Least squares over what data selects: rows that are not selected are zeros, which change neither solution nor singular values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.numpy.selected.packing import aligned, merged, number, prefix, require, selected, with_all
+from bwcompiler.frontend.numpy.selected.reducing import zeroed
+from bwcompiler.frontend.tracing.masked_selection import Selection, refuse
+
+
+def _rows(name: str, *operands: Any) -> list[Selection]:
+    """Operands whose rows are selected alike."""
+    if not all(isinstance(x, Selection) and not x.lead for x in operands):
+        refuse(f"np.{name} of an array that has not been selected by the mask")
+    return aligned([merged(x) for x in operands])
+
+
+@selected(np.polyfit)
+def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
+    if full or cov:
+        refuse("np.polyfit with full= or cov=")
+    points, heights, *weights = _rows("polyfit", *([x, y] if w is None else [x, y, w]))
+    if points.ndim != 1 or heights.ndim not in (1, 2):
+        raise TypeError(f"np.polyfit: x and y of {points.ndim} and {heights.ndim} axes do not fit")
+    require(number(points) > 0, TypeError("expected non-empty vector for x"))
+    there = zeroed(weights[0]) if weights else np.where(points.where, 1.0, 0.0)
+    return np.polyfit(zeroed(points), zeroed(heights), deg, rcond, w=there)
+
+
+@selected(np.linalg.lstsq)
+def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
+    matrix, right = _rows("linalg.lstsq", a, b)
+    if matrix.ndim != 2 or right.ndim not in (1, 2):
+        raise ShapeError(f"np.linalg.lstsq: {matrix.ndim} and {right.ndim} axes do not fit")
+    count, columns = number(matrix), matrix.array.shape[1]
+    solution, residuals, rank, values = np.linalg.lstsq(zeroed(matrix), zeroed(right), rcond)
+    if matrix.array.shape[0] > columns:            # there are none where there are as many equations as unknowns, or fewer
+        residuals = Selection(residuals, np.broadcast_to(count > columns, residuals.shape))
+    return solution, residuals, rank, prefix(values, np.minimum(count, columns), 0)
+
+
+@selected(np.vander)
+def vander(x: Any, N: Any = None, increasing: Any = False) -> Any:
+    if N is None or np.ndim(x) != 1:
+        refuse("np.vander without a number of columns, or of rows")
+    x = merged(x)
+    return with_all(x, np.vander(x.array, N, increasing), 0)
