@@ -141,12 +141,19 @@ class _Writer:
     def branch(self, indent: int) -> None:
         self.line(indent, f"if {self.condition(1)}:")
         if self.loops and self.chance(0.3):
-            self.line(indent + 1, self.choice(("break", "continue", f"return {RESULTS}")))
+            self.jump(indent)
             return
         self.block_of(indent, 2)
+        if self.loops and self.chance(0.2):
+            self.line(indent, f"elif {self.condition(1)}:")
+            self.jump(indent)
+            return
         if self.chance(0.4):
             self.line(indent, "else:")
             self.block_of(indent, 1)
+
+    def jump(self, indent: int) -> None:
+        self.line(indent + 1, self.choice(("break", "continue", f"return {RESULTS}")))
 
     def block_of(self, indent: int, most: int) -> None:
         for _ in range(int(self.rng.integers(1, most + 1))):

@@ -84,8 +84,9 @@ class _Jumps:
             first, second = falls_through(node.body), falls_through(node.orelse)
             if first and second and _size(rest) > _LIMIT:
                 continue
+            again = copies(rest) if second else []  # before the first side changes it
             node.body = self.function([*node.body, *(rest if first else [])])
-            node.orelse = self.function([*node.orelse, *(copies(rest) if second else [])])
+            node.orelse = self.function([*node.orelse, *again])
             node.is_tail = True  # type: ignore[attr-defined]
             return [*before, node]
         return body
@@ -171,8 +172,9 @@ class _Jumps:
         first, second = falls_through(node.body), falls_through(node.orelse)
         if first and second and _size(rest) > _LIMIT:
             raise _GiveUp
+        again = copies(rest) if second else []      # before the first side changes it
         node.body = self._block([*node.body, *(rest if first else [])], done, result) or [ast.copy_location(ast.Pass(), node)]
-        node.orelse = self._block([*node.orelse, *(copies(rest) if second else [])], done, result)
+        node.orelse = self._block([*node.orelse, *again], done, result)
         return [node]
 
 

@@ -1,0 +1,42 @@
+"""break, continue and return in branches after branches that are left: what follows runs once on every way."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.frontend import trace
+from bwcompiler.ir.semantics.graph_interpreter import interpret
+from tests.support.source import from_text
+
+JUMPS = ("break", "continue", "return n")
+FORMS = {
+    "elif": "if v < 0.6:\n    n += 10.0\nelif v > 0.8:\n    {0}\nif v < 0.2:\n    {1}\nn += 1.0\n",
+    "else": "if v > 0.3:\n    n += 10.0\nelse:\n    n += 100.0\n    if v < 0.1:\n        {0}\nif v > 0.9:\n    {1}\nn += 1.0\n",
+    "deeper": "if v > 0.3:\n    if v > 0.9:\n        {0}\n    n += 10.0\nif v < 0.1:\n    n += 100.0\nelif v < 0.2:\n    {1}\nn += 1.0\nif v > 0.5:\n    {0}\nn += 3.0\n",
+}
+VALUES = [np.random.default_rng(seed).random(12) for seed in range(4)]
+
+
+def indented(text, levels):
+    return "".join("    " * levels + line + "\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("first", "second"), [*itertools.product(JUMPS, repeat=2)])
+def test_in_a_loop(form, first, second):
+    text = FORMS[form].format(first, second)
+    program = from_text(f"def program(x):\n    n = 0.0\n    for v in x:\n{indented(text, 2)}    return n + 1000.0\n", "program")
+    graph = trace(program, VALUES[:1]).graph
+    for x in VALUES:
+        assert interpret(graph, [x])[0] == program(x)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_in_a_function_that_writes_to_its_argument(form):
+    text = FORMS[form].format("return", "return").replace("n +=", "x[0] +=")
+    program = from_text(f"def change(x, v):\n{indented(text, 1)}\ndef program(x, v):\n    x = x.copy()\n    change(x, v)\n    return x\n", "program")
+    compiled = bw.jit(program)
+    for v in np.linspace(0.02, 0.98, 17):
+        assert np.array_equal(compiled(VALUES[0], v), program(VALUES[0], v))
