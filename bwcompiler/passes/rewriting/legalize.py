@@ -49,7 +49,9 @@ from bwcompiler.passes.rewriting.turned_products import turn_products
 from bwcompiler.passes.rewriting.window_rules import WINDOW_RULES, reshaped, windows_by_column
 
 LEAST_SIDE = 4                 # of the matrices that a sum of products becomes a product of,
-LEAST_PRODUCTS = 1 << 15       # and how many products there are at least: fewer are a loop
+LEAST_PRODUCTS = 1 << 12       # and how many products there are at least: fewer are a loop
+NARROW_SIDE = 8                # a product with a shorter side has
+NARROW_PRODUCTS = 1 << 15      # so many at least
 MOST_PIECES = 8                # of a concatenation that is read element by element
 
 
@@ -93,7 +95,8 @@ def _contraction(type_: TensorType, product: Value, *, axes: tuple[int, ...]) ->
     if sorted((*rows, *columns, *axes)) != list(range(product.rank)):
         return None
     inner, m, n = (element_count(tuple([product.shape[axis] for axis in part])) for part in (axes, rows, columns))
-    if min(inner, m, n) < LEAST_SIDE or inner * m * n < LEAST_PRODUCTS:
+    side = min(inner, m, n)
+    if side < LEAST_SIDE or inner * m * n < (NARROW_PRODUCTS if side < NARROW_SIDE else LEAST_PRODUCTS):
         return None
     left = reshaped(_ordered(x, of_x, (*rows, *axes)), (m, inner))
     right = reshaped(_ordered(y, of_y, (*axes, *columns)), (inner, n))

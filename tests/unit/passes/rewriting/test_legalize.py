@@ -67,10 +67,16 @@ def test_sums_of_products_in_derivatives_are_products_of_matrices(dtype: str, rn
         np.testing.assert_allclose(one, other, rtol=1e-4 if dtype == "f4" else 1e-12, atol=1e-5 if dtype == "f4" else 1e-13)
 
 
-def test_small_sums_of_products_stay_sums(rng: np.random.Generator) -> None:
-    x, w = rng.standard_normal((6, 5)), rng.standard_normal((5, 4))
+@pytest.mark.parametrize(("sides", "products"), [((6, 5, 4), 0), ((4, 64, 64), 0), ((16, 16, 16), 2), ((4, 64, 128), 2)], ids=str)
+def test_small_and_narrow_sums_of_products_stay_sums(sides: tuple[int, int, int], products: int, rng: np.random.Generator) -> None:
+    """A convolution that loops over places multiplies small matrices at each, by the thousand."""
+    m, k, n = sides
+    x, w = rng.standard_normal((m, k)), rng.standard_normal((k, n))
     joint = derive(trace(lambda x, w: np.sum(np.sum(x[:, :, None] * w, axis=1) ** 2), (x, w)).graph, (0, 1), [ONE]).graph
-    assert "matmul" not in op_names(legalize(joint))
+    found = legalize(joint)
+    assert op_names(found).count("matmul") == products
+    for one, other in zip(interpret(found, [x, w]), interpret(joint, [x, w]), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-10)
 
 
 def test_gradient_of_a_matrix_used_for_a_batch(rng: np.random.Generator) -> None:
