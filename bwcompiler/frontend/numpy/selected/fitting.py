@@ -9,7 +9,7 @@ import numpy as np
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.selected.packing import aligned, merged, number, prefix, require, selected, with_all
 from bwcompiler.frontend.numpy.selected.reducing import zeroed
-from bwcompiler.frontend.tracing.masked_selection import Selection, refuse
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
 
 
 def _rows(name: str, *operands: Any) -> list[Selection]:
