@@ -87,11 +87,12 @@ class _Joiner:
         if part is None:
             return _Run([], [])
         sweep, run, found = Sweep(part), _Run([first], []), _Run([first], [])
-        for step in self.given[start + 1:]:
+        for place in range(start + 1, len(self.given)):
             if len(run.steps) == MOST_KERNELS:
                 break
-            taken = next((form for form in self._forms(step, sweep.extent) if self._is_taken(form, sweep, run.steps)
-                          ), None) if self._may_pass(run.passed, step) else None
+            step = self.given[place]
+            forms = self._forms(step, sweep.extent) if self._may_pass(run.passed, step) else []
+            taken = next((form for form in forms if self._is_taken(form, sweep, run.steps)), None)
             if taken is None and (len(run.passed) == MOST_PASSED or not _is_small(step)):
                 break
             if taken is None:

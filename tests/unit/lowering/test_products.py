@@ -39,13 +39,13 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def words_of(a: Array, b: Array, c: Array, adds: bool = False) -> Any:
+def words_of(a: Array, b: Array, c: Array, adds: bool = False, ready: bool = False) -> Any:
     """What products are told (`products.call.WORDS`)."""
     size = a.itemsize
     starts = [x.__array_interface__["data"][0] for x in (a, b, c)]
     strides = [step // size for step in (*a.strides[-2:], *b.strides[-2:], c.strides[-2])]
     axes = [(extent, *[x.strides[k] // size for x in (a, b, c)]) for k, extent in enumerate(c.shape[:-2])]
-    words = [*starts, *c.shape[-2:], a.shape[-1], *strides, int(adds), 0, len(axes), *itertools.chain(*axes)]
+    words = [*starts, *c.shape[-2:], a.shape[-1], *strides, int(adds), int(ready), len(axes), *itertools.chain(*axes)]
     return (ctypes.c_int64 * len(words))(*words)
 
 
@@ -102,6 +102,19 @@ def test_products_are_added_to_what_is_there(target, dtype, rng):
         wanted = c + a @ b
         assert function(words_of(a, b, c, adds=True)) == 0
         np.testing.assert_array_equal(c, wanted, f"{(m, n, k)}")
+
+
+@pytest.mark.parametrize("target, dtype", [param for param in ON_TARGETS if param.values[1] in FLOATS])
+def test_matrices_that_are_put_ready_are_read_where_they_lie(target, dtype, rng):
+    """To the end of a vector, behind the elements, where there may be anything."""
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(products.address(dtype_named(dtype), target))
+    for m, n, k in itertools.product((1, 2, 15, 200), (1, 2, 9, 31, 33, 70), (1, 7, BLOCK + 3)):
+        a, b, c = integers(rng, m, k, dtype=dtype), integers(rng, k, n, dtype=dtype), np.full((m, n), np.nan, dtype_named(dtype).numpy)
+        side = 64 // c.itemsize
+        ready = np.full((k + 1, (-(-n // side) | 1) * side + 2 * side), np.nan, c.dtype)
+        ready[:k, :n] = b
+        assert function(words_of(a, ready[:k, :n], c, ready=True)) == 0
+        np.testing.assert_array_equal(c, a @ b, f"{(m, n, k)}")
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)

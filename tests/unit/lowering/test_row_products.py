@@ -215,3 +215,27 @@ def test_convolutions_go_through_one_image_at_a_time(rng: np.random.Generator) -
     rows = [product_of(loop) for step in lowered.steps if step.kernel is not None for loop in products_in(step.kernel)]
     assert [form.rows for form in rows if form is not None] == [400]
     np.testing.assert_allclose(bw.jit(layer)(x, w, b), layer(x, w, b), rtol=1e-12)
+
+
+def test_products_beside_complex_numbers(small: None, rng: np.random.Generator) -> None:
+    def waves(x: Array, w: Array) -> Any:
+        phase = x @ w
+        return np.exp(1j * phase) * (phase @ w.T)[:, :1], np.sum(np.abs(np.exp(1j * phase) + phase))
+
+    x, w = rng.standard_normal((32, 3)), rng.standard_normal((3, 5))
+    for found, wanted in zip(bw.jit(waves)(x, w), waves(x, w), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    bw.check_grads(lambda x, w: waves(x, w)[1], (x, w), order=1)
+
+
+def test_products_in_loops(small: None, rng: np.random.Generator) -> None:
+    """Of rows that move with a loop's index."""
+    def steps(xs: Array, w: Array) -> Any:
+        h = np.zeros((16, 4))
+        for t in range(30):
+            h = np.tanh(xs[t] @ w + h @ w)
+        return np.sum(h * h)
+
+    xs, w = rng.standard_normal((30, 16, 4)), rng.standard_normal((4, 4))
+    np.testing.assert_allclose(bw.jit(steps)(xs, w), steps(xs, w), rtol=1e-12)
+    bw.check_grads(steps, (xs, w), order=1)
