@@ -283,3 +283,35 @@ def test_attributes_of_functions() -> None:
         fun.rate = rate                                        # type: ignore[attr-defined]
         np.testing.assert_array_equal(compiled(X), X * rate)
     assert compiled._traces == 2
+
+
+# ----- attributes that are not there yet
+class Options:
+    def scaled(self, x):
+        return x * getattr(self, "scale", 1.0)
+
+    def shifted(self, x):
+        return x + 5 if hasattr(self, "shift") else x
+
+    def counted(self, x):
+        self.calls = getattr(self, "calls", 0) + 1
+        return x * self.calls
+
+
+def with_default(x):
+    return x * getattr(with_default, "factor", 1.0)
+
+
+def test_attributes_that_are_bound_later():
+    options = Options()
+    scaled, shifted, factored = bw.jit(options.scaled), bw.jit(options.shifted), bw.jit(with_default)
+    assert scaled(2.0) == 2.0 and shifted(2.0) == 2.0 and factored(2.0) == 2.0
+    options.scale, options.shift, with_default.factor = 3.0, True, 4.0
+    assert scaled(2.0) == 6.0 and shifted(2.0) == 7.0 and factored(2.0) == 8.0
+    del options.scale, with_default.factor
+    assert scaled(2.0) == 2.0 and factored(2.0) == 2.0
+
+
+def test_attributes_that_the_function_itself_adds():
+    with pytest.warns(bw.errors.StaleValueWarning, match=r"self\.calls is assigned to"):
+        bw.jit(Options().counted)(1.0)

@@ -145,8 +145,8 @@ class Read(NamedTuple):
               number of items of the list or dict base; "items": all of them, of any container (a dict's as pairs); "bytes":
               the memory of the array base, of one axis and without gaps.
     base      may be a read itself: of whatever is found there.
-    expected  what must be found: that very object, or an equal plain value (`is_plain`), or an object of a class (`OfClass`); a tuple of
-              these for "items".
+    expected  what must be found: that very object, or an equal plain value (`is_plain`), or an object of a class (`OfClass`), or NOTHING;
+              a tuple of these for "items".
     tree      instead: what is found there is an operand of the program, with these argument leaves: a number, an array, or a
               container of these.
     """
@@ -169,8 +169,9 @@ class Read(NamedTuple):
 
     @property
     def is_followed(self) -> bool:
-        """Whether it is of, or expects, whatever stands in a place: the native entry knows objects only."""
-        return type(self.base) is Read or type(self.expected) is OfClass or (self.tree is not None and has_classes(self.tree))
+        """Whether it is of, or expects, whatever stands in a place, or nothing there: the native entry knows objects only."""
+        return (type(self.base) is Read or type(self.expected) is OfClass or self.expected is NOTHING
+                or (self.tree is not None and has_classes(self.tree)))
 
     def look(self) -> Any:
         """What is found now; an object of its own where there is nothing."""

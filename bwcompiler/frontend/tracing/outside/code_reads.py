@@ -181,7 +181,7 @@ class _Scan:
         below = self.stack[max(0, len(self.stack) - count - 2):len(self.stack) - count]
         function = next((entry for entry in below if isinstance(entry, Place)), None)
         if function is not None:
-            if (function.kind, function.name, function.steps) == ("global", "getattr", ()) and count >= 2:
+            if (function.kind, function.steps) == ("global", ()) and function.name in ("getattr", "hasattr") and count >= 2:
                 self._attribute_by_name(*arguments[:2])
             self.calls.append(CallPlace(function, tuple([entry if isinstance(entry, Place) else None for entry in arguments])))
 

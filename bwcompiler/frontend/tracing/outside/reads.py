@@ -42,7 +42,7 @@ from bwcompiler.frontend.tracing.outside.repeated import OutsideRead, RepeatedRe
 from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.contracts.call_signature import Read, is_plain, items_of
+from bwcompiler.ir.contracts.call_signature import NOTHING, Read, is_plain, items_of
 from bwcompiler.ir.source import Source
 
 ONE_BY_ONE = 512               # of the reads, items of containers: more are compared all at once
@@ -257,7 +257,8 @@ class Outside:
         cls = owner if isinstance(owner, type) else type(owner)
         if isinstance(owner, contextvars.ContextVar) and name == "get":
             self.repeated.note_once(owner, path, source)
-        of_function = isinstance(owner, types.FunctionType) and name in owner.__dict__ and not is_library(owner.__code__)
+        of_function = (isinstance(owner, types.FunctionType) and (name in owner.__dict__ or not hasattr(types.FunctionType, name))
+                       and not is_library(owner.__code__))
         if is_hidden_type(cls) and not of_function:
             return _MISSING
         defined = class_attribute(cls, name)
@@ -274,6 +275,8 @@ class Outside:
             method = class_attribute(type(owner), "__getattr__")
             if isinstance(method, types.FunctionType):
                 self.function(method, (owner,))
+            else:                                                          # getattr(x, name, default), hasattr: until there is one
+                self.repeated.guard(Read("attribute", owner, name, NOTHING), path, source)
             return _MISSING
         if isinstance(value, types.MethodType | types.BuiltinMethodType):
             return value
