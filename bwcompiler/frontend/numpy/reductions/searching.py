@@ -116,7 +116,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         inside = ops.add(ops.multiply(slope, cast(ops.subtract(at, x0), heights.dtype)), y0)
         inside = ops.select(ops.equal(at, end), last, inside)
     found = ops.select(ops.less(at, start), below, ops.select(ops.greater(at, end), above, inside))
-    return fresh(ops.select(ops.isnan(at), cast(at, heights.dtype), found))
+    return fresh(found if count == 1 else ops.select(ops.isnan(at), cast(at, heights.dtype), found))        # of one knot nan is at it
 
 
 def _periodic_interp(x: Any, xp: Any, fp: Any, period: Any) -> Any:

@@ -212,3 +212,8 @@ def test_lists_of_axes(name: str) -> None:
 def test_lists_of_axes_that_are_taken() -> None:
     native(lambda x: (np.median(x, axis=[0]), np.average(x, axis=[0]), np.flip(x, axis=[0]), np.quantile(x, 0.5, axis=[0, 1]),
                       np.expand_dims(x, [0])), X)
+
+
+def test_interpolation_between_one_knot() -> None:
+    native(lambda x: (np.interp(x, [0.5], [3.0]), np.interp(x, [0.5], [3.0], left=1.0, right=2.0), np.interp(x, [0.5, 1.0], [3.0, 4.0])),
+           np.array([np.nan, 0.0, 0.5, np.inf, -np.inf]))
