@@ -39,7 +39,7 @@ from bwcompiler.passes.derivatives.partition import Partition, partition
 from bwcompiler.passes.derivatives.push_forward import TangentGraph, push_forward
 from bwcompiler.passes.derivatives.unlink_custom_rules import unlink_custom_rules
 from bwcompiler.passes.fusion.fuse import fuse
-from bwcompiler.passes.loops.branch_states import branch_states
+from bwcompiler.passes.loops.branch_states import branch_states, passed_through
 from bwcompiler.passes.loops.carried.carry_elements import carry_elements
 from bwcompiler.passes.loops.carried.carry_transposes import carry_transposes
 from bwcompiler.passes.loops.carried.promote_elements import promote_elements
@@ -348,5 +348,12 @@ def _kernels(run: PassRunner, graph: Graph, fused: FusedProgram, into: Sequence[
 
 
 def _pairs(graph: Graph, into: Sequence[int | None]) -> dict[Value, Value]:
-    """Results that are written to inputs, and these."""
-    return {root(output): graph.inputs[number] for output, number in zip(graph.outputs, into, strict=False) if number is not None}
+    """Results that are written to inputs, and what these are updates of; and the inputs."""
+    found: dict[Value, Value] = {}
+    for output, number in zip(graph.outputs, into, strict=False):
+        value: Value | None = None if number is None else root(output)
+        while value is not None and value.op.kind != "input" and number is not None:
+            found[value] = graph.inputs[number]
+            before = value.operands[0] if value.op in ops.UPDATES else passed_through(value) if value.op is ops.item else None
+            value = None if before is None else root(before)
+    return found

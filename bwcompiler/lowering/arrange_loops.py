@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from bwcompiler.ir.loop import INPUT, Kernel
+from bwcompiler.ir.loop import INPUT, Buffer, Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.loops.blocks import in_blocks
 from bwcompiler.lowering.loops.join_rows import join_rows
-from bwcompiler.lowering.loops.shared_memory import may_share
+from bwcompiler.lowering.loops.shared_memory import may_share, stores_behind_reads
 from bwcompiler.lowering.loops.split_complex import split_complex
 from bwcompiler.lowering.loops.stage_columns import stage_columns
 from bwcompiler.lowering.loops.stage_products import stage_products
@@ -25,14 +25,14 @@ LEAST_SHARED = 1 << 18         # bytes of arrays that may take the place of othe
 def arrange_loops(steps: Sequence[LoweredStep], pairs: Mapping[Value, Value] = MappingProxyType({})) -> list[LoweredStep]:
     """The steps, with kernels as they run.  pairs: results -> the inputs whose memory they are to be written to, if they may."""
     arranged: dict[int, Kernel] = {}
+    reordered: dict[tuple[Kernel, Buffer, Buffer], Kernel] = {}
     found: list[LoweredStep] = []
     for step in steps:
         if step.kernel is not None and step.value is None:
             kernel = arranged.get(id(step.kernel))
             if kernel is None:
                 kernel = arranged[id(step.kernel)] = _arranged(step.kernel, step.is_complex)
-            step = _with_uses(step, kernel)
-            step.sharing = _sharing(kernel, step.owners, pairs)
+            step = _sharing(_with_uses(step, kernel), pairs, reordered)
         found.append(step)
     return found
 
@@ -54,9 +54,12 @@ def _with_uses(step: LoweredStep, kernel: Kernel) -> LoweredStep:
     return made
 
 
-def _sharing(kernel: Kernel, owners: Sequence[Value | None], pairs: Mapping[Value, Value]) -> list[tuple[Value, Value]]:
-    """The pairs (read, written) of the kernel that may be one array, of those that it is to know of, and of large arrays."""
-    buffer_of = {owner: buffer for owner, buffer in zip(owners, kernel.buffers, strict=True) if owner is not None}
+def _sharing(step: LoweredStep, pairs: Mapping[Value, Value], reordered: dict[tuple[Kernel, Buffer, Buffer], Kernel]) -> LoweredStep:
+    """The step that says which pairs (read, written) of its kernel may be one array, of those that it is to know of, and of large arrays;
+    with stores behind reads where that makes it possible (`reordered`: such kernels, as steps may have one in common)."""
+    assert step.kernel is not None
+    kernel = step.kernel
+    buffer_of = {owner: buffer for owner, buffer in zip(step.owners, kernel.buffers, strict=True) if owner is not None}
     large = [owner for owner, buffer in buffer_of.items() if buffer.size * buffer.dtype.itemsize >= LEAST_SHARED]
     found: list[tuple[Value, Value]] = []
     for owner, buffer in buffer_of.items():
@@ -65,5 +68,15 @@ def _sharing(kernel: Kernel, owners: Sequence[Value | None], pairs: Mapping[Valu
         sources = [pairs[owner]] if owner in pairs and pairs[owner] in buffer_of else []
         if owner in large:
             sources += [source for source in large if buffer_of[source].role == INPUT and source not in sources]
-        found += [(source, owner) for source in sources if may_share(kernel, buffer_of[source], buffer)]
-    return found
+        for source in sources:
+            if may_share(kernel, buffer_of[source], buffer):
+                found.append((source, owner))
+                continue
+            key = kernel, buffer_of[source], buffer
+            later = reordered.get(key)
+            if later is None:
+                later = reordered[key] = stores_behind_reads(*key)
+            more = [*found, (source, owner)]
+            if later is not kernel and all(may_share(later, buffer_of[one], buffer_of[other]) for one, other in more):
+                kernel, found = later, more
+    return replace(step, kernel=kernel, sharing=found)

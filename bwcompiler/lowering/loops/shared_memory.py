@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from bwcompiler.ir.extent import Affine
 from bwcompiler.ir.loop import OUTPUT, Accumulate, Accumulator, Buffer, Fill, Kernel, Let, Loop, Offset, Statement, Store
@@ -29,6 +30,30 @@ def may_share(kernel: Kernel, source: Buffer, target: Buffer) -> bool:
         return False
     return all(any(where is body and at <= position and offset == store.offset for _, body, position, store in stores)
                for where, at, offset in reads)
+
+
+def stores_behind_reads(kernel: Kernel, source: Buffer, target: Buffer) -> Kernel:
+    """The kernel in which an element of target is stored when that of source has been read for the last time; the same kernel where its
+    stores cannot wait: where what is stored has no name, loops stand between, or target is read as well."""
+    body = _in_order(kernel.body, source, target)
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def _in_order(body: list[Statement], source: Buffer, target: Buffer) -> list[Statement]:
+    found = [replace(one, body=inside) if isinstance(one, Loop) and (inside := _in_order(one.body, source, target)) is not one.body else one
+             for one in body]
+    stores = [one for one in found if _writes(one, target)]
+    in_line = not any(isinstance(one, Loop) or any(True for _ in _reads(one, target)) for one in found)
+    if stores and in_line and all(isinstance(one, Store) and _is_named(one) for one in stores):
+        reads = [position for position, one in enumerate(found) if any(True for _ in _reads(one, source))]
+        last = max(reads, default=0) + 1
+        found = [*[one for one in found[:last] if one not in stores], *[one for one in found[:last] if one in stores], *found[last:]]
+    return body if len(found) == len(body) and all(a is b for a, b in zip(found, body, strict=True)) else found
+
+
+def _is_named(store: Store) -> bool:
+    """Whether what it stores is a number that has been computed before, at a known place."""
+    return store.value.op in ("local", "const", "word") and not store.offset.terms
 
 
 def _iterations(loops: Sequence[Loop], offset: Offset) -> int | None:

@@ -36,6 +36,7 @@ class _Planner:
 
     final: the holders that are these results themselves, and stay.
     early: the values that lie in the memory of a result that is made of them by updates.
+    begun: likewise per value the result that waits for the memory of an input.
     """
 
     def __init__(self, graph: Graph, steps: Sequence[StepUse], into: Sequence[int | None]) -> None:
@@ -53,6 +54,7 @@ class _Planner:
         self.waiting: dict[Value, Value] = {}      # result -> the input whose memory it is written to, until it is placed
         self.final: set[Value] = set()
         self.early: set[Value] = set()
+        self.begun: dict[Value, Value] = {}
 
     def run(self) -> MemoryPlan:
         plan = self.plan
@@ -82,12 +84,15 @@ class _Planner:
         locations = self.plan.locations
         for position in reversed(range(len(self.steps))):
             for operand, result, separate in self.steps[position].updates:
+                if separate or self.last[operand] != position or operand in locations or operand in self.waiting:
+                    continue
                 place = locations.get(result)
-                if (place is not None and place.kind == "result" and not separate and self.last[operand] == position
-                        and operand not in locations and operand not in self.waiting):
+                if place is not None and place.kind == "result":
                     locations[operand] = place
                     self.early.add(operand)
                     self.plan.in_place.add(result)
+                elif result in self.waiting or result in self.begun:
+                    self.begun[operand] = self.begun.get(result, result)
 
     def _allocate(self) -> None:
         plan, arena, blocks, last = self.plan, self.arena, self.blocks, self.last
@@ -159,17 +164,20 @@ class _Planner:
 
         Else it gets memory of its own, and is copied at the end.
         """
-        source = self.waiting.pop(value, None)
+        begun = self.begun.get(value)
+        source = self.waiting.pop(value, None) if begun is None else self.waiting.get(begun)
         if source is None:
             return False
         holder, number = self.holder[source], self.shared[source]
         read = self.last.get(holder, -1)
         if read > position or (read == position and (holder, value) not in step.sharing):
-            self.plan.copies.append((value, number))
-            self.last[value] = len(self.steps)
+            if begun is None:
+                self.plan.copies.append((value, number))
+                self.last[value] = len(self.steps)
             return False
         self.holder[source] = value
-        self.final.add(value)
+        if begun is None:
+            self.final.add(value)
         self.plan.locations[value] = Location("result", number)
         return True
 

@@ -86,6 +86,7 @@ def substitution(i: Extent, x: Value, a: Value, b: Value) -> tuple[Value]:
 
 
 X = np.linspace(1, 2, 7)
+LARGE, L = tensor(F64, (60, 70)), np.linspace(1, 2, 4200).reshape(60, 70)
 M = np.random.default_rng(3).uniform(0.5, 1, (6, 7))
 EXTENTS: dict[str, tuple[Graph, tuple[object, ...]]] = {
     "elementwise": (looped([ROW], lambda i, x: put(x, ops.exp(part(x, (1,), (i,))), 0), hi=6), (X,)),
@@ -205,6 +206,33 @@ def test_a_store_into_a_state_costs_its_elements():
     body = step.bodies[0]
     assert body.swapped == () and not body.plan.copies and body.plan.arena_bytes <= 64
     check(graph, np.tile([1.0, -1.0], 50_000))
+
+
+def halved(i: Extent, x: Value, *more: Value) -> tuple[Value, ...]:
+    """Half of it, with sums added to a row and to a column, which are known when all of it is."""
+    half = x * 0.5
+    row, column = ops.sum(half, axes=(0,)), ops.sum(half, axes=(1,))
+    found = ops.slice_add(half, ops.reshape(row, shape=(1, 70)), starts=(i, 0), steps=(1, 1))
+    return (ops.slice_add(found, ops.reshape(column, shape=(60, 1)), starts=(0, i), steps=(1, 1)), *more)
+
+
+UPDATED: dict[str, tuple[Graph, tuple[object, ...], int]] = {          # the last: how many arrays may be copied, or have a second place
+    "all of it, then parts": (looped([LARGE], halved), (L,), 0),
+    "beside another": (looped([LARGE, LARGE], lambda i, x, y: halved(i, x * y, y * 1.5)), (L, L + 1), 0),
+    "it is read by the other": (looped([LARGE, LARGE], lambda i, x, y: halved(i, x, y + x)), (L, L + 1), 1),
+    "other elements are read": (looped([LARGE], lambda i, x: halved(i, ops.flip(x, axes=(0,)))), (L,), 2),
+    "two change places": (looped([LARGE, LARGE], lambda i, x, y: (*halved(i, y), *halved(i, x))), (L, L + 1), 4),
+}
+
+
+@pytest.mark.parametrize("name", UPDATED)
+def test_states_that_are_made_anew_and_updated_are_made_where_they_lie(name):
+    """No second place, and no copy of all that was made, because of the elements that are written afterwards."""
+    graph, arguments, copies = UPDATED[name]
+    check(graph, *arguments)
+    (step,) = [step for step in lower(graph).steps if step.bodies]
+    body = step.bodies[0]
+    assert _copied_in(body) + len(body.swapped) <= copies
 
 
 def test_choices_of_predicates_that_are_computed():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bwcompiler.ir.texts.loop_parser import parse_kernel
-from bwcompiler.lowering.loops.shared_memory import may_share
+from bwcompiler.lowering.loops.shared_memory import may_share, stores_behind_reads
 
 HEAD = "kernel k0(%x: in f64[10], %y: out f64[10])\n"
 
@@ -26,3 +26,24 @@ def shares(body: str) -> bool:
 ], ids=["loop", "two_loops", "blocks", "others_written_before", "one_element", "next_element", "twice"])
 def test_which_may_share(body: str, wanted: bool) -> None:
     assert shares(body) is wanted
+
+
+TWICE = "  for i in 0..10 vector\n    let a = %x[i] * 2.0\n    store %y[i], a\n    let b = %x[i] + a\n    store %z[i], b\n"
+
+
+@pytest.mark.parametrize(("body", "wanted"), [
+    (TWICE, True),
+    (TWICE.replace("store %y[i], a", "store %y[i], %x[i]"), False),
+    (TWICE.replace("%x[i] + a", "%x[i] + %y[i]"), False),
+    (TWICE.replace("let b = %x[i] + a", "let b = %x[0] + a"), False),
+    ("  for i in 0..10\n    let a = %x[i] * 2.0\n    store %y[i], a\n    for j in 0..1 vector\n      store %z[i], %x[i]\n", False),
+], ids=["element_read_again", "without_a_name", "target_read", "another_element", "loop_between"])
+def test_stores_may_wait_for_reads(body: str, wanted: bool) -> None:
+    """What is stored has been computed: it can be stored when its element has been read for the last time."""
+    kernel = parse_kernel("kernel k0(%x: in f64[10], %y: out f64[10], %z: out f64[10])\n" + body)
+    x, y, _ = kernel.buffers
+    later = stores_behind_reads(kernel, x, y)
+    assert may_share(later, x, y) is wanted
+    if wanted:
+        a, b, y_of_a, z_of_b = later.body[0].body
+        assert (a.name, b.name, y_of_a.buffer, z_of_b.value.data) == ("a", "b", y, b) and not may_share(kernel, x, y)
