@@ -20,6 +20,7 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import dtype_of, tensor
+from bwcompiler.passes.adjoints.keep_cotangents import keep_cotangents
 from bwcompiler.passes.adjoints.narrow_residuals import narrow_residuals
 from bwcompiler.passes.adjoints.order_additions import add_large_parts_first
 from bwcompiler.passes.adjoints.undo_log import Chains, Undone, chains, restored
@@ -336,4 +337,4 @@ def _adjoint(values: Sequence[Value], inputs: Sequence[Value], cotangents: Seque
     with Record() as record:
         found = [constant(0.0, value.type) if ct is None else ct for ct, value in zip(cotangents, active, strict=True)]
     made = simplify(Graph(f"{body.name}.vjp", inputs, [*values, *record.values], [*found, *first], body.index)).graph
-    return delay_updates(add_large_parts_first(made, len(found)))
+    return delay_updates(add_large_parts_first(keep_cotangents(made, len(found)), len(found)))
