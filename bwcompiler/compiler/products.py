@@ -15,7 +15,7 @@ from bwcompiler.ir.contracts.program_interface import POLL
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
-from bwcompiler.lowering.products.call import DTYPES, symbol
+from bwcompiler.lowering.products.call import DTYPES, symbol, symbols
 from bwcompiler.lowering.products.text import products_text
 from bwcompiler.runtime import interrupts, jit, memory_pool, object_cache, threads
 from bwcompiler.target import Target
@@ -32,19 +32,28 @@ def begin(graph: Graph, target: Target) -> None:
                 thread.start()
 
 
-def addresses(symbols: frozenset[str], target: Target) -> dict[str, int]:
-    """The addresses of those of these symbols that are matrix products."""
-    return {symbol(dtype): address(dtype, target) for dtype in DTYPES if symbol(dtype) in symbols}
+def addresses(named: frozenset[str], target: Target) -> dict[str, int]:
+    """The addresses of the matrix products of which some are named."""
+    found: dict[str, int] = {}
+    for dtype in DTYPES:
+        if not named.isdisjoint(symbols(dtype)):
+            found.update(_functions(dtype, target))
+    return found
+
+
+def address(dtype: DType, target: Target) -> int:
+    """The address of the products of a dtype, compiled for a target."""
+    return _functions(dtype, target)[symbol(dtype)]
 
 
 @functools.cache
-def address(dtype: DType, target: Target) -> int:
-    """The address of the products of a dtype, compiled for a target."""
+def _functions(dtype: DType, target: Target) -> dict[str, int]:
+    """The addresses of all functions of a dtype."""
     thread = _begun.get((dtype, target))
     if thread is not None and thread.is_alive():
         thread.join()
     outside = {**threads.symbols(), POLL: interrupts.poll_address(), **memory_pool.functions()}
-    return jit.load_for_ever(_code(dtype, target), outside, [symbol(dtype)]).addresses[symbol(dtype)]
+    return jit.load_for_ever(_code(dtype, target), outside, symbols(dtype)).addresses
 
 
 def _code(dtype: DType, target: Target) -> bytes:

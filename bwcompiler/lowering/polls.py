@@ -69,10 +69,14 @@ def polled(emitter: LoopEmitter, extent: Extent, work: int) -> Iterator[str]:
             yield emit.put(f"add nuw nsw i64 {first}, {at}")
         emitter.polls = True
         emit.declares[DECLARE_POLL] = None
-        status = emit.put(f"call i32 @{POLL}()")
-        bad = emit.put(f"icmp ne i32 {status}, 0")
-        emit.count += 1
-        emit.lines += [f"  br i1 {bad}, label %interrupted, label %on{emit.count}", f"on{emit.count}:"]
+        leave_if_interrupted(emit, emit.put(f"call i32 @{POLL}()"))
+
+
+def leave_if_interrupted(emit: ScalarEmitter, status: str) -> None:
+    """Go where the function returns, with a status that is not 0."""
+    bad = emit.put(f"icmp ne i32 {status}, 0")
+    emit.count += 1
+    emit.lines += [f"  br i1 {bad}, label %interrupted, label %on{emit.count}", f"on{emit.count}:"]
 
 
 def _statement_work(statement: Statement) -> int:

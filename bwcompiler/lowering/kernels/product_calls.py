@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.loop import Buffer, Kernel
 from bwcompiler.ir.product_loop import LoopMatrix, LoopProduct
 from bwcompiler.lowering.kernels.kept_sums import KeptSums
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops.stage_products import is_staged
-from bwcompiler.lowering.products.call import WORDS, symbol
+from bwcompiler.lowering.polls import leave_if_interrupted
+from bwcompiler.lowering.products.call import POLL_WORK, WORDS, symbol
 
 
 class ProductCalls(KeptSums):
@@ -21,7 +22,7 @@ class ProductCalls(KeptSums):
         self.product_words: str | None = None
 
     def call_product(self, found: LoopProduct) -> None:
-        """Its status is not asked for: a product that is part of a kernel is too small to look for signals."""
+        """The call, of the function that does not cut the product among threads; a long one looks for signals itself."""
         emit = self.emit
         if self.product_words is None:
             self.product_words = self.alloca("i64", len(WORDS))
@@ -32,9 +33,12 @@ class ProductCalls(KeptSums):
         for place, told in enumerate([*pointers, *[f"i64 {number}" for number in numbers]]):
             at = emit.put(f"getelementptr i64, ptr {self.product_words}, i64 {place}")
             emit.lines.append(f"  store {told}, ptr {at}")
-        name = symbol(found.c.buffer.dtype)
+        name = symbol(found.c.buffer.dtype, alone=True)
         emit.declares[f"declare i32 @{name}(ptr)"] = None
-        emit.put(f"call i32 @{name}(ptr {self.product_words})")
+        status = emit.put(f"call i32 @{name}(ptr {self.product_words})")
+        if upper(found.rows) * upper(found.columns) * upper(found.terms) >= POLL_WORK:
+            self.polls = True
+            leave_if_interrupted(emit, status)
         self.forget(self.memory_of(found.c.buffer))
 
     def _first(self, matrix: LoopMatrix) -> str:

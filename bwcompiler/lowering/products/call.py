@@ -1,6 +1,7 @@
 """What programs call, and how a product is cut among threads.
 
     i32 bw_product_T(words)                                               T is f32, f64, c64, c128; the status is 0 or what `bw_poll` gave
+    i32 bw_product_alone_T(words)                                         the same of one matrix, by this thread: some rows of a large one
     i32 product.part(call, begin, end)                                    some of the parts it is cut into, by a thread of the pool
     i32 product.matrix(words, a, b, c, rows, columns, call)               these rows and columns of one matrix of a batch
 
@@ -35,9 +36,14 @@ _CHUNK_WORK = 1 << 34          # multiplications and parts from one region of th
 _CHUNK_PARTS = 32              # thread does not look for signals
 
 
-def symbol(dtype: DType) -> str:
-    """The name of what programs call."""
-    return f"bw_product_{dtype.name}"
+def symbol(dtype: DType, alone: bool = False) -> str:
+    """The name of what programs call; alone: in parts of loops, where nothing is cut."""
+    return f"bw_product_{'alone_' if alone else ''}{dtype.name}"
+
+
+def symbols(dtype: DType) -> list[str]:
+    """Of all functions that programs call."""
+    return [symbol(dtype), symbol(dtype, alone=True)]
 
 
 def word(f: Routine, words: str, name: str) -> str:
@@ -69,7 +75,7 @@ def _of_call(f: Routine, name: str) -> str:
 
 def call_texts(tiling: Tiling) -> list[Routine]:
     """The functions."""
-    return [_matrix(tiling), _part(tiling), _entry(tiling)]
+    return [_matrix(tiling), _part(tiling), _entry(tiling), _alone(tiling)]
 
 
 def _matrix(tiling: Tiling) -> Routine:
@@ -197,6 +203,17 @@ def _entry(tiling: Tiling) -> Routine:
             seen = look(f)
             f.leave_if(f.let(f"icmp ne i32 {seen}, 0"), f"i32 {seen}")
     f.do("ret i32 0")
+    return f
+
+
+def _alone(tiling: Tiling) -> Routine:
+    f = Routine(tiling, symbol(tiling.dtype, alone=True), ["ptr words"], "i32", exported=True)
+    m, n, _ = _extents(f)
+    a, b, c = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {WORDS.index(name)}"), "ptr") for name in "abc"]
+    f.do(f"%call = getelementptr i64, ptr {f.slot(f'[{len(_CALL)} x i64]')}, i64 0")
+    f.put(_of_call(f, "status"), 0)
+    status = f.let(f"call i32 @product.matrix(ptr %words, ptr {a}, ptr {b}, ptr {c}, i64 {m}, i64 {n}, ptr %call)")
+    f.do(f"ret i32 {status}")
     return f
 
 

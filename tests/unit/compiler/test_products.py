@@ -30,7 +30,7 @@ def test_a_program_is_compiled_before_it_waits_for_products(monkeypatch: pytest.
 
     monkeypatch.setattr(products, "_code", code)
     monkeypatch.setattr(products, "_begun", {})
-    monkeypatch.setattr(products, "address", products.address.__wrapped__)
+    monkeypatch.setattr(products, "_functions", products._functions.__wrapped__)
     monkeypatch.setattr(jit, "optimise", optimise)
     x = np.random.default_rng(3).standard_normal((70, 70))
     np.testing.assert_allclose(bw.jit(lambda x: np.sin(x @ x * 0.37281))(x), np.sin(x @ x * 0.37281), atol=1e-9)

@@ -239,3 +239,13 @@ def test_products_in_loops(small: None, rng: np.random.Generator) -> None:
     xs, w = rng.standard_normal((30, 16, 4)), rng.standard_normal((4, 4))
     np.testing.assert_allclose(bw.jit(steps)(xs, w), steps(xs, w), rtol=1e-12)
     bw.check_grads(steps, (xs, w), order=1)
+
+
+def test_long_sums_look_for_signals() -> None:
+    """And return the status; those of which no part takes long have none."""
+    for terms, looks in ((80_000_000, True), (100_000, False)):
+        x = np.empty((terms, 8), "f4")                       # none of which is touched
+        text = lower(trace(lambda x: x.T @ x, (x,), autoloop=False).graph).program.text
+        part = text.partition(".range(")[2].partition("ret i32 0")[0]
+        assert "call i32 @bw_product_alone_f32" in text
+        assert ("label %interrupted" in part) is looks
