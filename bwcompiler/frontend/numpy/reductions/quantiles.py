@@ -101,14 +101,16 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         method in (*_OF_ELEMENTS, "closest_observation") or _is_of_ends(q, method, scale))
     dtype = ordered.dtype if whole else _quantile_dtype(ordered.dtype, q)
     results = []
-    for place in np.ravel(places):
+    for place, level in zip(np.ravel(places), np.ravel(levels), strict=True):
         below = math.floor(place)
         below = max(below - 1, 0) if method == "averaged_inverted_cdf" and place == below else below      # comes from there
         low = last_axis_element(ordered, below)
-        if whole or (place == below and not ordered.dtype.is_float):
+        if whole or (place == below and ordered.dtype.is_integer):
             result = cast(low, dtype)
         else:
-            result = _between(low, last_axis_element(ordered, min(below + 1, count - 1)), float(place) - below, dtype)
+            before = place == 0 and method in _PLOTTING_POSITIONS and _plotting_position(count, level, method) < 0
+            above = below if before else min(below + 1, count - 1)
+            result = _between(low, last_axis_element(ordered, above), float(place) - below, dtype)
         results.append(_nan_if_any(result, ordered))
     return _collected(results, x, axes, levels, keepdims, out, name)
 
@@ -225,9 +227,11 @@ def _at_checked(ordered: Value, place: Value) -> Value:
 
 def _interpolated(ordered: Value, place: Value, count: Value, dtype: DType) -> Value:
     """The elements around (float) positions among `count`, one per lane or several, weighted; as `_between` does."""
+    zero, one = constant(0.0, place), constant(1.0, place)
+    before = ops.less(place, zero)
+    place = ops.maximum(place, zero)
     below = ops.floor(place)
-    one = constant(1.0, place)
-    above = ops.minimum(ops.add(below, one), ops.subtract(count, one))
+    above = ops.select(before, below, ops.minimum(ops.add(below, one), ops.subtract(count, one)))
     elements = _at_checked if place.rank == ordered.rank else _at_traced
     low, high = [elements(ordered, one) for one in (below, above)]
     fraction = cast(ops.subtract(place, below), dtype)
@@ -257,8 +261,13 @@ def _place_of(count: Value, level: Value, method: str, name: str) -> Value:
                                f"{', '.join([*simple, 'midpoint', 'inverted_cdf', *_PLOTTING_POSITIONS])}")
     alpha, beta = _PLOTTING_POSITIONS[method]
     offset = ops.add(constant(alpha, level), ops.multiply(level, constant(1.0 - alpha - beta, level)))
-    place = ops.subtract(ops.add(ops.multiply(count, level), offset), constant(1.0, count))
-    return ops.minimum(ops.maximum(place, constant(0.0, count)), last)
+    return ops.minimum(ops.subtract(ops.add(ops.multiply(count, level), offset), constant(1.0, count)), last)
+
+
+def _plotting_position(count: int, level: float, method: str) -> float:
+    """As `_place_of` gives it, of what is known; below 0 it is the first element."""
+    alpha, beta = _PLOTTING_POSITIONS[method]
+    return count * level + (alpha + level * (1.0 - alpha - beta)) - 1.0
 
 
 # R. Hyndman and Y. Fan, "Sample quantiles in statistical packages" (1996): place = n q + alpha + q (1 - alpha - beta) - 1
@@ -342,6 +351,8 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = 
 def _quantiles(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, skips_nan: bool = False) -> Any:
     scale = 100.0 if name.endswith("percentile") else 1.0                  # of the level of the last element
     if skips_nan and 0 in value_as(a).shape:                               # one nan for all levels, as in NumPy
+        if not is_traced(q):
+            _checked_levels(q, scale)
         return mean(a, axis, out=out, keepdims=keepdims)
     if weights is not None:
         return _weighted_quantile(name, a, q, weights, axis, out, method, keepdims, scale, skips_nan)

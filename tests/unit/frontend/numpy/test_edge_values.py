@@ -125,7 +125,7 @@ def test_wrong_arguments(case: str) -> None:
 
 # ----- infinite and missing elements
 INFINITE = [np.array([1.0, np.inf, 2.0]), np.array([1.0, 2.0, np.inf, np.inf]), -np.array([1.0, 2.0, np.inf, np.inf, 5.0]),
-            np.array([np.nan, 1.0, np.inf, 2.0]), np.array([np.inf])]
+            np.array([np.nan, 1.0, np.inf, 2.0]), np.array([np.inf]), np.array([1.0, np.inf]), np.array([2.0, np.nan, np.inf])]
 
 
 @pytest.mark.parametrize("method", ["linear", "lower", "midpoint", "hazen", "weibull"])
@@ -150,7 +150,11 @@ def test_quantiles_of_nothing() -> None:
                       np.nanquantile(x, 0.4, axis=0, weights=np.ones(0), method="inverted_cdf")), np.zeros((0, 3)))
     with pytest.raises(IndexError):
         bw.jit(lambda x: np.quantile(x, 0.4, axis=0, weights=np.ones(0), method="inverted_cdf"))(np.zeros((0, 3)))
+    with pytest.raises(ValueError, match="must be in the range"):
+        bw.jit(lambda x: np.nanquantile(x, 1.5))(np.zeros((0, 3)))
     for quantile in (np.quantile, np.nanquantile):
+        with pytest.raises(TypeError, match="boolean|bool"):
+            bw.jit(lambda x, quantile=quantile: quantile(x, [0.0, 1.0]))(np.array([True, False]))
         with pytest.raises(TypeError, match="real numbers"):
             bw.jit(lambda x, quantile=quantile: quantile(x, 0.4, weights=np.ones(2), method="inverted_cdf"))(np.ones(2, complex))
 
