@@ -92,8 +92,8 @@ def _part(share: Iterable[_Item], items: dict[str, _Item], rest: dict[str, str],
         item = items.get(name)
         if name in mine or name in copied or name in declared:
             continue
-        if item is None:
-            declared[name] = rest[name]
+        if item is None:                           # outside of the program; nothing, in a comment
+            declared.update({name: rest[name]} if name in rest else {})
         elif item.is_copied:
             copied[name] = item
             pending += sorted(item.names)

@@ -72,6 +72,17 @@ def test_parts_are_valid_and_name_nothing_else_outside() -> None:
         assert declared <= outside | (shown - set(_defined(part)))
 
 
+@pytest.mark.usefixtures("small_parts")
+def test_comments_name_nothing() -> None:
+    """They have the names of users' variables, and lines of their files."""
+    text = _text(_many, X, X)
+    said = "; @nobody\n" + text.replace("{\nentry:", "{\n; me@example.org, f@decorated, x @y\nentry:")
+    parts = module_parts(said)
+    assert "x @y" in said and len(parts) == parts_of.MOST
+    for part in parts:
+        llvm.parse_assembly(part, llvm.create_context()).verify()
+
+
 @pytest.mark.parametrize("loops", [True, False])
 def test_results_are_the_same_bits(monkeypatch: pytest.MonkeyPatch, loops: bool) -> None:
     def results() -> list[Any]:
