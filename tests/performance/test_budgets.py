@@ -62,7 +62,7 @@ def test_front_half_per_node(steps: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
     def front_half() -> None:
         with collector_paused():               # as jit and compile do
-            graph = differentiate(trace(recurrence(steps), arguments).graph, (0, 1, 2), [ONE]).graph
+            graph = differentiate(trace(recurrence(steps), arguments, autoloop=False).graph, (0, 1, 2), [ONE]).graph
             nodes.append(len(graph.body))
             lower(graph)
 
@@ -82,7 +82,7 @@ def test_partition_per_node() -> None:
         return y
 
     with collector_paused():
-        joint = differentiate(trace(function, [np.ones((8, 16)), np.ones((8, 16))]).graph, (0, 1), [INPUT_SEED])
+        joint = differentiate(trace(function, [np.ones((8, 16)), np.ones((8, 16))], autoloop=False).graph, (0, 1), [INPUT_SEED])
         assert len(joint.graph.body) > 30_000
         assert seconds(lambda: partition(joint.graph, [2], 1), 1) < len(joint.graph.body) * 100e-6
 
