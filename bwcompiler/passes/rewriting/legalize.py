@@ -50,7 +50,7 @@ from bwcompiler.passes.rewriting.window_rules import WINDOW_RULES, reshaped, win
 
 LEAST_SIDE = 4                 # of the matrices that a sum of products becomes a product of,
 LEAST_PRODUCTS = 1 << 12       # and how many products there are at least: fewer are a loop
-NARROW_SIDE = 8                # a product with a shorter side has
+NARROW_SIDE = 5                # a product with a shorter side has
 NARROW_PRODUCTS = 1 << 15      # so many at least
 MOST_PIECES = 8                # of a concatenation that is read element by element
 
