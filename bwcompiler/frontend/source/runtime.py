@@ -292,8 +292,8 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     source = source if gaps.has_gaps(source) else read_items(iterable(source))
     held = None if flag is None else Names(body)
     tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
-    if policy is not None and gaps.has_gaps(source) and flag is None and _captured_block(source, body, names, tested, policy):
-        return
+    if policy is not None and gaps.has_gaps(source) and flag is None:
+        source = _captured_blocks(source, body, names, tested, policy)
     elements_left = iter(source)
     with _unrolling(policy, elements):
         for number in itertools.count():
@@ -325,12 +325,17 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
                     return
 
 
-def _captured_block(source: Any, body: Callable[[Any], None], names: Variables, tested: Variables, policy: Policy) -> bool:
-    """Whether a loop over a list was recorded of which a loop has appended all elements, as data decided."""
-    block = gaps.only_block(source)
-    if block is None or not policy.loops or site_of(body) in policy.unrolled:
-        return False
+def _captured_blocks(source: Any, body: Callable[[Any], None], names: Variables, tested: Variables, policy: Policy) -> Iterator[Any]:
+    """The elements of a list; but where a loop has appended some of them, as data decided, a loop over those is recorded instead."""
+    for part in gaps.segments(source):
+        if not isinstance(part, gaps.Block):
+            yield from part
+        elif not policy.loops or site_of(body) in policy.unrolled or not _captured_block(part, body, names, tested, policy):
+            yield from gaps.unpacked([part])
 
+
+def _captured_block(block: gaps.Block, body: Callable[[Any], None], names: Variables, tested: Variables, policy: Policy) -> bool:
+    """Whether a loop over what a loop has appended was recorded."""
     def where_there(number: Any) -> None:
         branch(block.present[number], functools.partial(body, block.row(number)), nothing, tested, Names(body), policy)
     try:

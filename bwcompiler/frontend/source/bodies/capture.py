@@ -19,7 +19,19 @@ from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, protect_rows
 from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, look_for_aliases
 from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
-from bwcompiler.frontend.source.carried.growth import Again, Element, Growth, Row, buffer, elements_of, grow, last_on_entry, row, store
+from bwcompiler.frontend.source.carried.growth import (
+    Again,
+    Element,
+    Growth,
+    Row,
+    buffer,
+    elements_of,
+    grow,
+    last_on_entry,
+    require_gaps,
+    row,
+    store,
+)
 from bwcompiler.frontend.source.carried.lined import Lined
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
 from bwcompiler.frontend.source.carried.parts import Apart
@@ -39,7 +51,7 @@ from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, U
 from bwcompiler.frontend.tracing.storages.region import Recapture, Region, Site, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
-from bwcompiler.ir.extent import Extent, Index, add_extents, lower
+from bwcompiler.ir.extent import Extent, Index, add_extents, lower, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of
@@ -78,7 +90,7 @@ class Traceable:
         self.scope = Scope(names, variables.stored, self)
         self.count = count
         self.index = index
-        self.capacity = count if isinstance(count, int) else capacity
+        self.capacity = capacity if count is None else upper(count)
         self.counter = counter
         self.growths: dict[int, Growth] = {}
         self.found_growths: dict[int, Growth] = {}
@@ -286,6 +298,9 @@ class Traceable:
             growth.each = len(elements)
             growth.end()
         self.buffered = types
+        if self.count is not None and not isinstance(self.count, int):
+            for _, elements in self.elements:
+                require_gaps(elements, region)
         if not settled and not self.found_growths:
             raise Again(self)
         if settled and storages:
@@ -417,6 +432,8 @@ class Traceable:
         for lined in self.lined.values():
             lined.settle()
         iterations = None if self.index is not None else self.names[self.counter] if self.counter else None
+        if self.count is not None and not isinstance(self.count, int):
+            iterations = call(index_handle, self.count)
         for growth, elements in self.elements:
             assert self.capacity is not None
             grow(growth, elements, self.capacity, self.index, self.buffers, iterations)

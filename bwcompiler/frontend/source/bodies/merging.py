@@ -25,7 +25,7 @@ from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
-from bwcompiler.frontend.source.undecided.gaps import appended
+from bwcompiler.frontend.source.undecided.gaps import appended, unpacked
 from bwcompiler.frontend.source.variables import UNBOUND, Names, not_capturable, same, why_unbound
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph
@@ -99,7 +99,7 @@ def merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any], 
         pending += merged.decide(name, entry.get(name))
     found = _given(call(_truth, test), sides, merged.slots, policy)
     for name, tail in tails.items():
-        append(tail.base, *_tail(test, name, sides, found.pop(name, [])))
+        append(tail.base, *unpacked(_tail(test, name, sides, found.pop(name, []))))
     after = merged.read_back(test, found)
     returned, checked = after.pop(RETURNED, None), after.pop(CHECKED, UNBOUND)
     if isinstance(checked, Tracer):

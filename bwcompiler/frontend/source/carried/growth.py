@@ -16,11 +16,11 @@ from bwcompiler import ops, tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.carried.schedules import schedule
 from bwcompiler.frontend.source.effects.places import scopes_around, short
-from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, maybe, of_block
+from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
 from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of, index_handle, index_like
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, extent_of, index_handle, index_like
 from bwcompiler.frontend.tracing.indexing.index_parsing import cached_parse
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -47,6 +47,11 @@ class Again(BaseException):
 
 class Unbounded(NotCapturable):
     """A list grows in a loop of nobody knows how many iterations."""
+
+
+def _unbounded() -> Unbounded:
+    return Unbounded("it appends to a list, which gets nobody knows how long (in `for k in range(n)` with a `break` it may; or write "
+                     "into an array that is made before, kept[k] = x)", current_source())
 
 
 class _Poison:
@@ -134,8 +139,7 @@ def append(base: list[Any], *values: Any) -> None:
         return
     loops = [scope.loop for scope in scopes if scope.loop is not None]
     if any(loop.capacity is None for loop in loops):
-        raise Unbounded("it appends to a list, which gets nobody knows how long (in `for k in range(n)` with a `break` it may; or write "
-                        "into an array that is made before, kept[k] = x)", current_source())
+        raise _unbounded()
     if any(scope.loop is None and scope.tails is None for scope in scopes):
         not_capturable(f"it calls list.append(), which may change list {short(base)}")
     lined = next((loop for loop in loops if id(base) in loop.lined), None)
@@ -262,25 +266,113 @@ def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
 def elements_of(growth: Growth, region: Region) -> list[Element]:
     """What the iteration has appended; raises NotCapturable for what the rows of arrays cannot hold."""
     return [Element(tree.structure(item), [_leaf(leaf, region) for leaf in _leaves(item)], call(value_of, item.present) if type(
-        item) is Maybe and isinstance(item.present, Tracer) else None) for item in growth.items]
+        item) is Maybe and isinstance(item.present, Tracer) else None) for item in packed(growth.items)]
+
+
+def require_gaps(elements: Sequence[Element], region: Region) -> None:
+    """What a loop appends whose length moves with a loop around: elements of one kind, if data decides about each, for they get flags.
+
+    Where none is in question the loop around is unrolled: then the length of the list is known.
+    """
+    inputs = {*region.argument_inputs, *region.lifted_inputs, *region.capture_inputs}
+    for one in elements:
+        if one.structure != elements[0].structure or any(isinstance(leaf, Row) and leaf.leaf._chain for leaf in one.leaves):
+            raise _unbounded()
+        if not isinstance(tree.unflatten(one.structure, range(len(one.leaves))), Block) and not (
+                one.present is not None and _depends(one.present, inputs)):
+            raise _unbounded()
+
+
+def _depends(value: Value, inputs: set[Value]) -> bool:
+    """Whether a value is made of any of some inputs."""
+    pending, seen = [value], {value}
+    while pending:
+        one = pending.pop()
+        if one in inputs:
+            return True
+        fresh = [operand for operand in one.operands if operand not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return False
 
 
 BLOCK = 12                     # elements, from which on arrays stand for them
 
 
-def _block(elements: Sequence[Element], count: int, buffers: dict[Storage, Tracer], iterations: Any,
-           made: Callable[[int], Any]) -> Block | None:
+class _Part(NamedTuple):
+    """What one append has appended in all iterations: whether it has, and the leaves, as arrays whose second axis is along a block.
+
+    structure, kinds  of an element: see Block.  each: how many elements in an iteration, of a block; 0: one element.
+    """
+
+    present: Any
+    arrays: list[Any]
+    structure: Any
+    kinds: tuple[Any, ...]
+    each: int
+
+    def form(self) -> Any:
+        """What parts have in common whose elements can be rows of one array."""
+        return self.structure, self.kinds, [(array.dtype, array.shape[2:]) for array in self.arrays]
+
+
+def _part(element: Element, count: int, index: Any, buffers: dict[Storage, Tracer]) -> _Part | None:
+    structure, leaves, _ = element
+    found = [_column(leaf, count, index, buffers) for leaf in leaves]
+    if any(array is None for array in found):
+        return None
+    item = tree.unflatten(structure, range(len(leaves)))
+    if isinstance(item, Block):
+        return _Part(found[0], found[1:], tree.structure(item.value), item.kinds, item.count)
+    columns = [np.expand_dims(array, 1) for array in found]
+    present, values = (columns[0], columns[1:]) if type(item) is Maybe else (True, columns)
+    return _Part(present, values, tree.structure(_value(item)), tuple(map(_python_kind, leaves[len(leaves) - len(values):])), 0)
+
+
+def _block(elements: Sequence[Element], count: int, index: Any, buffers: dict[Storage, Tracer], iterations: Any) -> Block | None:
     """What all iterations have appended of which data decides whether they have, as arrays."""
-    if count < BLOCK or len(elements) != 1 or not all(isinstance(leaf, Row) and not leaf.leaf._chain for leaf in elements[0].leaves):
+    parts = [_part(one, count, index, buffers) for one in elements]
+    first = parts[0] if parts else None
+    if first is None or any(part is None or part.form() != first.form() for part in parts):
         return None
-    arrays = [buffers[leaf.storage] for leaf in elements[0].leaves]
-    whole = tree.unflatten(elements[0].structure, arrays)
-    flags, value = (whole.present, whole.value) if type(whole) is Maybe else (None, whole)
-    if flags is None and iterations is None:
+    known = [part for part in parts if part is not None]
+    always = all(part.present is True for part in known)
+    if not any(part.each for part in known) and ((always and iterations is None) or (
+            count * len(known) < BLOCK and not isinstance(iterations, IndexTracer))):
         return None
-    reached = None if iterations is None else np.arange(count) < iterations
-    present = flags if reached is None else reached if flags is None else np.logical_and(reached, flags)
-    return Block(count, present, value, flags is None, made)
+    flags = [np.ones((count, 1), bool) if part.present is True else part.present for part in known]
+    rows = [[flag, *part.arrays] for flag, part in zip(flags, known, strict=True)]
+    present, *arrays = [_joined(columns) for columns in zip(*rows, strict=True)]
+    if iterations is not None:
+        present = np.logical_and(present, np.repeat(np.arange(count) < iterations, present.shape[0] // count))
+    return Block(present, tree.unflatten(first.structure, arrays), present.shape[0], always and len(known) == 1, first.kinds)
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    """What the appends of each iteration have appended, one after the other."""
+    whole: Any = np.concatenate([call(as_tracer, column) for column in columns], axis=1) if len(columns) > 1 else columns[0]
+    return np.reshape(whole, (whole.shape[0] * whole.shape[1], *whole.shape[2:]))
+
+
+def _column(leaf: Any, count: int, index: Any, buffers: dict[Storage, Tracer]) -> Any:
+    """What a leaf is in all iterations, as an array; None where it is none."""
+    if isinstance(leaf, Row):
+        return None if leaf.leaf._chain else buffers[leaf.storage]
+    if type(leaf) in (bool, int, float, complex):
+        return np.full(count, leaf)
+    if not isinstance(leaf, IndexTracer) or index is None:
+        return None
+    start, second = [substitute(leaf._extent, {index: number}) for number in (0, 1)]
+    step = add_extents(second, scale_extent(start, -1))
+    return as_int64(call(index_handle, start)) + np.arange(count) * step if isinstance(step, int) else None
+
+
+def _python_kind(leaf: Any) -> Any:
+    """The type of a number of Python's, None of all else."""
+    if isinstance(leaf, IndexTracer):
+        return int if leaf._kind is int else None
+    found = leaf.leaf._kind if isinstance(leaf, Row) else type(leaf)
+    return found if isinstance(found, type) else None
 
 
 def _value(item: Any) -> Any:
@@ -293,6 +385,8 @@ def _leaves(item: Any) -> list[Any]:
         return [leaf for part in item for leaf in _leaves(part)]
     if type(item) is Maybe:
         return [*_leaves(item.present), *_leaves(item.value)]
+    if isinstance(item, Block):                    # views of the rows of a loop inside are no rows themselves
+        return [np.copy(call(as_tracer, leaf)) for leaf in tree.leaves(item)]
     if not isinstance(item, (Tracer, np.ndarray, *_KNOWN)):
         hint = " (a tuple would do)" if isinstance(item, list) else ""
         not_capturable(f"it calls list.append() with a {type(item).__name__}{hint}")
@@ -349,22 +443,18 @@ def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, bu
             return row(buffers[leaf.storage], number, leaf.storage, leaf.leaf)
         return call(index_like, leaf, substitute(leaf._extent, {index: number})) if isinstance(leaf, IndexTracer) else leaf
 
-    def made_of(number: int) -> Any:
-        structure, leaves, _ = elements[0]
-        return _value(tree.unflatten(structure, [leaf_of(leaf, number) for leaf in leaves]))
-
     growth.restore()
     schedules = [None if one.present is None or iterations is not None else schedule(one.present, index, count) for one in elements]
     if any(known is not None for known in schedules):
         _append_known(growth, elements, schedules, count, leaf_of)
         return
-    block = _block(elements, count, buffers, iterations, made_of)
+    block = _block(elements, count, index, buffers, iterations)
     if block is not None:
-        append(growth.base, *[of_block(block, number) for number in range(count)])
+        append(growth.base, *unpacked([block]))
         return
     for number in range(count):
         made = [tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves]) for one in elements]
-        append(growth.base, *(made if iterations is None else [maybe(iterations > number, one) for one in made]))
+        append(growth.base, *unpacked(made if iterations is None else [where_there(iterations > number, one) for one in made]))
 
 
 def _append_known(growth: Growth, elements: Sequence[Element], schedules: Sequence[Any], count: int,
@@ -374,4 +464,4 @@ def _append_known(growth: Growth, elements: Sequence[Element], schedules: Sequen
         for one, known in zip(elements, schedules, strict=True):
             if known is None or known[number]:
                 item = tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves])
-                append(growth.base, item if known is None else _value(item))
+                append(growth.base, *unpacked([item if known is None else _value(item)]))

@@ -37,22 +37,30 @@ def _refuse(*_args: Any, **_options: Any) -> Any:
     return refuse("an element")
 
 
+@dataclasses.dataclass(eq=False)
 class Block:
     """What a loop has appended: `count` elements, whether each is there, and the values, as arrays with a leading axis.
 
-    is_prefix  whether those that are there are the first ones.  made: the element with a number as the list holds it.
+    is_prefix  whether those that are there are the first ones.  kinds: of the leaves of an element, where they are Python's numbers.
     """
 
-    def __init__(self, count: int, present: Any, value: Any, is_prefix: bool, made: Callable[[int], Any]) -> None:
-        self.made = made
-        self.count = count
-        self.present = present
-        self.value = value
-        self.is_prefix = is_prefix
+    present: Any
+    value: Any
+    count: int = dataclasses.field(metadata={"static": True})
+    is_prefix: bool = dataclasses.field(metadata={"static": True})
+    kinds: tuple[Any, ...] = dataclasses.field(metadata={"static": True})
 
     def row(self, number: Any) -> Any:
         """The value of an element."""
-        return tree.map(lambda array: array[number], self.value)
+        leaves = [call(as_tracer, array)[number] for array in tree.leaves(self.value)]
+        for leaf, kind in zip(leaves, self.kinds, strict=True):
+            if kind is not None:
+                leaf._kind = kind
+        return tree.unflatten(tree.structure(self.value), leaves)
+
+    def where(self, test: Any) -> Block:
+        """The same elements, which are there where the test holds as well."""
+        return dataclasses.replace(self, present=np.logical_and(self.present, test))
 
 
 @dataclasses.dataclass(eq=False)
@@ -76,7 +84,7 @@ class Maybe:
         if name not in ("present", "value") or self._block is None:
             return refuse("an element")
         block, number = self._block                # when it is asked for: of a thousand elements few are
-        found = block.present[number] if name == "present" else block.made(number)
+        found = block.present[number] if name == "present" else block.row(number)
         setattr(self, name, found)
         return found
 
@@ -97,6 +105,7 @@ def refuse(what: str) -> NoReturn:
 @functools.cache
 def _register() -> None:
     tree.register_dataclass(Maybe)
+    tree.register_dataclass(Block)
 
 
 def maybe(present: Any, value: Any) -> Maybe:
@@ -140,10 +149,14 @@ def segments(items: Sequence[Any]) -> list[Block | list[Any]]:
     return found
 
 
-def only_block(items: Sequence[Any]) -> Block | None:
-    """The block that a list is."""
-    found = segments(items)
-    return found[0] if len(found) == 1 and isinstance(found[0], Block) else None
+def packed(items: Sequence[Any]) -> list[Any]:
+    """The elements, of which whole blocks are one."""
+    return [one for part in segments(items) for one in ([part] if isinstance(part, Block) else part)]
+
+
+def unpacked(items: Sequence[Any]) -> list[Any]:
+    """The elements of a list again."""
+    return [one for item in items for one in ([of_block(item, k) for k in range(item.count)] if isinstance(item, Block) else [item])]
 
 
 def length(items: Sequence[Any]) -> Any:
@@ -162,7 +175,9 @@ def total(items: Sequence[Any], start: Any = 0) -> Any:
     """sum(items, start)."""
     for part in segments(items):
         if isinstance(part, Block) and isinstance(part.value, Tracer):
-            start = start + np.sum(np.where(_spread(part), part.value, 0), axis=0)
+            more = np.sum(np.where(_spread(part), part.value, 0), axis=0)
+            more._kind = more._kind if part.kinds[0] is None else part.kinds[0]
+            start = start + more
             continue
         for present, value in _each(part):
             more = start + value
@@ -328,15 +343,20 @@ class Tail:
         self.start = len(target)
 
     def taken(self) -> tuple[Any, ...]:
-        """What the side has appended; the list is as before."""
-        found = tuple(self.target[self.start:])
+        """What the side has appended, packed; the list is as before."""
+        found = tuple(packed(self.target[self.start:]))
         del self.target[self.start:]
         return found
 
 
 def appended(test: Any, one: tuple[Any, ...], other: tuple[Any, ...]) -> list[Any]:
     """What a branch appends whose sides append these, of which only one has elements."""
-    return [maybe(test, item) for item in one] + [maybe(np.logical_not(test), item) for item in other]
+    return [where_there(test, item) for item in one] + [where_there(np.logical_not(test), item) for item in other]
+
+
+def where_there(test: Any, item: Any) -> Any:
+    """An element, or a block of them, that is there where the test holds."""
+    return item.where(test) if isinstance(item, Block) else maybe(test, item)
 
 
 # ----- what takes such lists
