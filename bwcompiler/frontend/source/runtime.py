@@ -64,7 +64,7 @@ from bwcompiler.frontend.source.decisions import (
 from bwcompiler.frontend.source.effects.checks import Trying as trying
 from bwcompiler.frontend.source.effects.checks import raised
 from bwcompiler.frontend.source.items import indexed, iterable
-from bwcompiler.frontend.source.library.libraries import sparse_product
+from bwcompiler.frontend.source.library.libraries import sparse_product, sparse_times
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.syntax.functions import converted
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
@@ -203,7 +203,8 @@ def _guarded(function: Any, found: Any) -> Any:
 
 def binary(name: str, x: Any, y: Any) -> Any:
     """An operator, by its name in `operator`: x + y."""
-    found = binary_of(name, x, y)
+    found = sparse_times(x, y) if name == "mul" else None
+    found = binary_of(name, x, y) if found is None else found
     return own(found) if type(found) is list else found
 
 

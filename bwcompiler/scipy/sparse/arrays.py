@@ -49,7 +49,8 @@ def _indices(name: str, *given: Any) -> list[Any]:
 class SparseArray:
     """Elements data[k] at (rows[k], columns[k]); repeated places add up.  Made by `coo_array` and the others.
 
-    There are a @ x, a.dot(x), x @ a (for vectors and matrices x), a.T, a * number, -a, a + b, a.toarray(), a.sum(axis), a.diagonal().
+    There are a @ x, a.dot(x), x @ a (for vectors, matrices and sparse arrays x), a.T, a * number, -a, a + b, a.multiply(x),
+    a[rows][:, columns], a.toarray(), a.sum(axis), a.diagonal(); a.tocsr() and its like are a itself.
     """
 
     __array_ufunc__ = None                                   # so that NumPy's operators leave x @ a and x * a to this class
@@ -67,7 +68,7 @@ class SparseArray:
 
     @property
     def T(self) -> SparseArray:
-        return SparseArray(self.data, self.columns, self.rows, self.shape[::-1])
+        return type(self)(self.data, self.columns, self.rows, self.shape[::-1])
 
     def transpose(self) -> SparseArray:
         return self.T
@@ -85,42 +86,95 @@ class SparseArray:
         return self.data.dtype
 
     def __matmul__(self, x: Any) -> Any:
+        known = x if isinstance(x, SparseArray) else converted(x)
+        if known is not None:
+            return self._product(known)
         if np.ndim(x) not in (1, 2) or np.shape(x)[0] != self.shape[1]:
             raise ShapeError(f"matmul: dimension mismatch with signature (n,k={self.shape[1]}),(k={np.shape(x)[:1]},m)")
         return product_at(self.data, self.rows, self.columns, x, self.shape[0])
+
+    def _product(self, other: SparseArray) -> SparseArray:
+        if self.shape[1] != other.shape[0]:
+            raise ShapeError(f"matmul: sparse arrays of shapes {self.shape} and {other.shape} do not fit")
+        theirs, mine = _found_at(other.rows, self.columns)
+        return type(self)(self.data[mine] * other.data[theirs], self.rows[mine], other.columns[theirs], (self.shape[0], other.shape[1]))
 
     def dot(self, x: Any) -> Any:
         return self * x if np.ndim(x) == 0 else self @ x
 
     def __rmatmul__(self, x: Any) -> Any:
+        known = converted(x)
+        if known is not None:
+            return known @ self
         if np.ndim(x) == 1:
             return self.T @ x
         return np.swapaxes(self.T @ np.swapaxes(x, 0, 1), 0, 1)
 
-    def __mul__(self, x: Any) -> SparseArray:
+    def __mul__(self, x: Any) -> Any:
         if np.ndim(x):
-            raise ShapeError("a sparse array times an array is not supported\n  hint: a @ x for the product; a.toarray() * x")
-        return SparseArray(self.data * x, self.rows, self.columns, self.shape)
+            raise ShapeError("a sparse array times an array is not supported\n"
+                             "  hint: a @ x for the product; a.multiply(x); a.toarray() * x")
+        return self._with(self.data * x)
 
-    __rmul__ = __mul__
+    def __rmul__(self, x: Any) -> Any:
+        return self * x
 
     def __truediv__(self, x: Any) -> SparseArray:
-        return self.__mul__(1.0 / x)
+        return self._with(self.data / x) if np.ndim(x) == 0 else self.multiply(1.0 / x)
 
     def __neg__(self) -> SparseArray:
-        return SparseArray(-self.data, self.rows, self.columns, self.shape)
+        return self._with(-self.data)
+
+    def _with(self, data: Any) -> SparseArray:
+        return type(self)(data, self.rows, self.columns, self.shape)
+
+    def multiply(self, x: Any) -> SparseArray:
+        """The elements times those of an array that broadcasts to the shape, or times a number."""
+        if isinstance(x, SparseArray) or converted(x) is not None:
+            raise ShapeError("the elements of two sparse arrays are not multiplied\n  hint: a.multiply(b.toarray())")
+        return self._with(self.data * (x if np.ndim(x) == 0 else np.broadcast_to(x, self.shape)[self.rows, self.columns]))
+
+    def __getitem__(self, key: Any) -> Any:
+        """Rows and columns by slices, masks and arrays of integers that are known; an element."""
+        one, other = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        if is_traced(one) or is_traced(other):
+            raise TracerError("a sparse array at traced places: which elements there are must be known\n  hint: a.toarray()[...]")
+        rows, columns = (np.arange(extent)[place] for extent, place in zip(self.shape, (one, other), strict=True))
+        if rows.ndim == columns.ndim == 0:
+            return self.data[np.flatnonzero((self.rows == rows) & (self.columns == columns))].sum()
+        if rows.ndim != 1 or columns.ndim != 1 or not (isinstance(one, slice) or isinstance(other, slice)):
+            raise ShapeError("a sparse array has rows, then columns, by slices, masks and vectors of integers\n"
+                             "  hint: a[rows][:, columns]; a.toarray()[...] for a row or for elements")
+        first, new_rows = _found_at(self.rows, rows)
+        second, new_columns = _found_at(self.columns[first], columns)
+        return type(self)(self.data[first[second]], new_rows[second], new_columns, (rows.size, columns.size))
+
+    def tocsr(self, copy: bool = False) -> SparseArray:
+        """Itself: there is one form."""
+        return self
+
+    tocsc = tocoo = todia = tolil = tobsr = tocsr
+
+    def asformat(self, format: Any, copy: bool = False) -> SparseArray:
+        return self
+
+    def copy(self) -> SparseArray:
+        return self._with(np.copy(self.data))
 
     def __add__(self, other: Any) -> SparseArray:
         given = other if isinstance(other, SparseArray) else converted(other)
         if given is None or given.shape != self.shape:
             raise ShapeError("a sparse array can be added to another one of its shape\n  hint: a.toarray() + x")
         both = [np.concatenate(pair) for pair in ((self.data, given.data), (self.rows, given.rows), (self.columns, given.columns))]
-        return SparseArray(both[0], both[1], both[2], self.shape)
+        return type(self)(both[0], both[1], both[2], self.shape)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> SparseArray:
         return self.__add__(-1.0 * other)
+
+    def __rsub__(self, other: Any) -> SparseArray:
+        return (-self).__add__(other)
 
     def toarray(self) -> Any:
         """The whole matrix."""
@@ -140,6 +194,29 @@ class SparseArray:
         count = min(self.shape)
         on = np.flatnonzero(self.rows == self.columns)
         return product_at(self.data[on], self.rows[on], np.zeros(on.size, np.int64), np.ones(1), count)
+
+
+class SparseMatrix(SparseArray):
+    """What SciPy's `csr_matrix` and its like are: `*` is the matrix product, sums along an axis keep it."""
+
+    def __mul__(self, x: Any) -> Any:
+        return super().__mul__(x) if np.ndim(x) == 0 else self @ x
+
+    def __rmul__(self, x: Any) -> Any:
+        return super().__mul__(x) if np.ndim(x) == 0 else x @ self
+
+    def sum(self, axis: int | None = None) -> Any:
+        found = super().sum(axis)
+        return found if axis is None else np.expand_dims(found, axis)
+
+
+def _found_at(places: Any, wanted: Any) -> tuple[Any, Any]:
+    """The numbers of the elements whose place is wanted, once for each time it is; and the numbers of what was wanted."""
+    order = np.argsort(places, kind="stable")
+    first, last = (np.searchsorted(places[order], wanted, side) for side in ("left", "right"))
+    counts = last - first
+    numbers = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    return order[numbers], np.repeat(np.arange(wanted.size), counts)
 
 
 def _compressed(name: str, arg1: Any, shape: Any, by_rows: bool) -> SparseArray:
@@ -197,7 +274,74 @@ def coo_array(arg1: Any, shape: Any = None) -> SparseArray:
     return SparseArray(arg1[0], rows, columns, least if shape is None else shape)
 
 
-csr_matrix, csc_matrix, coo_matrix = csr_array, csc_array, coo_array
+def _as_matrix(found: SparseArray) -> SparseMatrix:
+    return SparseMatrix(found.data, found.rows, found.columns, found.shape)
+
+
+def csr_matrix(arg1: Any, shape: Any = None) -> SparseMatrix:
+    """As csr_array; `*` is the matrix product."""
+    return _as_matrix(csr_array(arg1, shape))
+
+
+def csc_matrix(arg1: Any, shape: Any = None) -> SparseMatrix:
+    """As csc_array; `*` is the matrix product."""
+    return _as_matrix(csc_array(arg1, shape))
+
+
+def coo_matrix(arg1: Any, shape: Any = None) -> SparseMatrix:
+    """As coo_array; `*` is the matrix product."""
+    return _as_matrix(coo_array(arg1, shape))
+
+
+def diags_array(diagonals: Any, *, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> SparseArray:
+    """The sparse array of diagonals, as scipy.sparse.diags_array; these may be traced, offsets are known.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.sparse.diags_array([np.array([1.0, 2.0]), 3.0], offsets=[0, 1], shape=(2, 2)).toarray().tolist()
+    [[1.0, 3.0], [0.0, 2.0]]
+    """
+    if np.ndim(offsets) == 0:
+        diagonals = [diagonals] if np.ndim(diagonals[0]) == 0 else diagonals
+    places = [int(offset) for offset in np.atleast_1d(offsets)]
+    given = [np.atleast_1d(diagonal) for diagonal in diagonals]
+    if len(places) != len(given):
+        raise ValueError("Different number of diagonals and offsets.")
+    extent = given[0].shape[0] + abs(places[0])
+    m, n = (extent, extent) if shape is None else shape
+    data, rows = [], []
+    for number, (diagonal, offset) in enumerate(zip(given, places, strict=True)):
+        length = min(m + offset, n - offset, m, n)
+        if length < 0 or diagonal.shape[0] not in (1, length):
+            raise ValueError(f"Diagonal length (index {number}: {diagonal.shape[0]} at offset {offset}) does not agree with array size "
+                             f"({m}, {n}).")
+        data.append(np.broadcast_to(diagonal, (length,)))
+        rows.append(np.arange(length) + max(0, -offset))
+    columns = [row + offset for row, offset in zip(rows, places, strict=True)]
+    whole: Any = np.concatenate(data)
+    return SparseArray(whole if dtype is None else whole.astype(dtype), np.concatenate(rows), np.concatenate(columns), (m, n))
+
+
+def diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> SparseMatrix:
+    """As diags_array, with offsets by position; `*` is the matrix product."""
+    return _as_matrix(diags_array(diagonals, offsets=offsets, shape=shape, dtype=dtype))
+
+
+def kron(A: Any, B: Any, format: Any = None) -> SparseArray:
+    """Kronecker's product of two sparse arrays, as scipy.sparse.kron.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> a = bw.scipy.sparse.diags_array(np.array([1.0, 2.0]))
+    >>> bw.scipy.sparse.kron(a, a).toarray().diagonal().tolist()
+    [1.0, 2.0, 2.0, 4.0]
+    """
+    one, other = [x if isinstance(x, SparseArray) else converted(x) for x in (A, B)]
+    if one is None or other is None:
+        raise TracerError("kron of a dense array: which elements are zero is not known while tracing\n  hint: np.kron of two dense ones")
+    rows, columns = [(mine * extent + theirs).ravel() for mine, extent, theirs in (
+        (one.rows[:, None], other.shape[0], other.rows), (one.columns[:, None], other.shape[1], other.columns))]
+    shape = (one.shape[0] * other.shape[0], one.shape[1] * other.shape[1])
+    kind = SparseMatrix if isinstance(one, SparseMatrix) and isinstance(other, SparseMatrix) else SparseArray
+    return kind((one.data[:, None] * other.data).ravel(), rows, columns, shape)
 
 
 def converted(of: Any) -> SparseArray | None:
@@ -205,7 +349,14 @@ def converted(of: Any) -> SparseArray | None:
     if not str(type(of).__module__).startswith("scipy.sparse") or not hasattr(of, "tocoo") or len(of.shape) != 2:
         return None
     found = of.tocoo()
-    return SparseArray(found.data, found.row.astype(np.int64), found.col.astype(np.int64), found.shape)
+    kind = SparseMatrix if type(of).__name__.endswith("_matrix") else SparseArray
+    return kind(found.data, found.row.astype(np.int64), found.col.astype(np.int64), found.shape)
+
+
+def elements_product(left: Any, right: Any) -> Any:
+    """left * right, of which one is a sparse array of SciPy's and the other traced."""
+    mine, other = converted(left), converted(right)
+    return (left if mine is None else mine) * (right if other is None else other)
 
 
 def product(left: Any, right: Any) -> Any:

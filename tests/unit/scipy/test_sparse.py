@@ -73,6 +73,55 @@ def test_arithmetic() -> None:
     same(bw.grad(lambda d: (ours.csr_array((d, A.indices, A.indptr), (6, 5)).toarray() ** 2).sum())(A.data), 2 * A.data)
 
 
+# ----- programs as they are written with scipy.sparse
+N = 7
+H = scipy.sparse.coo_matrix((np.arange(1.0, 5), ([0, 0, 1, 2], [1, 2, 0, 3])), shape=(3, 4)).tocsr()
+
+
+def heat_in_two_dimensions(k):
+    line = scipy.sparse.diags([-k[1:], 2 * k, -k[1:]], [-1, 0, 1], shape=(N, N), format="csr")
+    one = scipy.sparse.identity(N)
+    matrix = scipy.sparse.kron(line, one) + scipy.sparse.kron(one, line)
+    u = scipy.sparse.linalg.spsolve(matrix.tocsr(), np.ones(N * N))
+    return u, matrix * u, matrix.sum(1)
+
+
+def implicit_steps(k):
+    u, matrix = np.sin(np.arange(N)), scipy.sparse.eye(N) - 0.1 * scipy.sparse.diags([k[:-1], -2 * np.ones(N), k[1:]], [-1, 0, 1])
+    for _ in range(10):
+        u = scipy.sparse.linalg.spsolve(matrix.tocsc(), u)
+    return u
+
+
+def parts(k):
+    around = (np.arange(N) + 1) % N
+    matrix = scipy.sparse.coo_matrix((np.concatenate([k, 2 * k]), (np.tile(np.arange(N), 2), np.concatenate([np.arange(N), around]))),
+                                     shape=(N, N)).tocsr()
+    free, mask = np.arange(1, N), np.arange(N) != 2
+    return (matrix[free, :][:, free].toarray(), matrix[mask][:, 1:4].toarray(), matrix[0, 1], matrix[-1, -1], (matrix.T @ matrix).toarray(),
+            matrix.multiply(np.arange(1.0, N + 1)).toarray(), matrix[[3, 3, 1]].toarray(), (matrix.T * matrix).toarray(), matrix * k)
+
+
+def matrices_times_arrays(k):
+    return H * k[:4], H * k[:4][:, None], k[:3] * H, H.T * k[:3]
+
+
+def diagonals(k):
+    array = scipy.sparse.diags_array([k, 1.0], offsets=[0, 2], shape=(N, N))
+    return (array @ k, array.diagonal(), (array @ array).toarray(), array.sum(axis=0), (array / k[:, None]).toarray(),
+            scipy.sparse.diags(k[1:], 1).toarray(), scipy.sparse.diags_array([k[:3]], offsets=[-2], shape=(5, 3)).toarray())
+
+
+@pytest.mark.parametrize("program", [heat_in_two_dimensions, implicit_steps, parts, matrices_times_arrays, diagonals])
+def test_program_of_scipy_sparse(program: Any) -> None:
+    k = np.linspace(1.0, 2.0, N) ** 1.5
+    expected, found = program(k), bw.jit(program)(k)
+    for one, other in zip(found if isinstance(found, tuple) else [found], expected if isinstance(expected, tuple) else [expected], strict=True):
+        assert np.shape(one) == np.shape(other)
+        np.testing.assert_allclose(one, other, rtol=1e-11)
+    check_derivatives(lambda k: sum([np.sum(part ** 2) for part in bw.tree.leaves(program(k))]), k, order=1)
+
+
 def test_solves(rng: np.random.Generator) -> None:
     def known(b):
         return scipy.sparse.linalg.spsolve(B, b)
@@ -155,7 +204,10 @@ def test_refused() -> None:
     for fun, kind, message in ((lambda x: scipy.sparse.csr_array(x) @ X[:3], TracerError, "not known while tracing"),
                                (lambda x: ours.coo_array((x[:, 0], (x[:, 0], np.arange(5)))).toarray(), TracerError, "close over the structure"),
                                (lambda x: A @ x.T, ShapeError, "dimension mismatch"), (lambda x: ours.csr_array(A) * x, ShapeError, "toarray"),
-                               (lambda x: ours.linalg.spsolve(A, x), ShapeError, "do not fit"), (lambda x: ours.csr_array(B) + x, ShapeError, "toarray")):
+                               (lambda x: ours.linalg.spsolve(A, x), ShapeError, "do not fit"), (lambda x: ours.csr_array(B) + x, ShapeError, "toarray"),
+                               (lambda x: ours.csr_array(B)[x[:, 0]], TracerError, "toarray"), (lambda x: ours.csr_array(B)[1], ShapeError, "toarray"),
+                               (lambda x: ours.diags([x[:, 0]], [1], shape=(4, 4)), ValueError, "does not agree"),
+                               (lambda x: ours.kron(x, A), TracerError, "np.kron")):
         with pytest.raises(kind, match=message):
             run(fun)
     with pytest.raises(ValueError, match="exceeds"):

@@ -46,7 +46,8 @@ def scipy_twin(function: Any) -> Callable[..., Any] | None:
 
     def chosen(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
-        ours = any(map(is_traced, given)) or any(callable(arg) and holds_traced(arg) for arg in given)
+        ours = any(is_traced(arg) or type(arg).__module__.startswith("bwcompiler.scipy.") for arg in given) or any(
+            callable(arg) and holds_traced(arg) for arg in given)
         return (find() if ours else function)(*args, **kwargs)
     return chosen
 
@@ -85,3 +86,11 @@ def sparse_product(left: Any, right: Any) -> Any:
         if str(type(one).__module__).startswith("scipy.sparse") and is_traced(other):
             return lazy.stand_in("scipy").sparse.product(left, right)
     return left @ right
+
+
+def sparse_times(left: Any, right: Any) -> Any:
+    """left * right, where one is a sparse array of SciPy's and the other traced; else None."""
+    for one, other in ((left, right), (right, left)):
+        if str(type(one).__module__).startswith("scipy.sparse") and is_traced(other):
+            return lazy.stand_in("scipy").sparse.elements_product(left, right)
+    return None
