@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -213,7 +214,9 @@ class _Parser(argparse.ArgumentParser):
     """Reports a wrong command in the same words as everything else."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageProblem(f"{message}\n  {self.format_usage().strip()}")
+        typed = re.search(r"unrecognized arguments: .*?(\w+\[[\w, ]*\])", message)
+        hint = f"\n  hint: the types of arguments have their names, --arg x={typed[1]}" if typed else ""
+        raise UsageProblem(f"{message}{hint}\n  {self.format_usage().strip()}")
 
 
 def parser() -> argparse.ArgumentParser:

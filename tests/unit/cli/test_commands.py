@@ -82,6 +82,7 @@ def run(folder, capsys):
     (["dmp", "x"], 2, "there is no command 'dmp'; did you mean dump?"),
     (["dump"], 2, "the following arguments are required: FUNCTION"),
     (["dump", "commands_file.py:loss", "--stgae", "fused"], 2, "unrecognized arguments: --stgae fused"),
+    (["dump", "commands_file.py:loss", "f64[3]", "f32[2,4]"], 2, "hint: the types of arguments have their names, --arg x=f64[3]"),
     (["dump", "commands_file.py:loss", "--stage", "py"], 2, "unknown stage 'py' ('py' is a format: of the stages forward, adjoint"),
     (["dump", "commands_file.py:loss", "--stage", "fusd"], 2, "unknown stage 'fusd' (did you mean 'fused'?); stages: source, forward"),
     (["dump", "commands_file.py:loss", "--format", "jsn"], 2, "unknown format 'jsn' (did you mean 'json'?); formats: text, py"),

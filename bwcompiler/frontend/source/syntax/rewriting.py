@@ -19,6 +19,7 @@ from bwcompiler.frontend.source.syntax.expressions import LEAVING, called, insid
 from bwcompiler.frontend.source.syntax.jumps import PREFIX, without_jumps
 from bwcompiler.frontend.source.syntax.liveness import annotate, stores
 from bwcompiler.frontend.source.syntax.lookup import NO_TYPE_PARAMETERS, Definition
+from bwcompiler.frontend.source.syntax.matches import without_matches
 from bwcompiler.frontend.source.syntax.named import without_named_tests
 from bwcompiler.frontend.source.syntax.nodes import copied, walk
 
@@ -63,6 +64,7 @@ def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = 
     if isinstance(node, ast.Lambda):
         node.body = rewriter.visit(node.body)
         return node
+    without_matches(node)
     without_named_tests(node)
     without_jumps(node)
     annotate(node.body)

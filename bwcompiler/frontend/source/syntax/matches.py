@@ -1,0 +1,67 @@
+"""`match` whose cases are values, as branches: `case "a" | "b" if p:` is `if (x == "a" or x == "b") and p:`.
+
+Patterns that look into sequences, mappings and classes, and those that bind names, keep their form.
+"""
+
+from __future__ import annotations
+
+import ast
+
+_SUBJECT = "__bw_subject"      # what is matched; asked for by the tests of the cases only, so that one name is enough
+
+
+def without_matches(node: ast.FunctionDef) -> None:
+    """Write the `match` statements of a function as branches, where they can be."""
+    found = _Matches()
+    node.body = [made for statement in node.body for made in found.statements(statement)]
+
+
+class _Matches(ast.NodeTransformer):
+    def statements(self, node: ast.stmt) -> list[ast.stmt]:
+        """What stands in the place of a statement."""
+        made = self.visit(node)
+        return made if isinstance(made, list) else [made]
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return node                                # functions and classes inside have texts of their own
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef  # type: ignore[assignment]
+
+    def visit_Match(self, node: ast.Match) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        simple = isinstance(node.subject, ast.Name)
+        subject = node.subject.id if isinstance(node.subject, ast.Name) else _SUBJECT
+        tests = [test for case in node.cases if (test := _test(case.pattern, subject)) is not None]
+        if len(tests) < len(node.cases):
+            return node
+        rest: list[ast.stmt] = []
+        for case, test in zip(reversed(node.cases), reversed(tests), strict=True):
+            whole = test if case.guard is None else case.guard if _always(test) else ast.BoolOp(ast.And(), [test, case.guard])
+            rest = case.body if _always(whole) else [_at(ast.If(whole, case.body, rest), case.pattern)]
+        kept: list[ast.stmt] = [] if simple else [_at(ast.Assign([ast.Name(subject, ast.Store())], node.subject), node)]
+        return [*kept, *rest]
+
+
+def _at(node: ast.stmt, like: ast.AST) -> ast.stmt:
+    return ast.fix_missing_locations(ast.copy_location(node, like))
+
+
+def _always(test: ast.expr) -> bool:
+    return isinstance(test, ast.Constant) and test.value is True
+
+
+def _test(pattern: ast.pattern, subject: str) -> ast.expr | None:
+    """Whether a subject is what a pattern says; None of a pattern that is not of values."""
+    name = ast.Name(subject, ast.Load())
+    if isinstance(pattern, ast.MatchValue):
+        return ast.Compare(name, [ast.Eq()], [pattern.value])
+    if isinstance(pattern, ast.MatchSingleton):
+        return ast.Compare(name, [ast.Is()], [ast.Constant(pattern.value)])
+    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
+        return ast.Constant(True)
+    if isinstance(pattern, ast.MatchOr):
+        parts = [_test(part, subject) for part in pattern.patterns]
+        known = [part for part in parts if part is not None]
+        if len(known) == len(parts):
+            return ast.Constant(True) if any(map(_always, known)) else ast.BoolOp(ast.Or(), known)
+    return None
