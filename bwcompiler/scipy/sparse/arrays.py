@@ -279,17 +279,32 @@ def _as_matrix(found: SparseArray) -> SparseMatrix:
 
 
 def csr_matrix(arg1: Any, shape: Any = None) -> SparseMatrix:
-    """As csr_array; `*` is the matrix product."""
+    """As csr_array; `*` is the matrix product.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> (bw.scipy.sparse.csr_matrix((np.array([5.0]), np.array([1]), np.array([0, 1]))) * np.array([1.0, 2.0])).tolist()
+    [10.0]
+    """
     return _as_matrix(csr_array(arg1, shape))
 
 
 def csc_matrix(arg1: Any, shape: Any = None) -> SparseMatrix:
-    """As csc_array; `*` is the matrix product."""
+    """As csc_array; `*` is the matrix product.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> (bw.scipy.sparse.csc_matrix((np.array([5.0]), np.array([0]), np.array([0, 0, 1]))) * np.array([1.0, 2.0])).tolist()
+    [10.0]
+    """
     return _as_matrix(csc_array(arg1, shape))
 
 
 def coo_matrix(arg1: Any, shape: Any = None) -> SparseMatrix:
-    """As coo_array; `*` is the matrix product."""
+    """As coo_array; `*` is the matrix product.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> (bw.scipy.sparse.coo_matrix((np.array([5.0]), (np.array([0]), np.array([1])))) * np.array([1.0, 2.0])).tolist()
+    [10.0]
+    """
     return _as_matrix(coo_array(arg1, shape))
 
 
@@ -322,7 +337,12 @@ def diags_array(diagonals: Any, *, offsets: Any = 0, shape: Any = None, format: 
 
 
 def diags(diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None) -> SparseMatrix:
-    """As diags_array, with offsets by position; `*` is the matrix product."""
+    """As diags_array, with offsets by position; `*` is the matrix product.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> (bw.scipy.sparse.diags([np.array([1.0, 2.0]), [3.0]], [0, 1]) * np.ones(2)).tolist()
+    [4.0, 2.0]
+    """
     return _as_matrix(diags_array(diagonals, offsets=offsets, shape=shape, dtype=dtype))
 
 
