@@ -148,8 +148,13 @@ def ops_of(name: str, function: Any, sample: Sequence[Any]) -> tuple[str, ...]:
         return [part for part in flat(found) if isinstance(part, Tracer | np.ndarray | np.generic)]
 
     graph = trace(call, [np.array(array) for part in sample for array in arrays_of(part)]).graph
-    found = dict.fromkeys(value.op.name for value in values_of(graph) if value.op.name != "full")
+    found = dict.fromkeys(value.op.name for value in values_of(graph) if value.op.name != "full" and not only_raises(value))
     return tuple(found) if found or name not in CREATION else ("full",)
+
+
+def only_raises(value: Any) -> bool:
+    """Whether a value is a call of Python to raise an exception, which is all that it does."""
+    return value.op.name == "callback" and bool(value.attrs["host"].checks)
 
 
 def values_of(graph: Any) -> Iterable[Any]:
