@@ -1,63 +1,140 @@
-"""Native code of matrix products: one module per dtype and target, compiled for the first program that calls it.
+"""Native code of matrix products: modules per dtype and target, compiled for the first program that needs them.
 
-Compiling it takes longer than most programs do, so `begin` starts it in a thread of its own as soon as a graph is known to need it: LLVM
-works without the interpreter's lock while the program around is made and compiled.  Later processes find the code on disk.
+Compiling them takes longer than small programs do, so threads of their own begin with them: with what all products need as soon as a
+graph is known to have some (`begin`), and with the tiles as soon as its text is there (`begin_named`).  LLVM works without the
+interpreter's lock while the program around is made and compiled; who needs the code compiles the rest itself, from the last part on.
+Later processes find the code on disk.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import threading
+from collections.abc import Callable, Iterable
 
 from bwcompiler import ops
 from bwcompiler.ir.contracts.program_interface import POLL
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.types import DType
+from bwcompiler.locks import RenewedLock
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
-from bwcompiler.lowering.products.call import DTYPES, symbol, symbols
-from bwcompiler.lowering.products.text import products_text
+from bwcompiler.lowering.products.call import Named, named, symbol
+from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, functions_of, part_text, parts_for
+from bwcompiler.lowering.products.routine import TABLE, Tiling
 from bwcompiler.runtime import interrupts, jit, memory_pool, object_cache, threads
 from bwcompiler.target import Target
 
-_begun: dict[tuple[DType, Target], threading.Thread] = {}
-
 
 def begin(graph: Graph, target: Target) -> None:
-    """Begin to compile the products that a graph will call."""
+    """Begin to compile what all products need, if a graph has some."""
     for dtype in _called(graph):
-        if (dtype, target) not in _begun:
-            thread = _begun[dtype, target] = threading.Thread(target=_code, args=(dtype, target), name="bwcompiler-products")
-            with contextlib.suppress(RuntimeError):                 # an interpreter that ends starts no threads: compiled when called
-                thread.start()
+        products(dtype, target).begin(ALWAYS)
 
 
-def addresses(named: frozenset[str], target: Target) -> dict[str, int]:
-    """The addresses of the matrix products of which some are named."""
-    found: dict[str, int] = {}
-    for dtype in DTYPES:
-        if not named.isdisjoint(symbols(dtype)):
-            found.update(_functions(dtype, target))
-    return found
+def begin_named(symbols: Iterable[str], target: Target) -> None:
+    """Begin to compile what a program needs that has these symbols."""
+    for dtype, parts in _needed([found for name in symbols if (found := named(name))], target).items():
+        products(dtype, target).begin(parts)
+
+
+def addresses(symbols: Iterable[str], target: Target) -> dict[str, int]:
+    """The addresses of matrix products, of those symbols that name any; all that they need is compiled."""
+    wanted = {name: found for name in symbols if (found := named(name))}
+    entries = {dtype: products(dtype, target).entries(parts) for dtype, parts in _needed(wanted.values(), target).items()}
+    return {name: entries[found.dtype][symbol(found.dtype, alone=found.alone)] for name, found in wanted.items()}
 
 
 def address(dtype: DType, target: Target) -> int:
-    """The address of the products of a dtype, compiled for a target."""
-    return _functions(dtype, target)[symbol(dtype)]
+    """The address of the products of a dtype of any sizes, compiled for a target."""
+    return addresses([symbol(dtype)], target)[symbol(dtype)]
+
+
+def _needed(wanted: Iterable[Named], target: Target) -> dict[DType, list[str]]:
+    """The modules that such products need."""
+    parts: dict[DType, dict[str, None]] = {}
+    for dtype, sizes, _ in wanted:
+        parts.setdefault(dtype, {}).update(dict.fromkeys([*ALWAYS, *parts_for(dtype, target, sizes)]))
+    return {dtype: list(names) for dtype, names in parts.items()}
 
 
 @functools.cache
-def _functions(dtype: DType, target: Target) -> dict[str, int]:
-    """The addresses of all functions of a dtype."""
-    thread = _begun.get((dtype, target))
-    if thread is not None and thread.is_alive():
-        thread.join()
-    outside = {**threads.symbols(), POLL: interrupts.poll_address(), **memory_pool.functions()}
-    return jit.load_for_ever(_code(dtype, target), outside, symbols(dtype)).addresses
+def products(dtype: DType, target: Target) -> Products:
+    """Those of a dtype for a target."""
+    return Products(dtype, target, _outside)
 
 
-def _code(dtype: DType, target: Target) -> bytes:
-    return object_cache.object_for(products_text(dtype, target), target, jit.FINISHED, ahead=True)
+def _outside() -> dict[str, int]:
+    """The functions of the runtime that they call."""
+    return {**threads.symbols(), POLL: interrupts.poll_address(), **memory_pool.functions()}
+
+
+class _Part:
+    """A module, compiled by who asks for it first."""
+
+    def __init__(self, dtype: DType, target: Target, name: str) -> None:
+        self.dtype, self.target, self.name = dtype, target, name
+        self.lock = RenewedLock()
+        self.compiled: bytes | None = None
+
+    def code(self, ahead: bool = False) -> bytes:
+        with self.lock:
+            if self.compiled is None:
+                tuning = jit.PLAIN if self.name == CONTROL else jit.FINISHED
+                self.compiled = object_cache.object_for(part_text(self.dtype, self.target, self.name), self.target, tuning, ahead)
+            return self.compiled
+
+
+class Products:
+    """The code of a dtype for a target, as far as programs needed it: it is never unloaded."""
+
+    def __init__(self, dtype: DType, target: Target, outside: Callable[[], dict[str, int]]) -> None:
+        self.dtype, self.target, self.outside = dtype, target, outside
+        self.lock = RenewedLock()
+        self.parts: dict[str, _Part] = {}
+        self.loaded: dict[str, int] = {}           # addresses of what programs call, and of the table, once there are
+        self.filled: set[str] = set()              # modules of which the table has the addresses
+
+    def begin(self, names: Iterable[str]) -> None:
+        """Compile modules in a thread of its own, those that nobody began with."""
+        new = [self._part(name) for name in names if name not in self.parts]
+        if new:
+            def compile_() -> None:
+                for part in new:
+                    part.code(ahead=True)
+
+            with contextlib.suppress(RuntimeError):                 # an interpreter that ends starts no threads: compiled when called
+                threading.Thread(target=compile_, name="bwcompiler-products").start()
+
+    def entries(self, names: Iterable[str]) -> dict[str, int]:
+        """The addresses of what programs call, when these modules are there."""
+        missing = [name for name in names if name not in self.filled]
+        if missing:
+            codes = {name: self._part(name).code() for name in reversed(missing)}
+            with self.lock:
+                for name in missing:
+                    if name not in self.filled:
+                        self._load_always(codes) if name in ALWAYS else self._load(name, codes[name])
+        return self.loaded
+
+    def _part(self, name: str) -> _Part:
+        return self.parts.setdefault(name, _Part(self.dtype, self.target, name))
+
+    def _load_always(self, codes: dict[str, bytes]) -> None:
+        exports = [symbol(self.dtype), symbol(self.dtype, alone=True), TABLE]
+        self.loaded = jit.load_for_ever([codes[name] for name in ALWAYS], self.outside(), exports).addresses
+        self.filled.update(ALWAYS)
+
+    def _load(self, name: str, code: bytes) -> None:
+        """Load a module, and put its functions into the table."""
+        table = Tiling.of(self.dtype, self.target).table
+        functions = functions_of(name)
+        found = jit.load_for_ever(code, self.outside(), functions).addresses
+        entries = (ctypes.c_void_p * len(table)).from_address(self.loaded[TABLE])
+        for function in reversed(functions):       # the first is asked for
+            entries[table.index(function)] = found[function]
+        self.filled.add(name)
 
 
 def _called(graph: Graph) -> set[DType]:

@@ -151,6 +151,7 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
     dump = inspect.Compilation(root, name, graph) if root is not None else None
     products.begin(graph, target)
     lowered = lower(graph, into, target)
+    products.begin_named(lowered.program.symbols, target)
     if dump is not None:
         dump.finish(lowered)
     callbacks, keep = _callbacks(lowered.program)

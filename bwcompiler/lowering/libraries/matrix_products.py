@@ -87,6 +87,8 @@ def product_text(name: str, value: Value, views: Sequence[ArrayView]) -> Product
 def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Sequence[Extent]) -> ProductText:
     """A call of `products`, which is told everything as numbers."""
     numbers, axes = _numbers(value, views)
+    m, n, _, a_row, a_column, b_row, b_column, c_row = numbers
+    called = call.symbol(value.dtype, call.sizes_of(m, n, (a_row, a_column), (b_row, b_column), c_row, False))
     told = {extent: f"%e{number}" for number, extent in enumerate(words)}
     rows = ["%a", "%b", "%c", *[str(told.get(number, number)) for number in numbers], "0", "0", str(len(axes))]
     for extent, steps in axes:
@@ -97,8 +99,8 @@ def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Seque
     for number, row in enumerate(rows):
         type_ = "i64" if number >= len("abc") else "ptr"
         lines += [f"  %at{number} = getelementptr i64, ptr %words, i64 {number}", f"  store {type_} {row}, ptr %at{number}"]
-    lines += [f"  %status = call i32 @{call.symbol(value.dtype)}(ptr %words)", f"  ret {'i32 %status' if status else 'void'}", "}", ""]
-    return ProductText("\n".join(lines), [f"declare i32 @{call.symbol(value.dtype)}(ptr)"], words, status)
+    lines += [f"  %status = call i32 @{called}(ptr %words)", f"  ret {'i32 %status' if status else 'void'}", "}", ""]
+    return ProductText("\n".join(lines), [f"declare i32 @{called}(ptr)"], words, status)
 
 
 def _numbers(value: Value, views: Sequence[ArrayView]) -> tuple[list[Extent], list[tuple[int, tuple[int, ...]]]]:

@@ -1,6 +1,7 @@
 """The blocked product of two matrices: a block of b is packed, and tiles are computed from it.
 
     i32 product.blocked(words, a, b, c, rows, columns, call)
+    product.tiles(k, a, a.row, a.column, b, b.row, packed, packs.b, open, c, c.row, add, height, columns)     a row of tiles of a block
 
 For blocks of columns, then blocks of terms: rows of tiles, one after the other.  So the rows of a that a row of tiles reads stay in the
 first cache, the block of b in the second, and c is written along its rows.  Operands are read where they lie if packing them costs more
@@ -26,9 +27,40 @@ _SET_STRIDE = 4096             # as they do so many bytes apart
 _POLL_TILES = 16               # tiles above one another between two looks for signals, in long products
 
 
-def blocked_text(tiling: Tiling) -> Routine:
-    """The function."""
-    return _Blocked(tiling).emit()
+def blocked_texts(tiling: Tiling) -> list[Routine | str]:
+    """The first function, which runs through blocks, and the heights that it cuts rows into."""
+    first = [f"i8 {height}" for height in tiling.first_heights()]
+    return [f"@tile.heights = internal constant [{len(first)} x i8] [{', '.join(first)}]\n", _Blocked(tiling).emit()]
+
+
+_TILES = ("i64 k", "ptr a", "i64 a.row", "i64 a.column", "ptr b", "i64 b.row", "ptr packed", "i1 packs.b", "i1 open", "ptr c", "i64 c.row",
+          "i1 add", "i64 height", "i64 columns")
+
+
+def tiles_text(tiling: Tiling) -> Routine:
+    """The second, which runs for each row of tiles."""
+    f = Routine(tiling, "product.tiles", _TILES)
+    for panel in f.each(0, f.parts("%columns", tiling.columns)):
+        j = f.times(panel, tiling.columns)
+        count = f.least(f.minus("%columns", j), tiling.columns)
+        is_packed = f.let(f"or i1 %packs.b, {_is_broken(f, count, '%open')}")
+        place = f.pick("%packs.b", f.product(f.times(j, tiling.size), "%k"), 0)
+        b = f.pick(is_packed, f.moved("%packed", place), f.moved("%b", f.times(j, tiling.size)), "ptr")
+        b_row = f.pick(is_packed, _spacing(f, count), "%b.row")
+        f.do(f"call void @tile(i64 %k, ptr %a, i64 %a.row, i64 %a.column, ptr {b}, i64 {b_row}, "
+             f"ptr {f.moved('%c', f.times(j, tiling.size))}, i64 %c.row, i1 %add, i64 %height, i64 {count})")
+    return f
+
+
+def _spacing(f: Routine, columns: Index) -> str:
+    """Bytes from row to row of a packed panel."""
+    return f.pick(f.compare("sgt", columns, f.tiling.lanes), 2 * f.tiling.vector_bytes, f.tiling.vector_bytes)
+
+
+def _is_broken(f: Routine, columns: Index, is_open: str) -> str:
+    """Whether a panel ends within a vector, behind which nothing can be read."""
+    ends = f.let(f"and i1 {f.compare('ne', columns, f.tiling.columns)}, {f.compare('ne', columns, f.tiling.lanes)}")
+    return f.let(f"and i1 {ends}, {is_open}")
 
 
 class _Blocked:
@@ -58,6 +90,8 @@ class _Blocked:
         status = f.variable("i32", 0)
         polls = f.compare("sge", f.product(f.product("%rows", "%columns"), self.k), POLL_WORK)
         tall = _POLL_TILES * self.tiling.height
+        full = f.quotient(f.most(f.minus("%rows", self.tiling.height), 0), tall)
+        row_blocks = f.plus(full, 1)               # fewer rows than a tile has are no block of their own
         for column_block in f.each(0, f.parts("%columns", self.block_columns)):
             j0 = f.product(column_block, self.block_columns)
             columns = f.least(f.minus("%columns", j0), self.block_columns)
@@ -67,9 +101,10 @@ class _Blocked:
                 b = f.moved(f.moved("%b", f.product(self.b_column, j0)), f.product(self.b_row, k0))
                 self._pack_columns(b, columns, terms)
                 add = f.compare("sgt", f.plus(depth_block, self.add), 0)
-                for row_block in f.each(0, f.parts("%rows", tall)):
+                for row_block in f.each(0, row_blocks):
                     i0 = f.times(row_block, tall)
-                    rows = f.least(f.minus("%rows", i0), tall)
+                    left = f.minus("%rows", i0)
+                    rows = f.pick(f.compare("eq", f.plus(row_block, 1), row_blocks), left, tall)
                     a = f.moved(f.moved("%a", f.product(self.a_row, i0)), f.product(self.a_column, k0))
                     c = f.moved(f.moved("%c", f.product(self.c_row, i0)), f.times(j0, self.tiling.size))
                     self._block(a, b, c, rows, columns, terms, add)
@@ -123,7 +158,7 @@ class _Blocked:
         f, parts = self.f, self.tiling.parts
         routine = "pack.pairs" if self.tiling.dtype.is_complex else "pack"
         f.do(f"call void @{routine}(i64 {f.quotient(terms, parts)}, i64 {f.quotient(count, parts)}, ptr {source}, "
-             f"i64 {f.times(self.b_column, parts)}, i64 {f.times(self.b_row, parts)}, ptr {target}, i64 {self._spacing(count)})")
+             f"i64 {f.times(self.b_column, parts)}, i64 {f.times(self.b_row, parts)}, ptr {target}, i64 {_spacing(f, count)})")
 
     def _pack_columns(self, b: str, columns: Index, terms: Index) -> None:
         """All panels of a block of b, or only the last one, where its rows end within a vector."""
@@ -131,16 +166,12 @@ class _Blocked:
         panels = f.parts(columns, tiling.columns)
         last = f.minus(panels, 1)
         rest = f.minus(columns, f.times(last, tiling.columns))
-        none_or_last = f.pick(self._is_broken(rest), last, panels)
+        none_or_last = f.pick(_is_broken(f, rest, self.is_open), last, panels)
         for panel in f.each(f.pick(self.packs_b, 0, none_or_last), panels):
             j = f.times(panel, tiling.columns)
             count = f.least(f.minus(columns, j), tiling.columns)
             place = f.pick(self.packs_b, f.product(f.times(j, tiling.size), terms), 0)
             self._pack_panel(terms, count, f.moved(b, f.product(self.b_column, j)), f.moved(self.b_packed, place))
-
-    def _spacing(self, columns: Index) -> str:
-        """Bytes from row to row of a packed panel."""
-        return self.f.pick(self.f.compare("sgt", columns, self.tiling.lanes), 2 * self.tiling.vector_bytes, self.tiling.vector_bytes)
 
     def _tiles(self, rows: Index) -> Iterator[tuple[Index, Index]]:
         """(first row, rows) of tiles (see `Tiling.first_heights`)."""
@@ -164,18 +195,7 @@ class _Blocked:
             a_here = f.pick(self.packs_a, self.a_packed, a_here, "ptr")
             a_row = f.pick(self.packs_a, tiling.size, self.a_row)
             a_column = f.pick(self.packs_a, f.times(height, tiling.size), self.a_column)
-            for panel in f.each(0, f.parts(columns, tiling.columns)):
-                j = f.times(panel, tiling.columns)
-                count = f.least(f.minus(columns, j), tiling.columns)
-                is_packed = f.let(f"or i1 {self.packs_b}, {self._is_broken(count)}")
-                place = f.pick(self.packs_b, f.product(f.times(j, tiling.size), terms), 0)
-                b_here = f.pick(is_packed, f.moved(self.b_packed, place), f.moved(b, f.times(j, tiling.size)), "ptr")
-                b_row = f.pick(is_packed, self._spacing(count), self.b_row)
-                f.do(f"call void @tile(i64 {terms}, ptr {a_here}, i64 {a_row}, i64 {a_column}, ptr {b_here}, i64 {b_row}, "
-                     f"ptr {f.moved(c_row, f.times(j, tiling.size))}, i64 {self.c_row}, i1 {add}, i64 {height}, i64 {count})")
-
-    def _is_broken(self, columns: Index) -> str:
-        """Whether a panel ends within a vector, behind which nothing can be read."""
-        f = self.f
-        ends = f.let(f"and i1 {f.compare('ne', columns, self.tiling.columns)}, {f.compare('ne', columns, self.tiling.lanes)}")
-        return f.let(f"and i1 {ends}, {self.is_open}")
+            numbers = [("i64", terms), ("ptr", a_here), ("i64", a_row), ("i64", a_column), ("ptr", b), ("i64", self.b_row),
+                       ("ptr", self.b_packed), ("i1", self.packs_b), ("i1", self.is_open), ("ptr", c_row), ("i64", self.c_row),
+                       ("i1", add), ("i64", height), ("i64", columns)]
+            f.do(f"call void @product.tiles({', '.join([f'{type_} {number}' for type_, number in numbers])})")

@@ -14,10 +14,14 @@ Extents may be 0.
 
 from __future__ import annotations
 
+import re
+from typing import NamedTuple
+
 from bwcompiler.ir.contracts.program_interface import PARALLEL, POLL
-from bwcompiler.ir.types import C64, C128, F32, F64, DType
+from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.types import C64, C128, F32, F64, DType, dtype_named
 from bwcompiler.lowering.function_text import Index
-from bwcompiler.lowering.products.routine import Routine, Tiling
+from bwcompiler.lowering.products.routine import VECTOR_FUNCTIONS, Routine, Tiling
 
 DTYPES = (F32, F64, C64, C128)
 WORDS = ("a", "b", "c", "m", "n", "k", "a.row", "a.column", "b.row", "b.column", "c.row", "add", "ready", "axes")
@@ -36,14 +40,47 @@ _CHUNK_WORK = 1 << 34          # multiplications and parts from one region of th
 _CHUNK_PARTS = 32              # thread does not look for signals
 
 
-def symbol(dtype: DType, alone: bool = False) -> str:
-    """The name of what programs call; alone: in parts of loops, where nothing is cut."""
-    return f"bw_product_{'alone_' if alone else ''}{dtype.name}"
+Sizes = str | tuple[int, int]  # of the rows and columns of a product, or
+VECTOR = "vector"              # of a matrix and a vector, one of whose strides is 1: what `vectors.py` computes, or
+ANY = "any"                    # such as only a call knows
+_SYMBOL = re.compile(r"bw_product_(alone_)?([a-z]+\d+)(?:\.(?:(vector)|(\d+)x(\d+)))?")
 
 
-def symbols(dtype: DType) -> list[str]:
-    """Of all functions that programs call."""
-    return [symbol(dtype), symbol(dtype, alone=True)]
+def symbol(dtype: DType, sizes: Sizes = ANY, alone: bool = False) -> str:
+    """The name of what programs call.  alone: in parts of loops, where nothing is cut.
+
+    It says for which sizes, so that a program's text shows what must be compiled for it (`parts.py`); the function is the same.
+    """
+    of = "" if sizes == ANY else f".{VECTOR}" if sizes == VECTOR else f".{sizes[0]}x{sizes[1]}"
+    return f"bw_product_{'alone_' if alone else ''}{dtype.name}{of}"
+
+
+class Named(NamedTuple):
+    """What such a name says."""
+
+    dtype: DType
+    sizes: Sizes
+    alone: bool
+
+
+def named(symbol: str) -> Named | None:
+    """What the name of a product says; None for other names."""
+    found = _SYMBOL.fullmatch(symbol)
+    if found is None:
+        return None
+    return Named(dtype_named(found[2]), (int(found[4]), int(found[5])) if found[4] else found[3] or ANY, bool(found[1]))
+
+
+def sizes_of(rows: Extent, columns: Extent, a: tuple[Extent, Extent], b: tuple[Extent, Extent], c_row: Extent, adds: bool) -> Sizes:
+    """Those of a product; a, b: strides of rows and columns, in elements."""
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        return ANY
+    if 1 not in (rows, columns) or adds:
+        return rows, columns
+    steps = a if columns == 1 and c_row == 1 else b                # as `_by_vectors` decides
+    if not all(isinstance(step, int) for step in (*steps, c_row)):
+        return ANY
+    return VECTOR if 1 in steps and (rows == 1 or c_row == 1) else (rows, columns)
 
 
 def word(f: Routine, words: str, name: str) -> str:
@@ -95,16 +132,18 @@ def _by_vectors(f: Routine) -> None:
     one_column, one_row, together = [f.compare("eq", word(f, "%words", name), 1) for name in ("n", "m", "c.row")]
     one_column = f.let(f"and i1 {one_column}, {together}")
     stored = f.compare("eq", word(f, "%words", "add"), 0)
+    rows, columns = [f.entry(name) for name in VECTOR_FUNCTIONS]
+    stored = f.let(f"and i1 {stored}, {f.let(f'icmp ne ptr {rows}, null')}")
     for _ in f.when(f.let(f"and i1 {f.let(f'or i1 {one_column}, {one_row}')}, {stored}")):
         matrix, vector = f.pick(one_column, "%a", "%b", "ptr"), f.pick(one_column, "%b", "%a", "ptr")
         row, column = f.pick(one_column, a_row, b_column), f.pick(one_column, a_column, b_row)
         step, count = f.pick(one_column, b_row, a_column), f.pick(one_column, "%rows", f.quotient("%columns", parts))
         for _ in f.when(f.compare("eq", column, size)):
-            done = f.let(f"call i1 @vector.rows(i64 {count}, i64 {k}, ptr {matrix}, i64 {row}, ptr {vector}, i64 {step}, ptr %c)")
+            done = f.let(f"call i1 {rows}(i64 {count}, i64 {k}, ptr {matrix}, i64 {row}, ptr {vector}, i64 {step}, ptr %c)")
             f.leave_if(done, "i32 0")
         by_columns = f.compare("eq", row, size)
         for _ in f.when(by_columns):
-            f.do(f"call void @vector.columns(i64 {count}, i64 {k}, ptr {matrix}, i64 {column}, ptr {vector}, i64 {step}, ptr %c)")
+            f.do(f"call void {columns}(i64 {count}, i64 {k}, ptr {matrix}, i64 {column}, ptr {vector}, i64 {step}, ptr %c)")
         f.leave_if(by_columns, "i32 0")
 
 
@@ -171,7 +210,7 @@ def _matrix_of_batch(f: Routine, number: str, pointers: tuple[str, str, str]) ->
 
 
 def _entry(tiling: Tiling) -> Routine:
-    f = Routine(tiling, symbol(tiling.dtype), ["ptr words"], "i32", exported=True)
+    f = Routine(tiling, symbol(tiling.dtype), ["ptr words"], "i32")
     (m, n, k), axes = _extents(f), word(f, "%words", "axes")
     product = f.variable("i64", 1)
     for axis in f.each(0, axes):
@@ -207,7 +246,7 @@ def _entry(tiling: Tiling) -> Routine:
 
 
 def _alone(tiling: Tiling) -> Routine:
-    f = Routine(tiling, symbol(tiling.dtype, alone=True), ["ptr words"], "i32", exported=True)
+    f = Routine(tiling, symbol(tiling.dtype, alone=True), ["ptr words"], "i32")
     m, n, _ = _extents(f)
     a, b, c = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {WORDS.index(name)}"), "ptr") for name in "abc"]
     f.do(f"%call = getelementptr i64, ptr {f.slot(f'[{len(_CALL)} x i64]')}, i64 0")

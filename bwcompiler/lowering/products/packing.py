@@ -11,17 +11,22 @@ from step to step in the target.  What lies between the numbers of one step and 
 
 from __future__ import annotations
 
+from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.products.routine import TILE_VECTORS, Routine, Tiling
 
 _PARAMETERS = ("i64 k", "i64 count", "ptr source", "i64 along", "i64 across", "ptr target", "i64 spacing")
 _ARGUMENTS = "i64 %k, i64 %count, ptr %source, i64 %along, i64 %across, ptr %target, i64 %spacing"
 
 
-def packing_texts(tiling: Tiling) -> list[Routine | str]:
-    """The functions."""
+def packing_texts(tiling: Tiling) -> list[Routine]:
+    """The functions that copy numbers."""
     turning = [_turn(tiling, groups) for groups in range(1, tiling.groups + 1)]
-    complex_ones = [_pairs(tiling), _parts(tiling)] if tiling.dtype.is_complex else []
-    return [_scattered(tiling), _copied(tiling), *turning, _pack(tiling), *complex_ones]
+    return [scattered_text(tiling), _copied(tiling), *turning, *([_pairs(tiling)] if tiling.dtype.is_complex else [])]
+
+
+def choosing_texts(tiling: Tiling) -> list[Routine]:
+    """Those that call them."""
+    return [_pack(tiling), *([_parts(tiling)] if tiling.dtype.is_complex else [])]
 
 
 def _pack(tiling: Tiling) -> Routine:
@@ -57,7 +62,8 @@ def _packed_by_turning(f: Routine) -> None:
                 f.do(f"call void @pack.turned.{number}({_ARGUMENTS})")
 
 
-def _scattered(tiling: Tiling) -> Routine:
+def scattered_text(tiling: Tiling) -> Routine:
+    """Numbers that lie anywhere."""
     f = Routine(tiling, "pack.scattered", _PARAMETERS)
     _one_by_one(f, 0)
     return f
@@ -101,38 +107,54 @@ def _copied(tiling: Tiling) -> Routine:
 
 
 def _turn(tiling: Tiling, groups: int) -> Routine:
-    """Steps that lie side by side: squares of numbers and steps are turned in registers, `groups` of them at a time."""
+    """Steps that lie side by side: squares of numbers and steps are turned in registers, `groups` of them at a time.
+
+    The quarters of a square change places, then theirs.  Rows that do so are few: four at a time are in registers, the others in
+    memory between one pass and the next.  LLVM takes a tenth of the time that a square in one piece takes, whose shuffles it tries to join.
+    """
     f = Routine(tiling, f"pack.turned.{groups}", _PARAMETERS)
-    lanes, size = tiling.lanes, tiling.size
+    lanes, vector = tiling.lanes, tiling.vector
     last = f.minus("%count", 1)
-    rows = [f.moved("%source", f.product("%along", f.least(number, last))) for number in range(groups * lanes)]
+    halves = [1 << bit for bit in reversed(range(lanes.bit_length() - 1))]
+    passes = [halves[k:k + 2] for k in range(0, len(halves), 2)]
+    between = f.slot(f"[{groups * lanes} x {vector}], align 64") if len(passes) > 1 else ""
     squares = f.quotient("%k", lanes)
+
+    def place_between(group: int, row: Index) -> str:
+        return f.let(f"getelementptr {vector}, ptr {between}, i64 {f.plus(row, group * lanes)}")
+
     for square in f.each(0, squares):
-        place = f.times(square, lanes * size)
-        turned = [_turned(f, [f.load_vector(f.moved(row, place)) for row in rows[k:k + lanes]]) for k in range(0, len(rows), lanes)]
+        source = f.moved("%source", f.times(square, lanes * tiling.size))
         target = f.moved("%target", f.product("%spacing", f.times(square, lanes)))
-        for step in range(lanes):
-            for group, vectors in enumerate(turned):                # in order: a vector may reach into the step behind
-                f.store_vector(vectors[step], f.moved(target, group * lanes * size))
-            if step < lanes - 1:
-                target = f.moved(target, "%spacing")
+        for number, sides in enumerate(passes):
+            is_first, is_last, near, count = number == 0, number == len(passes) - 1, sides[-1], 1 << len(sides)
+            for unit in f.each(0, lanes // count):                         # of rows that change places with each other
+                rows = [f.plus(unit if is_first else f.times(unit, count), near * k) for k in range(count)]
+                turned = []
+                for group in range(groups):
+                    at = [f.moved(source, f.product("%along", f.least(f.plus(row, group * lanes), last))) if is_first
+                          else place_between(group, row) for row in rows]
+                    turned.append(_exchanged(f, [f.load_vector(address) for address in at], sides))
+                for k, row in enumerate(rows):
+                    for group in range(groups):                            # in order: a vector may reach into the step behind
+                        at_end = f.moved(f.moved(target, f.product("%spacing", row)), group * tiling.vector_bytes) if is_last else ""
+                        f.store_vector(turned[group][k], at_end or place_between(group, row))
     _one_by_one(f, f.times(squares, lanes))
     return f
 
 
-def _turned(f: Routine, rows: list[str]) -> list[str]:
-    """The columns of a square: its quarters change places, then theirs."""
-    lanes, vector = len(rows), f.tiling.vector
-    half = lanes // 2
-    while half:
-        low = [k + lanes - half if k & half else k for k in range(lanes)]
-        high = [k + lanes if k & half else k + half for k in range(lanes)]
-        for i in [i for i in range(lanes) if not i & half]:
-            x, y = rows[i], rows[i + half]
-            for place, order in ((i, low), (i + half, high)):
+def _exchanged(f: Routine, rows: list[str], sides: list[int]) -> list[str]:
+    """Two or four rows, of which those that are so many rows apart exchange parts of so many numbers."""
+    lanes, vector = f.tiling.lanes, f.tiling.vector
+    for number, side in enumerate(sides):
+        low = [k + lanes - side if k & side else k for k in range(lanes)]
+        high = [k + lanes if k & side else k + side for k in range(lanes)]
+        apart = len(rows) >> (number + 1)
+        for i in [i for i in range(len(rows)) if not i & apart]:
+            x, y = rows[i], rows[i + apart]
+            for place, order in ((i, low), (i + apart, high)):
                 steps = ", ".join([f"i32 {k}" for k in order])
                 rows[place] = f.let(f"shufflevector {vector} {x}, {vector} {y}, <{lanes} x i32> <{steps}>")
-        half //= 2
     return rows
 
 

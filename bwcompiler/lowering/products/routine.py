@@ -18,6 +18,14 @@ STACK_BYTES = 1 << 16          # what a call packs into its own stack; the small
 
 LINE_BYTES = 64
 
+TABLE = "product.table"        # of the addresses of what is compiled where programs need it: `Tiling.table`
+VECTOR_FUNCTIONS = ("vector.rows", "vector.columns")
+
+
+def tile_name(height: int, vectors: int) -> str:
+    """Of the function that computes so many rows by so many vectors."""
+    return f"tile.{height}x{vectors}"
+
 
 class Tiling(NamedTuple):
     """How products of a dtype are computed on a target.
@@ -74,6 +82,20 @@ class Tiling(NamedTuple):
         """Of the tiles that there are.  All would be compiled once more on every machine, for little: low ones are nearly as fast."""
         return tuple(height for height in range(1, self.height + 1) if height <= LOW_TILES or height in (MIDDLE_TILE, self.height))
 
+    def heights_for(self, rows: int) -> set[int]:
+        """Of the tiles that a product of so many rows takes; parts of it begin at multiples of the highest (`call.py`, `blocked.py`)."""
+        first, found = self.first_heights(), {self.height} if rows >= 2 * self.height else set()
+        left = rows if rows < 2 * self.height else self.height + rows % self.height
+        while left:
+            found.add(first[left])
+            left -= first[left]
+        return found
+
+    def vectors_for(self, columns: int) -> set[int]:
+        """Vectors in a row of the tiles that a product of so many columns, of real numbers, takes."""
+        full, rest = divmod(columns, self.columns)
+        return ({TILE_VECTORS} if full else set()) | ({-(-rest // self.lanes)} if rest else set())
+
     def first_heights(self) -> list[int]:
         """Of the first tile, per number of rows below twice the highest: in as few tiles as can be, of which the lowest is as high
         as can be.  Of more rows, or none, the first tile is one of the highest.
@@ -83,6 +105,12 @@ class Tiling(NamedTuple):
             cuts.append(min([(height, *cuts[rows - height]) for height in self.heights if height <= rows],
                             key=lambda cut: (len(cut), -min(cut))))
         return [max(cut, default=self.height) for cut in cuts]
+
+    @property
+    def table(self) -> tuple[str, ...]:
+        """The functions of which a table has the addresses, null where there is none: tiles of 1 vector, of 2, and products of vectors."""
+        tiles = [tile_name(height, vectors) for vectors in range(1, TILE_VECTORS + 1) for height in range(1, self.height + 1)]
+        return (*tiles, *VECTOR_FUNCTIONS)
 
     @property
     def groups(self) -> int:
@@ -98,10 +126,10 @@ class Tiling(NamedTuple):
 class Routine(FunctionText):
     """A function `result name(parameters)`, parameters as in "i64 m"; vectors are those of the tiling."""
 
-    def __init__(self, tiling: Tiling, name: str, parameters: Sequence[str], result: str = "void", exported: bool = False) -> None:
+    def __init__(self, tiling: Tiling, name: str, parameters: Sequence[str], result: str = "void") -> None:
         super().__init__(name, [], tiling.real)
         told = ", ".join([" %".join(parameter.rsplit(" ", 1)) for parameter in parameters])
-        self.head = f"define {'' if exported else 'internal '}{result} @{name}({told}) #1 {{\nentry:"
+        self.head = f"define {result} @{name}({told}) #1 {{\nentry:"
         self.tiling = tiling
         self.result = result
 
@@ -109,6 +137,16 @@ class Routine(FunctionText):
         """The whole function."""
         last = ["  ret void"] if self.result == "void" else []
         return "\n".join([self.head, *self.slots, "  br label %start", "start:", *self.lines, *last, "}", ""])
+
+    @property
+    def declaration(self) -> str:
+        """For modules that have it not."""
+        return self.head.removesuffix(" #1 {\nentry:").replace("define", "declare", 1)
+
+    def entry(self, name: str) -> str:
+        """The address of a function in the table."""
+        place = f"getelementptr ptr, ptr @{TABLE}, i64 {self.tiling.table.index(name)}"
+        return self.get(self.let(place), "ptr")
 
     # ----- branches
     def branches(self, condition: str) -> Iterator[bool]:

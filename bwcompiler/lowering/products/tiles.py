@@ -3,37 +3,34 @@
     tile.HxV(k, a, a.row, a.column, b, b.row, c, c.row, old, old.row, columns)        H rows, V vectors; one function for each
         c = old + (sum of k products),  where the sum starts as 0 and takes one term after the other
     tile(k, a, a.row, a.column, b, b.row, c, c.row, add, height, columns)             any rows and columns; old is c, or 0
+    tile.plain(the same)                                                              the same numbers, one after the other
 
 Strides are in bytes.  A row of b is V full vectors in memory, whatever `columns` says; of c and old only so many columns are touched.
 Elements of a are read one by one: their two strides are free, so that packed, plain and transposed matrices are read by one function.
+Which of the first kind there are depends on what programs need (`parts.py`): their addresses are in a table, and where one is missing
+the last kind does what it would.
 """
 
 from __future__ import annotations
 
 from bwcompiler.lowering.function_text import Index
-from bwcompiler.lowering.products.routine import LINE_BYTES, TILE_VECTORS, Routine, Tiling
+from bwcompiler.lowering.products.routine import LINE_BYTES, TABLE, Routine, Tiling, tile_name
 
 _SPAN = 7                      # rows whose addresses are a pointer and a register that may be scaled
 
 
 def tile_texts(tiling: Tiling) -> list[Routine | str]:
-    """All of them, the table of the first kind, and the function that chooses."""
-    sizes = [(height, vectors) for vectors in range(1, TILE_VECTORS + 1) for height in tiling.heights]
-    names = [f"ptr @tile.{height}x{vectors}" if height in tiling.heights else "ptr null"
-             for vectors in range(1, TILE_VECTORS + 1) for height in range(1, tiling.height + 1)]
-    first = [f"i8 {height}" for height in tiling.first_heights()]
-    table = [f"@tiles = internal constant [{len(names)} x ptr] [{', '.join(names)}]",
-             f"@tile.heights = internal constant [{len(first)} x i8] [{', '.join(first)}]",
-             f"@zeros = internal constant [{tiling.columns} x {tiling.real}] zeroinitializer", ""]
-    return [*[_kernel(tiling, height, vectors) for height, vectors in sizes], "\n".join(table), _choice(tiling)]
+    """The function that chooses, and what it reads."""
+    return [f"@zeros = internal constant [{tiling.columns} x {tiling.real}] zeroinitializer\n", _choice(tiling)]
 
 
 _KERNEL = ("i64 k", "ptr a", "i64 a.row", "i64 a.column", "ptr b", "i64 b.row", "ptr c", "i64 c.row", "ptr old", "i64 old.row",
            "i64 columns")
 
 
-def _kernel(tiling: Tiling, height: int, vectors: int) -> Routine:
-    f = Routine(tiling, f"tile.{height}x{vectors}", _KERNEL)
+def tile_text(tiling: Tiling, height: int, vectors: int) -> Routine:
+    """The function of so many rows and vectors."""
+    f = Routine(tiling, tile_name(height, vectors), _KERNEL)
     vector, wide = tiling.vector, tiling.vector_bytes
     steps = _row_steps(f, min(height, _SPAN))
     last = f.times("%a.row", _SPAN) if height > _SPAN else 0
@@ -81,11 +78,35 @@ def _row_steps(f: Routine, count: int) -> list[Index]:
     return steps[:count]
 
 
+_ANY_TILE = (*_KERNEL[:-3], "i1 add", "i64 height", "i64 columns")
+
+
+def plain_tile_text(tiling: Tiling) -> Routine:
+    """Each element by itself: the terms are added as in the other tiles."""
+    f = Routine(tiling, "tile.plain", _ANY_TILE)
+    total = f.variable(tiling.real, "0.0")
+    for i in f.each(0, "%height"):
+        for j in f.each(0, "%columns"):
+            f.put(total, "0.0", tiling.real)
+            left, right = f.moved("%a", f.product("%a.row", i)), f.moved("%b", f.times(j, tiling.size))
+            for k in f.each(0, "%k"):
+                x, y = [f.load(f.moved(at, f.product(step, k))) for at, step in ((left, "%a.column"), (right, "%b.row"))]
+                f.put(total, f.multiply_add(x, y, f.get(total, tiling.real), scalar=True), tiling.real)
+            place = f.moved(f.moved("%c", f.product("%c.row", i)), f.times(j, tiling.size))
+            before = f.pick("%add", f.load(place), "0.0", tiling.real)
+            f.store(f.arithmetic("fadd", before, f.get(total, tiling.real)), place)
+    return f
+
+
 def _choice(tiling: Tiling) -> Routine:
-    f = Routine(tiling, "tile", [*_KERNEL[:-3], "i1 add", "i64 height", "i64 columns"])
+    f = Routine(tiling, "tile", _ANY_TILE)
     wide = f.compare("sgt", "%columns", tiling.lanes)
     number = f.plus(f.pick(wide, tiling.height, 0), f.minus("%height", 1))
-    kernel = f.get(f.let(f"getelementptr ptr, ptr @tiles, i64 {number}"), "ptr")
+    kernel = f.get(f.let(f"getelementptr ptr, ptr @{TABLE}, i64 {number}"), "ptr")
+    missing = f.let(f"icmp eq ptr {kernel}, null")
+    for _ in f.when(missing):
+        f.do(f"call void @tile.plain({', '.join([argument.replace(' ', ' %') for argument in _ANY_TILE])})")
+    f.leave_if(missing, "void")
     told = "i64 %k, ptr %a, i64 %a.row, i64 %a.column, ptr %b, i64 %b.row"
 
     def run(c: str, row: Index, old: str, old_row: Index) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,7 +76,9 @@ def told_by(text: str, dtype: str = "f64") -> list[Told]:
                           (*written.where(told["b"]), told["b.row"], told["b.column"]), told["c.row"], axes))
         return 0
 
-    written.run({f"bw_product_{dtype}": ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(record)})
+    called = [name for line in written.made.declares for name in re.findall(r"@(bw_product_[\w.]+)", line)]
+    assert all(name.startswith(f"bw_product_{dtype}") for name in called)
+    written.run(dict.fromkeys(called, ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(record)))
     if not found:
         np.testing.assert_array_equal(written.arrays[-1], 0)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterator
@@ -14,12 +15,15 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.compiler import products
+from bwcompiler.compiler.pipeline import lower
+from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.ir.extent import Index
 from bwcompiler.ir.types import DType, dtype_named, dtype_of
-from bwcompiler.lowering.products.call import POLL_WORK, symbol
-from bwcompiler.lowering.products.routine import BLOCK, Tiling
-from bwcompiler.lowering.products.text import products_text
+from bwcompiler.lowering.products.call import ANY, POLL_WORK, VECTOR, named, sizes_of, symbol
+from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, ROWS, VECTORS, parts_for
+from bwcompiler.lowering.products.routine import BLOCK, TABLE, Tiling
 from bwcompiler.lowering.products.vectors import LANES
-from bwcompiler.runtime import interrupts, jit, object_cache, threads
+from bwcompiler.runtime import interrupts, threads
 from bwcompiler.target import Target
 from tests.support.targets import HOST, TARGETS, narrowest, with_fma
 
@@ -142,20 +146,83 @@ def test_rows_are_cut_into_few_tiles_of_like_height():
         assert {*cut(rows)} <= {*tiling.heights} and sum(cut(rows)) == rows
 
 
-def test_the_code_is_compiled_in_a_thread_while_programs_are_made(monkeypatch):
-    """Once, and who calls it waits for it."""
-    compiled = []
-    monkeypatch.setattr(products, "_begun", {})
-    monkeypatch.setattr(products, "_code", lambda *key: compiled.append((threading.current_thread().name, *key)))
-    traced = bw.jit(lambda a, b: np.tanh(a @ b) @ b).lower(np.ones((64, 64)), np.ones((64, 64))).graph
+def begun(monkeypatch: pytest.MonkeyPatch, function: Any, *arrays: Array) -> tuple[list[tuple[str, str, str]], frozenset[str]]:
+    """What threads compile for a program, as (thread, dtype, part), and the names of the products that it calls."""
+    compiled: list[tuple[str, str, str]] = []
+    monkeypatch.setattr(products, "products", functools.cache(products.products.__wrapped__))
+    monkeypatch.setattr(products._Part, "code", lambda part, ahead: compiled.append(
+        (threading.current_thread().name, part.dtype.name, part.name)))
+    lowered = lower(trace(function, arrays).graph, target=HOST)
     for _ in range(2):
-        products.begin(traced, HOST)
-    for thread in products._begun.values():
-        thread.join()
-    assert compiled == [("bwcompiler-products", dtype_named("f64"), HOST)]
-    small = bw.jit(lambda a: a @ a).lower(np.ones((2, 2), np.float32)).graph
-    products.begin(small, HOST)
-    assert len(products._begun) == 1
+        products.begin(lowered.graph, HOST)
+        products.begin_named(lowered.program.symbols, HOST)
+    for thread in threading.enumerate():
+        if thread.name == "bwcompiler-products":
+            thread.join()
+    return sorted(compiled), frozenset([name for name in lowered.program.symbols if named(name)])
+
+
+def test_the_code_is_compiled_in_threads_while_programs_are_made(monkeypatch):
+    """Each part once, and the tiles that the sizes need."""
+    tiles = parts_for(dtype_named("f64"), HOST, (64, 64))
+    compiled, called = begun(monkeypatch, lambda a, b: np.tanh(a @ b) @ b, np.ones((64, 64)), np.ones((64, 64)))
+    assert called == {"bw_product_f64.64x64"} and 0 < len(tiles) < 4
+    assert compiled == sorted([("bwcompiler-products", "f64", name) for name in (CONTROL, ROWS, *tiles)])
+
+
+def test_small_products_need_none(monkeypatch):
+    assert begun(monkeypatch, lambda a: a @ a, np.ones((2, 2))) == ([], frozenset())
+
+
+def test_products_with_vectors_need_no_tiles(monkeypatch):
+    compiled, called = begun(monkeypatch, lambda a, x: a @ x, np.ones((40, 50), np.float32), np.ones(50, np.float32))
+    assert called == {"bw_product_f32.vector"}
+    assert [part for _, _, part in compiled] == sorted([CONTROL, ROWS, VECTORS])
+
+
+def test_names_of_products_say_their_sizes():
+    for dtype, sizes, alone in itertools.product(DTYPES, (ANY, VECTOR, (3, 1000)), (False, True)):
+        assert named(symbol(dtype_named(dtype), sizes, alone)) == (dtype_named(dtype), sizes, alone)
+    assert named("bw_product") is None and named("bw_products_f64") is None
+    assert sizes_of(3, 4, (5, 1), (4, 1), 4, False) == (3, 4)
+    assert sizes_of(3, 1, (5, 1), (1, 1), 1, False) == sizes_of(1, 4, (9, 9), (1, 5), 4, False) == VECTOR
+    assert sizes_of(3, 1, (5, 1), (1, 1), 1, True) == sizes_of(3, 1, (5, 2), (1, 1), 1, False) == (3, 1)     # added to what is there; strided
+    assert sizes_of(3, 1, (5, 1), (1, 1), 7, False) == (3, 1)
+    moving = Index(0, 9).extent()
+    assert sizes_of(moving, 4, (5, 1), (4, 1), 4, False) == sizes_of(3, 1, (moving, 5), (1, 1), 1, False) == ANY
+
+
+def products_of(dtype: str, target: Target) -> products.Products:
+    """Products of any sizes, without any tiles."""
+    made = products.Products(dtype_named(dtype), target, products._outside)
+    made.entries(ALWAYS)
+    return made
+
+
+@pytest.mark.parametrize("target, dtype", ON_TARGETS)
+def test_sizes_need_the_tiles_that_they_take(target, dtype):
+    """All of them and no others: what is called is written down, and computes nothing."""
+    taken: set[str] = set()
+    tiling, made = Tiling.of(dtype_named(dtype), target), products_of(dtype, target)
+    functions = [ctypes.CFUNCTYPE(None)(functools.partial(taken.add, name)) for name in tiling.table]
+    table = (ctypes.c_void_p * len(functions)).from_address(made.loaded[TABLE])
+    table[:] = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
+    rows = [*range(2, 3 * tiling.height + 2), *[k * tiling.height + d for k in (7, 16, 17, 33, 150) for d in (0, 1, 5)]]
+    columns = [2, tiling.lanes + 1, tiling.columns, 3 * tiling.columns + 1, 12 * tiling.columns - 1, 15 * tiling.columns]
+    for m, n in zip(rows, itertools.cycle(columns), strict=False):
+        a, b = [np.ones(shape, dtype_named(dtype).numpy) for shape in ((m, 9), (9, n))]
+        taken.clear()
+        multiply(a, b, address=made.loaded[symbol(dtype_named(dtype))])
+        assert sorted(taken) == sorted(parts_for(dtype_named(dtype), target, (m, n))), (m, n)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where_a_tile_is_missing_numbers_are_the_same(dtype, rng):
+    """Bit by bit."""
+    plain = products_of(dtype, HOST).loaded[symbol(dtype_named(dtype))]
+    for m, n, k in ((2, 3, 5), (33, 70, BLOCK + 3), (300, 9, 17)):
+        a, b = normal(rng, m, k, dtype=dtype), normal(rng, k, n, dtype=dtype)
+        assert multiply(a, b, address=plain).tobytes() == multiply(a, b).tobytes()
 
 
 @pytest.mark.parametrize("target, dtype", ON_TARGETS)
@@ -292,8 +359,7 @@ def load(dtype: DType, **symbols: Any) -> int:
     """Products with other functions around them; their address."""
     known = {**threads.symbols(), "bw_poll": interrupts.poll_address()}
     known |= {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in symbols.items()}
-    code = jit.load_for_ever(object_cache.object_for(products_text(dtype, HOST), HOST), known, [symbol(dtype)])
-    return code.addresses[symbol(dtype)]
+    return products.Products(dtype, HOST, lambda: known).entries([*ALWAYS, *parts_for(dtype, HOST, ANY)])[symbol(dtype)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

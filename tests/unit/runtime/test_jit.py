@@ -11,7 +11,7 @@ import pytest
 
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.types import F32, F64
-from bwcompiler.lowering.products.text import products_text
+from bwcompiler.lowering.products.parts import ROWS, part_text
 from bwcompiler.runtime import jit
 from bwcompiler.target import Target
 from tests.support.targets import HOST, TARGETS
@@ -60,7 +60,7 @@ def test_compile_load_call() -> None:
 
 def test_two_modules_at_once_are_what_they_are_alone() -> None:
     """Each lane has a context and target machines of its own; neither waits for the other."""
-    texts = [products_text(dtype, HOST) for dtype in (F32, F64)]
+    texts = [part_text(dtype, HOST, ROWS) for dtype in (F32, F64)]
     alone = [jit.optimise(text, HOST, jit.FINISHED) for text in texts]
     begun, made = [threading.Event() for _ in texts], {}
 

@@ -1,0 +1,68 @@
+"""The modules that products of a dtype consist of, and which of them a program needs.
+
+    control     what runs a few times for each product: LLVM need not optimise it, which takes ten times as long
+    rows        what runs for each row of tiles, and packing
+    tile.HxV    one tile each
+    vectors     products of a matrix and a vector
+
+The first two are for all products, in one library, which exports the table of addresses of the others (`Tiling.table`).  Each takes LLVM 5
+to 30 ms, all of them together 150; most programs need two or three tiles.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from bwcompiler.ir.types import DType
+from bwcompiler.lowering.products.blocked import blocked_texts, tiles_text
+from bwcompiler.lowering.products.call import ANY, Sizes, call_texts
+from bwcompiler.lowering.products.packing import choosing_texts, packing_texts, scattered_text
+from bwcompiler.lowering.products.routine import TABLE, TILE_VECTORS, VECTOR_FUNCTIONS, Routine, Tiling, tile_name
+from bwcompiler.lowering.products.tiles import plain_tile_text, tile_text, tile_texts
+from bwcompiler.lowering.products.vectors import vector_texts
+from bwcompiler.target import Target
+
+CONTROL, ROWS, VECTORS = "control", "rows", "vectors"
+ALWAYS = (CONTROL, ROWS)
+_TILE = re.compile(r"tile\.(\d+)x(\d+)")
+
+
+def parts_for(dtype: DType, target: Target, sizes: Sizes) -> list[str]:
+    """The modules, besides those that all products need, for products of such sizes."""
+    tiling = Tiling.of(dtype, target)
+    if isinstance(sizes, str):
+        tiles = [tile_name(height, vectors) for vectors in range(1, TILE_VECTORS + 1) for height in tiling.heights]
+        return [VECTORS, *(tiles if sizes == ANY else [])]
+    rows, columns = sizes
+    return [tile_name(height, vectors) for height in sorted(tiling.heights_for(rows))
+            for vectors in sorted(tiling.vectors_for(columns * tiling.parts))]
+
+
+def functions_of(part: str) -> tuple[str, ...]:
+    """The functions of one of these modules of which the table has the addresses."""
+    return VECTOR_FUNCTIONS if part == VECTORS else (part,)
+
+
+def part_text(dtype: DType, target: Target, part: str) -> str:
+    """The module."""
+    tiling = Tiling.of(dtype, target)
+    if part in ALWAYS:
+        control = [*call_texts(tiling), *blocked_texts(tiling), *choosing_texts(tiling), plain_tile_text(tiling)]
+        rows = [*tile_texts(tiling), tiles_text(tiling), *packing_texts(tiling)]
+        if part == CONTROL:
+            return _module([f"@{TABLE} = external global [{len(tiling.table)} x ptr]", *control], rows, target)
+        return _module([f"@{TABLE} = global [{len(tiling.table)} x ptr] zeroinitializer", *rows], control, target)
+    if part == VECTORS:
+        return _module([scattered_text(tiling), *vector_texts(tiling)], [], target)
+    found = _TILE.fullmatch(part)
+    assert found is not None, part
+    return _module([tile_text(tiling, int(found[1]), int(found[2]))], [], target)
+
+
+def _module(made: list[Routine | str], others: Iterable[Routine | str], target: Target) -> str:
+    """A module of these functions, which may call others."""
+    text = "\n".join([one.text() if isinstance(one, Routine) else one for one in made])
+    declares = dict.fromkeys([line for one in made if isinstance(one, Routine) for line in one.declares])
+    called = [one.declaration for one in others if isinstance(one, Routine) and f"@{one.name}(" in text]
+    return "\n".join([text, *declares, *called, f"attributes #1 = {{ noinline {target.function_attributes} }}", ""])
