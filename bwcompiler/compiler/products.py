@@ -12,7 +12,7 @@ import contextlib
 import ctypes
 import functools
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from bwcompiler import ops
 from bwcompiler.ir.contracts.program_interface import POLL
@@ -21,7 +21,7 @@ from bwcompiler.ir.types import DType
 from bwcompiler.locks import RenewedLock
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
 from bwcompiler.lowering.products.call import Named, named, symbol
-from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, functions_of, part_text, parts_for
+from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, RUNTIME, functions_of, part_text, parts_for
 from bwcompiler.lowering.products.routine import TABLE, Tiling
 from bwcompiler.runtime import interrupts, jit, memory_pool, object_cache, threads
 from bwcompiler.target import Target
@@ -54,20 +54,20 @@ def address(dtype: DType, target: Target) -> int:
 def _needed(wanted: Iterable[Named], target: Target) -> dict[DType, list[str]]:
     """The modules that such products need."""
     parts: dict[DType, dict[str, None]] = {}
-    for dtype, sizes, _ in wanted:
-        parts.setdefault(dtype, {}).update(dict.fromkeys([*ALWAYS, *parts_for(dtype, target, sizes)]))
+    for dtype, needs, _ in wanted:
+        parts.setdefault(dtype, {}).update(dict.fromkeys([*ALWAYS, *parts_for(dtype, target, needs)]))
     return {dtype: list(names) for dtype, names in parts.items()}
 
 
 @functools.cache
 def products(dtype: DType, target: Target) -> Products:
     """Those of a dtype for a target."""
-    return Products(dtype, target, _outside)
+    return Products(dtype, target)
 
 
-def _outside() -> dict[str, int]:
-    """The functions of the runtime that they call."""
-    return {**threads.symbols(), POLL: interrupts.poll_address(), **memory_pool.functions()}
+def _runtime() -> dict[str, int]:
+    """The functions that large products call."""
+    return {**threads.symbols(), POLL: interrupts.poll_address()}
 
 
 class _Part:
@@ -80,16 +80,22 @@ class _Part:
 
     def code(self, ahead: bool = False) -> bytes:
         with self.lock:
-            if self.compiled is None:
+            if self.compiled is None and self.name == RUNTIME:
+                _runtime()
+                self.compiled = b""
+            elif self.compiled is None:
                 tuning = jit.PLAIN if self.name == CONTROL else jit.FINISHED
                 self.compiled = object_cache.object_for(part_text(self.dtype, self.target, self.name), self.target, tuning, ahead)
             return self.compiled
 
 
 class Products:
-    """The code of a dtype for a target, as far as programs needed it: it is never unloaded."""
+    """The code of a dtype for a target, as far as programs needed it: it is never unloaded.
 
-    def __init__(self, dtype: DType, target: Target, outside: Callable[[], dict[str, int]]) -> None:
+    outside: addresses of functions of the runtime, instead of its own.
+    """
+
+    def __init__(self, dtype: DType, target: Target, **outside: int) -> None:
         self.dtype, self.target, self.outside = dtype, target, outside
         self.lock = RenewedLock()
         self.parts: dict[str, _Part] = {}
@@ -118,19 +124,25 @@ class Products:
                         self._load_always(codes) if name in ALWAYS else self._load(name, codes[name])
         return self.loaded
 
+    def _memory(self) -> dict[str, int]:
+        return {**memory_pool.functions(), **self.outside}
+
     def _part(self, name: str) -> _Part:
         return self.parts.setdefault(name, _Part(self.dtype, self.target, name))
 
     def _load_always(self, codes: dict[str, bytes]) -> None:
         exports = [symbol(self.dtype), symbol(self.dtype, alone=True), TABLE]
-        self.loaded = jit.load_for_ever([codes[name] for name in ALWAYS], self.outside(), exports).addresses
+        self.loaded = jit.load_for_ever([codes[name] for name in ALWAYS], self._memory(), exports).addresses
         self.filled.update(ALWAYS)
 
     def _load(self, name: str, code: bytes) -> None:
         """Load a module, and put its functions into the table."""
         table = Tiling.of(self.dtype, self.target).table
-        functions = functions_of(name)
-        found = jit.load_for_ever(code, self.outside(), functions).addresses
+        functions = functions_of(self.dtype, self.target, name)
+        if name == RUNTIME:
+            found = {**_runtime(), **self.outside}
+        else:
+            found = jit.load_for_ever(code, self._memory(), functions).addresses
         entries = (ctypes.c_void_p * len(table)).from_address(self.loaded[TABLE])
         for function in reversed(functions):       # the first is asked for
             entries[table.index(function)] = found[function]

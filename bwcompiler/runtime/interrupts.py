@@ -79,7 +79,7 @@ def _code() -> jit.LoadedCode:
         return jit.load(object_cache.object_for(_NO_POLL, default_target()), {}, (POLL,))
     symbols = {f"py.{name}": ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS}
     symbols["bw.state"] = ctypes.addressof(_state)
-    return jit.load(object_cache.object_for(_text(), default_target()), symbols, (POLL, "bw_without_lock"))
+    return jit.load(object_cache.object_for(_text(), default_target(), jit.PLAIN), symbols, (POLL, "bw_without_lock"))
 
 
 def poll_address() -> int:

@@ -11,7 +11,7 @@ from bwcompiler.lowering.kernels.kept_sums import KeptSums
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops.stage_products import is_staged
 from bwcompiler.lowering.polls import leave_if_interrupted
-from bwcompiler.lowering.products.call import POLL_WORK, WORDS, sizes_of, symbol
+from bwcompiler.lowering.products.call import POLL_WORK, WORDS, Shape, needs_of, symbol
 
 
 class ProductCalls(KeptSums):
@@ -34,8 +34,9 @@ class ProductCalls(KeptSums):
             at = emit.put(f"getelementptr i64, ptr {self.product_words}, i64 {place}")
             emit.lines.append(f"  store {told}, ptr {at}")
         a, b, c = found.a, found.b, found.c
-        sizes = sizes_of(found.rows, found.columns, (a.row, a.column), (b.row, b.column), c.row, found.adds)
-        name = symbol(found.c.buffer.dtype, sizes, alone=True)
+        shape = Shape(found.rows, found.columns, found.terms, (a.row, a.column), (b.row, b.column), c.row)
+        dtype = c.buffer.dtype
+        name = symbol(dtype, needs_of(shape, dtype, adds=found.adds, alone=True), alone=True)
         emit.declares[f"declare i32 @{name}(ptr)"] = None
         status = emit.put(f"call i32 @{name}(ptr {self.product_words})")
         if upper(found.rows) * upper(found.columns) * upper(found.terms) >= POLL_WORK:

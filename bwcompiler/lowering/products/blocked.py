@@ -14,16 +14,15 @@ from collections.abc import Iterator
 
 from bwcompiler.ir.contracts.program_interface import GIVE, TAKE
 from bwcompiler.lowering.function_text import Index
-from bwcompiler.lowering.products.call import POLL_WORK, look, stride, word
+from bwcompiler.lowering.products.call import POLL_WORK, SET_STRIDE, look, stride, word
 from bwcompiler.lowering.products.routine import BLOCK, STACK_BYTES, Routine, Tiling
 
 MATRIX = ("ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call")
 
 _PACKED_BYTES = 1 << 20        # of a block of b: about a second-level cache
 _PACKED_TILES = 9              # b is packed where so many tiles lie above one another (or its rows do not lie together),
-_PACKED_PANELS = 16            # and the rows of a where so many lie side by side,
-_FEW_PANELS = 4                # or so many, if all rows of a tile fall into one set of the first cache,
-_SET_STRIDE = 4096             # as they do so many bytes apart
+PACKED_PANELS = 16            # and the rows of a where so many lie side by side,
+_FEW_PANELS = 4                # or so many, if all rows of a tile fall into one set of the first cache
 _POLL_TILES = 16               # tiles above one another between two looks for signals, in long products
 
 
@@ -77,8 +76,8 @@ class _Blocked:
         self.is_open = f.compare("eq", word(f, "%words", "ready"), 0)
         self.packs_b = f.let(f"or i1 {many_tiles}, {f.compare('ne', self.b_column, tiling.size)}")
         self.packs_b = f.let(f"and i1 {self.packs_b}, {self.is_open}")
-        collides = f.compare("eq", f.let(f"and i64 {self.a_row}, {_SET_STRIDE - 1}"), 0)
-        panels = f.pick(collides, _FEW_PANELS, _PACKED_PANELS)
+        collides = f.compare("eq", f.let(f"and i64 {self.a_row}, {SET_STRIDE - 1}"), 0)
+        panels = f.pick(collides, _FEW_PANELS, PACKED_PANELS)
         self.packs_a = f.compare("sgt", "%columns", f.times(f.minus(panels, 1), tiling.columns))
         if tiling.dtype.is_complex:
             self.packs_b = "true"

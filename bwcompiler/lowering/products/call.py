@@ -18,7 +18,7 @@ import re
 from typing import NamedTuple
 
 from bwcompiler.ir.contracts.program_interface import PARALLEL, POLL
-from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.types import C64, C128, F32, F64, DType, dtype_named
 from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.products.routine import VECTOR_FUNCTIONS, Routine, Tiling
@@ -26,6 +26,7 @@ from bwcompiler.lowering.products.routine import VECTOR_FUNCTIONS, Routine, Tili
 DTYPES = (F32, F64, C64, C128)
 WORDS = ("a", "b", "c", "m", "n", "k", "a.row", "a.column", "b.row", "b.column", "c.row", "add", "ready", "axes")
 AXIS_WORDS = ("extent", "a", "b", "c")
+SET_STRIDE = 4096              # bytes from row to row that make all rows of a tile fall into one set of the first cache
 POLL_WORK = 1 << 24            # multiplications from one look for signals to the next, about; a product of fewer does not look
 
 _CALL = ("words", "row.tiles", "column.tiles", "row.parts", "column.parts", "status", "first")
@@ -40,47 +41,64 @@ _CHUNK_WORK = 1 << 34          # multiplications and parts from one region of th
 _CHUNK_PARTS = 32              # thread does not look for signals
 
 
-Sizes = str | tuple[int, int]  # of the rows and columns of a product, or
-VECTOR = "vector"              # of a matrix and a vector, one of whose strides is 1: what `vectors.py` computes, or
-ANY = "any"                    # such as only a call knows
-_SYMBOL = re.compile(r"bw_product_(alone_)?([a-z]+\d+)(?:\.(?:(vector)|(\d+)x(\d+)))?")
+VECTOR, TURNED, LONG, LARGE = "vector", "turned", "long", "large"      # words of `Needs`, besides "RxC"
+_SYMBOL = re.compile(r"bw_product_(alone_)?([a-z]+\d+)((?:\.\w+)*)")
+
+Needs = tuple[str, ...]
+"""What a product needs besides what all do, in words; none of them: anything, as its sizes are known when it is called.
+
+    RxC      tiles for so many rows and columns            vector   what `vectors.py` computes
+    turned   squares are turned to be packed               large    threads, and looks for signals
+    long     they are where rows of the result are so long that those of a are packed
+"""
 
 
-def symbol(dtype: DType, sizes: Sizes = ANY, alone: bool = False) -> str:
+def symbol(dtype: DType, needs: Needs = (), alone: bool = False) -> str:
     """The name of what programs call.  alone: in parts of loops, where nothing is cut.
 
-    It says for which sizes, so that a program's text shows what must be compiled for it (`parts.py`); the function is the same.
+    It says what the product needs, so that a program's text shows what must be compiled for it (`parts.py`); the function is the same.
     """
-    of = "" if sizes == ANY else f".{VECTOR}" if sizes == VECTOR else f".{sizes[0]}x{sizes[1]}"
-    return f"bw_product_{'alone_' if alone else ''}{dtype.name}{of}"
+    return ".".join([f"bw_product_{'alone_' if alone else ''}{dtype.name}", *needs])
 
 
 class Named(NamedTuple):
     """What such a name says."""
 
     dtype: DType
-    sizes: Sizes
+    needs: Needs
     alone: bool
 
 
 def named(symbol: str) -> Named | None:
     """What the name of a product says; None for other names."""
     found = _SYMBOL.fullmatch(symbol)
-    if found is None:
-        return None
-    return Named(dtype_named(found[2]), (int(found[4]), int(found[5])) if found[4] else found[3] or ANY, bool(found[1]))
+    return None if found is None else Named(dtype_named(found[2]), tuple(found[3].split(".")[1:]), bool(found[1]))
 
 
-def sizes_of(rows: Extent, columns: Extent, a: tuple[Extent, Extent], b: tuple[Extent, Extent], c_row: Extent, adds: bool) -> Sizes:
-    """Those of a product; a, b: strides of rows and columns, in elements."""
-    if not isinstance(rows, int) or not isinstance(columns, int):
-        return ANY
-    if 1 not in (rows, columns) or adds:
-        return rows, columns
-    steps = a if columns == 1 and c_row == 1 else b                # as `_by_vectors` decides
-    if not all(isinstance(step, int) for step in (*steps, c_row)):
-        return ANY
-    return VECTOR if 1 in steps and (rows == 1 or c_row == 1) else (rows, columns)
+class Shape(NamedTuple):
+    """The numbers of a product that decide what it needs: extents, strides of rows and columns of a and b, and of rows of c."""
+
+    rows: Extent
+    columns: Extent
+    terms: Extent
+    a: tuple[Extent, Extent]
+    b: tuple[Extent, Extent]
+    c_row: Extent
+
+
+def needs_of(shape: Shape, dtype: DType, matrices: int = 1, adds: bool = False, alone: bool = False) -> Needs:
+    """What a product needs, if that is known."""
+    rows, columns, terms, a, b, c_row = shape
+    if not all(isinstance(number, int) for number in (rows, columns, *a, *b, c_row)):
+        return ()
+    work = upper(rows) * upper(columns) * upper(terms) * matrices * (4 if dtype.is_complex else 1)
+    large = [LARGE] if work >= (POLL_WORK if alone else _LEAST_WORK) else []
+    vector = a if columns == 1 and c_row == 1 else b               # as `_by_vectors` decides
+    if 1 in (rows, columns) and not adds and 1 in vector and (rows == 1 or c_row == 1):
+        return (VECTOR, *large)
+    along = a[0] != 1 and a[1] == 1
+    turned = dtype.is_complex or (b[0] == 1 and b[1] != 1) or (along and upper(a[0]) * dtype.itemsize % SET_STRIDE == 0)
+    return (f"{rows}x{columns}", *([TURNED] if turned else [LONG] if along else []), *large)
 
 
 def word(f: Routine, words: str, name: str) -> str:
@@ -98,8 +116,10 @@ def look(f: Routine) -> str:
     """Look for signals, and whether another thread found one; the status, which others are told."""
     place = _of_call(f, "status")
     known = f.let(f"load atomic i64, ptr {place} monotonic, align 8")
-    for _ in f.when(f.compare("eq", known, 0)):
-        found = f.call("i32", POLL)
+    poll = f.entry(POLL)
+    asks = f.let(f"icmp ne ptr {poll}, null")
+    for _ in f.when(f.let(f"and i1 {f.compare('eq', known, 0)}, {asks}")):
+        found = f.let(f"call i32 {poll}()")
         for _ in f.when(f.let(f"icmp ne i32 {found}, 0")):
             f.do(f"store atomic i64 {f.let(f'zext i32 {found} to i64')}, ptr {place} monotonic, align 8")
     after = f.let(f"load atomic i64, ptr {place} monotonic, align 8")
@@ -226,7 +246,9 @@ def _entry(tiling: Tiling) -> Routine:
     for name, number in zip(_CALL[1:], numbers, strict=True):
         f.put(_of_call(f, name), number)
     count = f.product(f.product(numbers[2], numbers[3]), matrices)
-    alone = f.let(f"or i1 {f.let(f'xor i1 {large}, true')}, {f.compare('slt', count, 2)}")
+    parallel = f.entry(PARALLEL)
+    alone = f.let(f"or i1 {f.let(f'icmp eq ptr {parallel}, null')}, {f.compare('slt', count, 2)}")
+    alone = f.let(f"or i1 {f.let(f'xor i1 {large}, true')}, {alone}")
     for _ in f.when(alone):
         f.put(product, f.let(f"zext i32 {f.let(f'call i32 @product.part(ptr %call, i64 0, i64 {count})')} to i64"))
     f.leave_if(alone, f"i32 {f.let(f'trunc i64 {f.get(product)} to i32')}")
@@ -236,7 +258,8 @@ def _entry(tiling: Tiling) -> Routine:
     for number in f.each(0, f.parts(count, chunk)):
         first = f.product(number, chunk)
         f.put(_of_call(f, "first"), first)
-        status = f.call("i32", PARALLEL, "ptr @product.part", "ptr %call", f"i64 {f.least(f.minus(count, first), chunk)}", f"i64 {grain}")
+        some = f.least(f.minus(count, first), chunk)
+        status = f.let(f"call i32 {parallel}(ptr @product.part, ptr %call, i64 {some}, i64 {grain})")
         f.leave_if(f.let(f"icmp ne i32 {status}, 0"), f"i32 {status}")
         for _ in f.when(f.compare("sgt", number, 0)):
             seen = look(f)

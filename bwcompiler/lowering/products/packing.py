@@ -5,6 +5,9 @@
 for k steps and `count` numbers each; `along` is from number to number in the source, `across` from step to step, in bytes, and `spacing`
 from step to step in the target.  What lies between the numbers of one step and the next may get any value (`Tiling.slack` behind the last).
 
+    pack.scattered(the same)          what `pack` calls for numbers that lie anywhere,
+    pack.copied(the same)             that lie side by side,
+    pack.turned.N(the same)           and for steps that do, N vectors of numbers at a time: where it is there (`Tiling.table`)
     pack.pairs(the same)              target[2 step], target[2 step + 1] = (re, im), (-im, re) of source[.][step], for complex numbers
     pack.parts(the same)              target[2 step], target[2 step + 1] = re, im
 """
@@ -20,8 +23,12 @@ _ARGUMENTS = "i64 %k, i64 %count, ptr %source, i64 %along, i64 %across, ptr %tar
 
 def packing_texts(tiling: Tiling) -> list[Routine]:
     """The functions that copy numbers."""
-    turning = [_turn(tiling, groups) for groups in range(1, tiling.groups + 1)]
-    return [scattered_text(tiling), _copied(tiling), *turning, *([_pairs(tiling)] if tiling.dtype.is_complex else [])]
+    return [scattered_text(tiling), _copied(tiling), *([_pairs(tiling)] if tiling.dtype.is_complex else [])]
+
+
+def turning_texts(tiling: Tiling) -> list[Routine]:
+    """Those that turn squares of them (`Tiling.turning`)."""
+    return [_turn(tiling, name, groups + 1) for groups, name in enumerate(tiling.turning)]
 
 
 def choosing_texts(tiling: Tiling) -> list[Routine]:
@@ -35,8 +42,9 @@ def _pack(tiling: Tiling) -> Routine:
         if beside:
             f.do(f"call void @pack.copied({_ARGUMENTS})")
             continue
-        for runs in f.branches(f.compare("eq", "%across", tiling.size)):
-            if runs:
+        runs, is_there = f.compare("eq", "%across", tiling.size), f.let(f"icmp ne ptr {f.entry(tiling.turning[0])}, null")
+        for turns in f.branches(f.let(f"and i1 {runs}, {is_there}")):
+            if turns:
                 _packed_by_turning(f)
             else:
                 f.do(f"call void @pack.scattered({_ARGUMENTS})")
@@ -55,11 +63,12 @@ def _packed_by_turning(f: Routine) -> None:
                 source = f.moved("%source", f.product("%along", number))
                 target = f.moved("%target", f.times(group, tiling.vector_bytes))
                 count = f.least(f.minus("%count", number), tiling.lanes)
-                f.do(f"call void @pack.turned.1(i64 %k, i64 {count}, ptr {source}, i64 %along, i64 %across, ptr {target}, i64 %spacing)")
+                turn = f.entry(tiling.turning[0])
+                f.do(f"call void {turn}(i64 %k, i64 {count}, ptr {source}, i64 %along, i64 %across, ptr {target}, i64 %spacing)")
             continue
-        for number in range(1, tiling.groups + 1):
-            for _ in f.when(f.compare("eq", groups, number)):
-                f.do(f"call void @pack.turned.{number}({_ARGUMENTS})")
+        for number, name in enumerate(tiling.turning):
+            for _ in f.when(f.compare("eq", groups, number + 1)):
+                f.do(f"call void {f.entry(name)}({_ARGUMENTS})")
 
 
 def scattered_text(tiling: Tiling) -> Routine:
@@ -106,13 +115,13 @@ def _copied(tiling: Tiling) -> Routine:
     return f
 
 
-def _turn(tiling: Tiling, groups: int) -> Routine:
+def _turn(tiling: Tiling, name: str, groups: int) -> Routine:
     """Steps that lie side by side: squares of numbers and steps are turned in registers, `groups` of them at a time.
 
     The quarters of a square change places, then theirs.  Rows that do so are few: four at a time are in registers, the others in
     memory between one pass and the next.  LLVM takes a tenth of the time that a square in one piece takes, whose shuffles it tries to join.
     """
-    f = Routine(tiling, f"pack.turned.{groups}", _PARAMETERS)
+    f = Routine(tiling, name, _PARAMETERS)
     lanes, vector = tiling.lanes, tiling.vector
     last = f.minus("%count", 1)
     halves = [1 << bit for bit in reversed(range(lanes.bit_length() - 1))]

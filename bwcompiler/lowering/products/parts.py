@@ -4,6 +4,8 @@
     rows        what runs for each row of tiles, and packing
     tile.HxV    one tile each
     vectors     products of a matrix and a vector
+    turning     packing of numbers that lie side by side in the wrong direction
+    runtime     the pool of threads and looks for signals, which is no module of theirs
 
 The first two are for all products, in one library, which exports the table of addresses of the others (`Tiling.table`).  Each takes LLVM 5
 to 30 ms, all of them together 150; most programs need two or three tiles.
@@ -15,33 +17,41 @@ import re
 from collections.abc import Iterable
 
 from bwcompiler.ir.types import DType
-from bwcompiler.lowering.products.blocked import blocked_texts, tiles_text
-from bwcompiler.lowering.products.call import ANY, Sizes, call_texts
-from bwcompiler.lowering.products.packing import choosing_texts, packing_texts, scattered_text
-from bwcompiler.lowering.products.routine import TABLE, TILE_VECTORS, VECTOR_FUNCTIONS, Routine, Tiling, tile_name
+from bwcompiler.lowering.products.blocked import PACKED_PANELS, blocked_texts, tiles_text
+from bwcompiler.lowering.products.call import LARGE, LONG, TURNED, Needs, call_texts
+from bwcompiler.lowering.products.packing import choosing_texts, packing_texts, scattered_text, turning_texts
+from bwcompiler.lowering.products.routine import RUNTIME_FUNCTIONS, TABLE, TILE_VECTORS, VECTOR_FUNCTIONS, Routine, Tiling, tile_name
 from bwcompiler.lowering.products.tiles import plain_tile_text, tile_text, tile_texts
 from bwcompiler.lowering.products.vectors import vector_texts
 from bwcompiler.target import Target
 
-CONTROL, ROWS, VECTORS = "control", "rows", "vectors"
+CONTROL, ROWS, VECTORS, TURNING, RUNTIME = "control", "rows", "vectors", "turning", "runtime"
 ALWAYS = (CONTROL, ROWS)
 _TILE = re.compile(r"tile\.(\d+)x(\d+)")
+_SIZES = re.compile(r"(\d+)x(\d+)")
 
 
-def parts_for(dtype: DType, target: Target, sizes: Sizes) -> list[str]:
-    """The modules, besides those that all products need, for products of such sizes."""
+def parts_for(dtype: DType, target: Target, needs: Needs) -> list[str]:
+    """The modules, besides those that all products need, for a product that needs this."""
     tiling = Tiling.of(dtype, target)
-    if isinstance(sizes, str):
-        tiles = [tile_name(height, vectors) for vectors in range(1, TILE_VECTORS + 1) for height in tiling.heights]
-        return [VECTORS, *(tiles if sizes == ANY else [])]
-    rows, columns = sizes
-    return [tile_name(height, vectors) for height in sorted(tiling.heights_for(rows))
-            for vectors in sorted(tiling.vectors_for(columns * tiling.parts))]
+    if not needs:
+        tiles = [tile_name(height, vectors) for height in tiling.heights for vectors in range(1, TILE_VECTORS + 1)]
+        return [RUNTIME, VECTORS, TURNING, *tiles]
+    found = [RUNTIME] if LARGE in needs else []
+    sizes = _SIZES.fullmatch(needs[0])
+    if sizes is None:
+        return [*found, VECTORS]
+    rows, columns = int(sizes[1]), int(sizes[2]) * tiling.parts
+    if TURNED in needs or (LONG in needs and columns > (PACKED_PANELS - 1) * tiling.columns):
+        found.append(TURNING)
+    return [*found, *[tile_name(height, vectors) for height in sorted(tiling.heights_for(rows))
+                      for vectors in sorted(tiling.vectors_for(columns))]]
 
 
-def functions_of(part: str) -> tuple[str, ...]:
+def functions_of(dtype: DType, target: Target, part: str) -> tuple[str, ...]:
     """The functions of one of these modules of which the table has the addresses."""
-    return VECTOR_FUNCTIONS if part == VECTORS else (part,)
+    functions = {VECTORS: VECTOR_FUNCTIONS, RUNTIME: RUNTIME_FUNCTIONS, TURNING: Tiling.of(dtype, target).turning}
+    return functions.get(part, (part,))
 
 
 def part_text(dtype: DType, target: Target, part: str) -> str:
@@ -53,6 +63,8 @@ def part_text(dtype: DType, target: Target, part: str) -> str:
         if part == CONTROL:
             return _module([f"@{TABLE} = external global [{len(tiling.table)} x ptr]", *control], rows, target)
         return _module([f"@{TABLE} = global [{len(tiling.table)} x ptr] zeroinitializer", *rows], control, target)
+    if part == TURNING:
+        return _module([*turning_texts(tiling)], [], target)
     if part == VECTORS:
         return _module([scattered_text(tiling), *vector_texts(tiling)], [], target)
     found = _TILE.fullmatch(part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from bwcompiler.ir.contracts.program_interface import PARALLEL, POLL
 from bwcompiler.ir.types import DType, component_of
 from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.llvm_scalars import register_type
@@ -14,12 +15,14 @@ BLOCK = 256                    # terms of a sum that are added one after the oth
 TILE_VECTORS = 2               # of a row of a tile
 LOW_TILES = 7                  # tiles of so many rows and less are there,
 MIDDLE_TILE = 11               # and one between these and the highest
+VERY_LOW = 3                   # tiles of so many rows and less take as long as higher ones
 STACK_BYTES = 1 << 16          # what a call packs into its own stack; the smallest blocks of all targets fit (checked in `Tiling.of`)
 
 LINE_BYTES = 64
 
 TABLE = "product.table"        # of the addresses of what is compiled where programs need it: `Tiling.table`
 VECTOR_FUNCTIONS = ("vector.rows", "vector.columns")
+RUNTIME_FUNCTIONS = (PARALLEL, POLL)
 
 
 def tile_name(height: int, vectors: int) -> str:
@@ -84,7 +87,7 @@ class Tiling(NamedTuple):
 
     def heights_for(self, rows: int) -> set[int]:
         """Of the tiles that a product of so many rows takes; parts of it begin at multiples of the highest (`call.py`, `blocked.py`)."""
-        first, found = self.first_heights(), {self.height} if rows >= 2 * self.height else set()
+        first, found = self.first_heights(), {self.height} if rows >= 2 * self.height else set[int]()
         left = rows if rows < 2 * self.height else self.height + rows % self.height
         while left:
             found.add(first[left])
@@ -98,19 +101,26 @@ class Tiling(NamedTuple):
 
     def first_heights(self) -> list[int]:
         """Of the first tile, per number of rows below twice the highest: in as few tiles as can be, of which the lowest is as high
-        as can be.  Of more rows, or none, the first tile is one of the highest.
+        as can be.  Of more rows, or none, the first tile is one of the highest; so is that of a few rows less, if what they leave is one
+        tile that is not very low: other tiles would be others to compile.
         """
         cuts: list[tuple[int, ...]] = [()]
         for rows in range(1, 2 * self.height):
-            cuts.append(min([(height, *cuts[rows - height]) for height in self.heights if height <= rows],
-                            key=lambda cut: (len(cut), -min(cut))))
+            found = [(height, *cuts[rows - height]) for height in self.heights if height <= rows]
+            whole = (self.height, rows - self.height)
+            cuts.append(whole if whole in found and whole[1] > VERY_LOW else min(found, key=lambda cut: (len(cut), -min(cut))))
         return [max(cut, default=self.height) for cut in cuts]
 
     @property
     def table(self) -> tuple[str, ...]:
-        """The functions of which a table has the addresses, null where there is none: tiles of 1 vector, of 2, and products of vectors."""
+        """The functions of which a table has the addresses, null where there is none: tiles of 1 vector, of 2, and others."""
         tiles = [tile_name(height, vectors) for vectors in range(1, TILE_VECTORS + 1) for height in range(1, self.height + 1)]
-        return (*tiles, *VECTOR_FUNCTIONS)
+        return (*tiles, *VECTOR_FUNCTIONS, *self.turning, *RUNTIME_FUNCTIONS)
+
+    @property
+    def turning(self) -> tuple[str, ...]:
+        """The functions that turn squares, of rows of so many vectors."""
+        return tuple([f"pack.turned.{number}" for number in range(1, self.groups + 1)])
 
     @property
     def groups(self) -> int:

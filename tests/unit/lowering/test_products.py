@@ -19,11 +19,11 @@ from bwcompiler.compiler.pipeline import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.types import DType, dtype_named, dtype_of
-from bwcompiler.lowering.products.call import ANY, POLL_WORK, VECTOR, named, sizes_of, symbol
-from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, ROWS, VECTORS, parts_for
+from bwcompiler.lowering.products.call import POLL_WORK, Shape, named, needs_of, symbol
+from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, ROWS, RUNTIME, VECTORS, parts_for
 from bwcompiler.lowering.products.routine import BLOCK, TABLE, Tiling
 from bwcompiler.lowering.products.vectors import LANES
-from bwcompiler.runtime import interrupts, threads
+from bwcompiler.runtime import threads
 from bwcompiler.target import Target
 from tests.support.targets import HOST, TARGETS, narrowest, with_fma
 
@@ -164,9 +164,9 @@ def begun(monkeypatch: pytest.MonkeyPatch, function: Any, *arrays: Array) -> tup
 
 def test_the_code_is_compiled_in_threads_while_programs_are_made(monkeypatch):
     """Each part once, and the tiles that the sizes need."""
-    tiles = parts_for(dtype_named("f64"), HOST, (64, 64))
     compiled, called = begun(monkeypatch, lambda a, b: np.tanh(a @ b) @ b, np.ones((64, 64)), np.ones((64, 64)))
-    assert called == {"bw_product_f64.64x64"} and 0 < len(tiles) < 4
+    tiles = parts_for(dtype_named("f64"), HOST, ("64x64",))
+    assert called == {"bw_product_f64.64x64.long"} and 0 < len(tiles) < 4
     assert compiled == sorted([("bwcompiler-products", "f64", name) for name in (CONTROL, ROWS, *tiles)])
 
 
@@ -180,22 +180,38 @@ def test_products_with_vectors_need_no_tiles(monkeypatch):
     assert [part for _, _, part in compiled] == sorted([CONTROL, ROWS, VECTORS])
 
 
-def test_names_of_products_say_their_sizes():
-    for dtype, sizes, alone in itertools.product(DTYPES, (ANY, VECTOR, (3, 1000)), (False, True)):
-        assert named(symbol(dtype_named(dtype), sizes, alone)) == (dtype_named(dtype), sizes, alone)
+def test_names_of_products_say_what_they_need():
+    for dtype, needs, alone in itertools.product(DTYPES, ((), ("vector", "large"), ("3x1000", "turned")), (False, True)):
+        assert named(symbol(dtype_named(dtype), needs, alone)) == (dtype_named(dtype), needs, alone)
     assert named("bw_product") is None and named("bw_products_f64") is None
-    assert sizes_of(3, 4, (5, 1), (4, 1), 4, False) == (3, 4)
-    assert sizes_of(3, 1, (5, 1), (1, 1), 1, False) == sizes_of(1, 4, (9, 9), (1, 5), 4, False) == VECTOR
-    assert sizes_of(3, 1, (5, 1), (1, 1), 1, True) == sizes_of(3, 1, (5, 2), (1, 1), 1, False) == (3, 1)     # added to what is there; strided
-    assert sizes_of(3, 1, (5, 1), (1, 1), 7, False) == (3, 1)
-    moving = Index(0, 9).extent()
-    assert sizes_of(moving, 4, (5, 1), (4, 1), 4, False) == sizes_of(3, 1, (moving, 5), (1, 1), 1, False) == ANY
+
+
+@pytest.mark.parametrize(("shape", "more", "needs"), [
+    (Shape(3, 4, 5, (5, 1), (4, 1), 4), {}, ("3x4", "long")),
+    (Shape(3, 4, 5, (1, 3), (4, 1), 4), {}, ("3x4",)),
+    (Shape(3, 4, 5, (1, 3), (1, 5), 4), {}, ("3x4", "turned")),
+    (Shape(3, 4, 512, (512, 1), (4, 1), 4), {}, ("3x4", "turned")),                   # rows that fall into one set of the cache
+    (Shape(3, 4, 512, (512, 1), (4, 1), 4), {"matrices": 200}, ("3x4", "turned", "large")),
+    (Shape(3, 4, 512, (512, 1), (4, 1), 4), {"matrices": 200, "alone": True}, ("3x4", "turned")),
+    (Shape(3, 1, 5, (5, 1), (1, 1), 1), {}, ("vector",)),
+    (Shape(1, 4, 5, (9, 9), (1, 5), 4), {}, ("vector",)),
+    (Shape(3, 1, 5, (5, 1), (1, 1), 1), {"adds": True}, ("3x1", "long")),
+    (Shape(3, 1, 5, (5, 2), (1, 1), 1), {}, ("3x1",)),                                # strided
+    (Shape(3, 1, 5, (5, 1), (1, 1), 7), {}, ("3x1", "long")),
+    (Shape(Index(0, 9).extent(), 4, 5, (5, 1), (4, 1), 4), {}, ()),
+    (Shape(3, 1, 5, (Index(0, 9).extent(), 5), (1, 1), 1), {}, ())])
+def test_what_products_need(shape, more, needs):
+    assert needs_of(shape, dtype_named("f64"), **more) == needs
+
+
+def test_complex_products_are_four_real_ones():
+    assert needs_of(Shape(64, 64, 64, (64, 1), (64, 1), 64), dtype_named("c128")) == ("64x64", "turned", "large")
 
 
 def products_of(dtype: str, target: Target) -> products.Products:
     """Products of any sizes, without any tiles."""
-    made = products.Products(dtype_named(dtype), target, products._outside)
-    made.entries(ALWAYS)
+    made = products.Products(dtype_named(dtype), target)
+    made.entries([*ALWAYS, RUNTIME])
     return made
 
 
@@ -206,14 +222,16 @@ def test_sizes_need_the_tiles_that_they_take(target, dtype):
     tiling, made = Tiling.of(dtype_named(dtype), target), products_of(dtype, target)
     functions = [ctypes.CFUNCTYPE(None)(functools.partial(taken.add, name)) for name in tiling.table]
     table = (ctypes.c_void_p * len(functions)).from_address(made.loaded[TABLE])
-    table[:] = [ctypes.cast(function, ctypes.c_void_p).value for function in functions]
+    for number, function in enumerate(functions):
+        if tiling.table[number].startswith("tile"):
+            table[number] = ctypes.cast(function, ctypes.c_void_p).value
     rows = [*range(2, 3 * tiling.height + 2), *[k * tiling.height + d for k in (7, 16, 17, 33, 150) for d in (0, 1, 5)]]
     columns = [2, tiling.lanes + 1, tiling.columns, 3 * tiling.columns + 1, 12 * tiling.columns - 1, 15 * tiling.columns]
     for m, n in zip(rows, itertools.cycle(columns), strict=False):
         a, b = [np.ones(shape, dtype_named(dtype).numpy) for shape in ((m, 9), (9, n))]
         taken.clear()
         multiply(a, b, address=made.loaded[symbol(dtype_named(dtype))])
-        assert sorted(taken) == sorted(parts_for(dtype_named(dtype), target, (m, n))), (m, n)
+        assert sorted(taken) == sorted(parts_for(dtype_named(dtype), target, (f"{m}x{n}",))), (m, n)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -357,9 +375,8 @@ MALLOC, FREE = ctypes.CDLL(None).malloc, ctypes.CDLL(None).free
 
 def load(dtype: DType, **symbols: Any) -> int:
     """Products with other functions around them; their address."""
-    known = {**threads.symbols(), "bw_poll": interrupts.poll_address()}
-    known |= {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in symbols.items()}
-    return products.Products(dtype, HOST, lambda: known).entries([*ALWAYS, *parts_for(dtype, HOST, ANY)])[symbol(dtype)]
+    known = {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in symbols.items()}
+    return products.Products(dtype, HOST, **known).entries([*ALWAYS, *parts_for(dtype, HOST, ())])[symbol(dtype)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
