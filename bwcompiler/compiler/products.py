@@ -78,14 +78,14 @@ class _Part:
         self.lock = RenewedLock()
         self.compiled: bytes | None = None
 
-    def code(self, ahead: bool = False) -> bytes:
+    def code(self) -> bytes:
         with self.lock:
             if self.compiled is None and self.name == RUNTIME:
                 _runtime()
                 self.compiled = b""
             elif self.compiled is None:
                 tuning = jit.PLAIN if self.name == CONTROL else jit.FINISHED
-                self.compiled = object_cache.object_for(part_text(self.dtype, self.target, self.name), self.target, tuning, ahead)
+                self.compiled = object_cache.object_for(part_text(self.dtype, self.target, self.name), self.target, tuning)
             return self.compiled
 
 
@@ -108,7 +108,7 @@ class Products:
         if new:
             def compile_() -> None:
                 for part in new:
-                    part.code(ahead=True)
+                    part.code()
 
             with contextlib.suppress(RuntimeError):                 # an interpreter that ends starts no threads: compiled when called
                 threading.Thread(target=compile_, name="bwcompiler-products").start()

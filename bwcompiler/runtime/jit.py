@@ -17,7 +17,7 @@ import functools
 import itertools
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import llvmlite
@@ -97,8 +97,22 @@ class _Lane:
         return self.machines[target, level]
 
 
-_PROGRAMS, _AHEAD = _Lane(), _Lane()
-_BESIDE = (_Lane(), _Lane(), _Lane())          # for the other parts of a program
+_LANES = (_Lane(), _Lane(), _Lane(), _Lane())
+
+
+@contextlib.contextmanager
+def _free_lane() -> Iterator[_Lane]:
+    """A lane that nobody is in; where there is none, the first after others have left it."""
+    for lane in _LANES:
+        if lane.lock.acquire(blocking=False):
+            break
+    else:
+        lane = _LANES[0]
+        lane.lock.acquire()
+    try:
+        yield lane
+    finally:
+        lane.lock.release()
 
 
 @functools.cache
@@ -153,10 +167,9 @@ def _optimised_module(lane: _Lane, text: str, target: Target, tuning: Tuning) ->
 
 
 @uninterrupted
-def optimise(text: str, target: Target, tuning: Tuning | None = None, ahead: bool = False) -> bytes:
-    """Parse, verify and optimise a module; its object code.  ahead: beside programs, by a thread of its own."""
-    lane = _AHEAD if ahead else _PROGRAMS
-    with lane.lock:
+def optimise(text: str, target: Target, tuning: Tuning | None = None) -> bytes:
+    """Parse, verify and optimise a module; its object code."""
+    with _free_lane() as lane:
         return _object_code(*_optimised_module(lane, text, target, tuning or TUNING))
 
 
@@ -166,21 +179,20 @@ def optimise_parts(texts: Sequence[str], target: Target) -> list[bytes]:
     made: dict[int, bytes] = {}
     errors: list[BaseException] = []
 
-    def compile_(number: int, lane: _Lane) -> None:
+    def compile_(number: int) -> None:
         try:
-            with lane.lock:
+            with _free_lane() as lane:
                 made[number] = _object_code(*_optimised_module(lane, texts[number], target, TUNING))
         except BaseException as error:             # raised where it is waited for
             errors.append(error)
 
-    work = list(zip(range(1, len(texts)), itertools.cycle(_BESIDE)))
-    threads = [threading.Thread(target=compile_, args=pair, name="bwcompiler-parts") for pair in work]
-    for pair, thread in zip(work, threads, strict=True):
+    threads = [threading.Thread(target=compile_, args=(number,), name="bwcompiler-parts") for number in range(1, len(texts))]
+    for number, thread in enumerate(threads, 1):
         try:
             thread.start()
         except RuntimeError:                       # an interpreter that ends starts no threads
-            compile_(*pair)
-    compile_(0, _PROGRAMS)
+            compile_(number)
+    compile_(0)
     for thread in threads:
         if thread.ident is not None:
             thread.join()
@@ -207,16 +219,16 @@ def _object_code(machine: Any, module: Any) -> bytes:
 @uninterrupted
 def assembly(text: str, target: Target) -> str:
     """Machine code of the module as assembler text."""
-    with _PROGRAMS.lock:
-        machine, module = _optimised_module(_PROGRAMS, text, target, TUNING)
+    with _free_lane() as lane:
+        machine, module = _optimised_module(lane, text, target, TUNING)
         return str(machine.emit_assembly(module))
 
 
 @uninterrupted
 def optimised_ir(text: str, target: Target) -> str:
     """The module after LLVM's passes."""
-    with _PROGRAMS.lock:
-        return str(_optimised_module(_PROGRAMS, text, target, TUNING)[1])
+    with _free_lane() as lane:
+        return str(_optimised_module(lane, text, target, TUNING)[1])
 
 
 @uninterrupted

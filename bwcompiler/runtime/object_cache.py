@@ -252,13 +252,12 @@ def _limit() -> int:
     return int(text)
 
 
-def object_for(text: str, target: Target, tuning: jit.Tuning | None = None, ahead: bool = False) -> bytes:
-    """Object code of a module: from memory, from disk, or compiled now (`jit.TUNING` where no other tuning is told; ahead: beside
-    programs, in a thread of its own)."""
+def object_for(text: str, target: Target, tuning: jit.Tuning | None = None) -> bytes:
+    """Object code of a module: from memory, from disk, or compiled now (`jit.TUNING` where no other tuning is told)."""
     key = key_of(text, target, tuning)
     code = _kept(key)
     if code is None:
-        code = jit.optimise(text, target, tuning, ahead)
+        code = jit.optimise(text, target, tuning)
         _keep(key, code)
     return code
 

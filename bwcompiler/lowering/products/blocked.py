@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from bwcompiler.ir.contracts.program_interface import GIVE, TAKE
 from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.products.call import POLL_WORK, SET_STRIDE, look, stride, word
-from bwcompiler.lowering.products.routine import BLOCK, STACK_BYTES, Routine, Tiling
+from bwcompiler.lowering.products.routine import BLOCK, STACK_BYTES, TALL, Routine, Tiling
 
 MATRIX = ("ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call")
 
@@ -175,14 +175,15 @@ class _Blocked:
     def _tiles(self, rows: Index) -> Iterator[tuple[Index, Index]]:
         """(first row, rows) of tiles (see `Tiling.first_heights`)."""
         f = self.f
-        at, highest = f.variable("i64", 0), 2 * self.tiling.height
+        at, height = f.variable("i64", 0), self.tiling.height
+        known = f.pick(f.compare("sge", word(f, "%words", "m"), TALL * height), height, 2 * height)
         for _ in f.repeat(lambda: f.compare("slt", f.get(at), rows)):
             first = f.get(at)
             left = f.minus(rows, first)
-            entry = f.pick(f.compare("slt", left, highest), left, 0)
-            height = f.let(f"zext i8 {f.get(f.let(f'getelementptr i8, ptr @tile.heights, i64 {entry}'), 'i8')} to i64")
-            yield first, height
-            f.put(at, f.plus(first, height))
+            entry = f.pick(f.compare("slt", left, known), left, 0)
+            rows_here = f.let(f"zext i8 {f.get(f.let(f'getelementptr i8, ptr @tile.heights, i64 {entry}'), 'i8')} to i64")
+            yield first, rows_here
+            f.put(at, f.plus(first, rows_here))
 
     def _block(self, a: str, b: str, c: str, rows: Index, columns: Index, terms: Index, add: str) -> None:
         """The tiles of a block."""

@@ -15,7 +15,7 @@ BLOCK = 256                    # terms of a sum that are added one after the oth
 TILE_VECTORS = 2               # of a row of a tile
 LOW_TILES = 7                  # tiles of so many rows and less are there,
 MIDDLE_TILE = 11               # and one between these and the highest
-VERY_LOW = 3                   # tiles of so many rows and less take as long as higher ones
+TALL = 8                       # such tiles and more above one another are a tall product
 STACK_BYTES = 1 << 16          # what a call packs into its own stack; the smallest blocks of all targets fit (checked in `Tiling.of`)
 
 LINE_BYTES = 64
@@ -88,7 +88,7 @@ class Tiling(NamedTuple):
     def heights_for(self, rows: int) -> set[int]:
         """Of the tiles that a product of so many rows takes; parts of it begin at multiples of the highest (`call.py`, `blocked.py`)."""
         first, found = self.first_heights(), {self.height} if rows >= 2 * self.height else set[int]()
-        left = rows if rows < 2 * self.height else self.height + rows % self.height
+        left = rows % self.height if rows >= TALL * self.height else rows if not found else self.height + rows % self.height
         while left:
             found.add(first[left])
             left -= first[left]
@@ -101,14 +101,13 @@ class Tiling(NamedTuple):
 
     def first_heights(self) -> list[int]:
         """Of the first tile, per number of rows below twice the highest: in as few tiles as can be, of which the lowest is as high
-        as can be.  Of more rows, or none, the first tile is one of the highest; so is that of a few rows less, if what they leave is one
-        tile that is not very low: other tiles would be others to compile.
+        as can be.  Of more rows, or none, the first tile is one of the highest.  In tall products that of at least one of the highest
+        is, too: what is left is little, and low tiles are compiled sooner.
         """
         cuts: list[tuple[int, ...]] = [()]
         for rows in range(1, 2 * self.height):
-            found = [(height, *cuts[rows - height]) for height in self.heights if height <= rows]
-            whole = (self.height, rows - self.height)
-            cuts.append(whole if whole in found and whole[1] > VERY_LOW else min(found, key=lambda cut: (len(cut), -min(cut))))
+            cuts.append(min([(height, *cuts[rows - height]) for height in self.heights if height <= rows],
+                            key=lambda cut: (len(cut), -min(cut))))
         return [max(cut, default=self.height) for cut in cuts]
 
     @property

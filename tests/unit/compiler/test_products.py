@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any
 
@@ -16,11 +17,11 @@ from bwcompiler.runtime import jit
 def test_a_program_is_compiled_before_it_waits_for_products(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled, patience = threading.Event(), 60.0
     in_time: list[bool] = []
-    real_code, real_optimise = products._code, jit.optimise
+    real_code, real_optimise = products._Part.code, jit.optimise
 
-    def code(*arguments: Any) -> bytes:
+    def code(part: products._Part) -> bytes:
         in_time.append(compiled.wait(patience))
-        return real_code(*arguments)
+        return real_code(part)
 
     def optimise(text: str, *rest: Any) -> bytes:
         found = real_optimise(text, *rest)
@@ -28,9 +29,8 @@ def test_a_program_is_compiled_before_it_waits_for_products(monkeypatch: pytest.
             compiled.set()
         return found
 
-    monkeypatch.setattr(products, "_code", code)
-    monkeypatch.setattr(products, "_begun", {})
-    monkeypatch.setattr(products, "_functions", products._functions.__wrapped__)
+    monkeypatch.setattr(products._Part, "code", code)
+    monkeypatch.setattr(products, "products", functools.cache(products.Products))
     monkeypatch.setattr(jit, "optimise", optimise)
     x = np.random.default_rng(3).standard_normal((70, 70))
     np.testing.assert_allclose(bw.jit(lambda x: np.sin(x @ x * 0.37281))(x), np.sin(x @ x * 0.37281), atol=1e-9)

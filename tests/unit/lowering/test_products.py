@@ -140,6 +140,8 @@ def test_rows_are_cut_into_few_tiles_of_like_height():
             rows -= found[-1]
         return found
 
+    assert [tiling.heights_for(rows) for rows in (64, 112, 256, 1024)] == [{14, 11}, {14}, {14, 4}, {14, 2}]
+
     assert [cut(rows) for rows in (7, 8, 11, 13, 14, 15, 22, 64)] == [
         [7], [4, 4], [11], [7, 6], [14], [11, 4], [11, 11], [14, 14, 14, 11, 11]]
     for rows in range(1, 200):
@@ -150,7 +152,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, function: Any, *arrays: Array) -> tup
     """What threads compile for a program, as (thread, dtype, part), and the names of the products that it calls."""
     compiled: list[tuple[str, str, str]] = []
     monkeypatch.setattr(products, "products", functools.cache(products.products.__wrapped__))
-    monkeypatch.setattr(products._Part, "code", lambda part, ahead: compiled.append(
+    monkeypatch.setattr(products._Part, "code", lambda part: compiled.append(
         (threading.current_thread().name, part.dtype.name, part.name)))
     lowered = lower(trace(function, arrays).graph, target=HOST)
     for _ in range(2):

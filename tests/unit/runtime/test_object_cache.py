@@ -34,9 +34,9 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     compiled: list[str] = []
     real = jit.optimise
 
-    def optimise(text: str, target: Target, tuning: jit.Tuning | None = None, ahead: bool = False) -> bytes:
+    def optimise(text: str, target: Target, tuning: jit.Tuning | None = None) -> bytes:
         compiled.append(text)
-        return real(text, target, tuning, ahead)
+        return real(text, target, tuning)
 
     monkeypatch.setattr(jit, "optimise", optimise)
     return compiled
