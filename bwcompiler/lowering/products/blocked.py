@@ -1,7 +1,9 @@
 """The blocked product of two matrices: a block of b is packed, and tiles are computed from it.
 
     i32 product.blocked(words, a, b, c, rows, columns, call)
-    product.tiles(k, a, a.row, a.column, b, b.row, packed, packs.b, open, c, c.row, add, height, columns)     a row of tiles of a block
+    product.block(k, a, a.row, a.column, packed.a, b, b.row, packed.b, packs.b, open, c, c.row, add, rows, columns, lowest)    a block
+
+packed.a is null where rows of a are read where they lie; of `lowest` rows and more at least one tile is of the highest.
 
 For blocks of columns, then blocks of terms: rows of tiles, one after the other.  So the rows of a that a row of tiles reads stay in the
 first cache, the block of b in the second, and c is written along its rows.  Operands are read where they lie if packing them costs more
@@ -21,34 +23,70 @@ MATRIX = ("ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "pt
 
 _PACKED_BYTES = 1 << 20        # of a block of b: about a second-level cache
 _PACKED_TILES = 9              # b is packed where so many tiles lie above one another (or its rows do not lie together),
-PACKED_PANELS = 16            # and the rows of a where so many lie side by side,
+PACKED_PANELS = 16             # and the rows of a where so many lie side by side,
 _FEW_PANELS = 4                # or so many, if all rows of a tile fall into one set of the first cache
 _POLL_TILES = 16               # tiles above one another between two looks for signals, in long products
 
 
-def blocked_texts(tiling: Tiling) -> list[Routine | str]:
-    """The first function, which runs through blocks, and the heights that it cuts rows into."""
+def blocked_text(tiling: Tiling) -> Routine:
+    """The first function, which runs through blocks."""
+    return _Blocked(tiling).emit()
+
+
+def block_texts(tiling: Tiling) -> list[Routine | str]:
+    """The second, and the heights that it cuts rows into."""
     first = [f"i8 {height}" for height in tiling.first_heights()]
-    return [f"@tile.heights = internal constant [{len(first)} x i8] [{', '.join(first)}]\n", _Blocked(tiling).emit()]
+    return [f"@tile.heights = internal constant [{len(first)} x i8] [{', '.join(first)}]\n", _block(tiling)]
 
 
-_TILES = ("i64 k", "ptr a", "i64 a.row", "i64 a.column", "ptr b", "i64 b.row", "ptr packed", "i1 packs.b", "i1 open", "ptr c", "i64 c.row",
-          "i1 add", "i64 height", "i64 columns")
+_BLOCK = ("i64 k", "ptr a", "i64 a.row", "i64 a.column", "ptr packed.a", "ptr b", "i64 b.row", "ptr packed.b", "i1 packs.b", "i1 open",
+          "ptr c", "i64 c.row", "i1 add", "i64 rows", "i64 columns", "i64 lowest")
 
 
-def tiles_text(tiling: Tiling) -> Routine:
-    """The second, which runs for each row of tiles."""
-    f = Routine(tiling, "product.tiles", _TILES)
-    for panel in f.each(0, f.parts("%columns", tiling.columns)):
-        j = f.times(panel, tiling.columns)
-        count = f.least(f.minus("%columns", j), tiling.columns)
-        is_packed = f.let(f"or i1 %packs.b, {_is_broken(f, count, '%open')}")
-        place = f.pick("%packs.b", f.product(f.times(j, tiling.size), "%k"), 0)
-        b = f.pick(is_packed, f.moved("%packed", place), f.moved("%b", f.times(j, tiling.size)), "ptr")
-        b_row = f.pick(is_packed, _spacing(f, count), "%b.row")
-        f.do(f"call void @tile(i64 %k, ptr %a, i64 %a.row, i64 %a.column, ptr {b}, i64 {b_row}, "
-             f"ptr {f.moved('%c', f.times(j, tiling.size))}, i64 %c.row, i1 %add, i64 %height, i64 {count})")
+def _block(tiling: Tiling) -> Routine:
+    f = Routine(tiling, "product.block", _BLOCK)
+    packs_a = f.let("icmp ne ptr %packed.a, null")
+    for first, height in _rows_of_tiles(f):
+        a, c = f.moved("%a", f.product("%a.row", first)), f.moved("%c", f.product("%c.row", first))
+        for _ in f.when(packs_a):
+            _pack_rows(f, height, a)
+        a = f.pick(packs_a, "%packed.a", a, "ptr")
+        a_row = f.pick(packs_a, tiling.size, "%a.row")
+        a_column = f.pick(packs_a, f.times(height, tiling.size), "%a.column")
+        for panel in f.each(0, f.parts("%columns", tiling.columns)):
+            j = f.times(panel, tiling.columns)
+            count = f.least(f.minus("%columns", j), tiling.columns)
+            is_packed = f.let(f"or i1 %packs.b, {_is_broken(f, count, '%open')}")
+            place = f.pick("%packs.b", f.product(f.times(j, tiling.size), "%k"), 0)
+            b = f.pick(is_packed, f.moved("%packed.b", place), f.moved("%b", f.times(j, tiling.size)), "ptr")
+            b_row = f.pick(is_packed, _spacing(f, count), "%b.row")
+            f.do(f"call void @tile(i64 %k, ptr {a}, i64 {a_row}, i64 {a_column}, ptr {b}, i64 {b_row}, "
+                 f"ptr {f.moved(c, f.times(j, tiling.size))}, i64 %c.row, i1 %add, i64 {height}, i64 {count})")
     return f
+
+
+def _rows_of_tiles(f: Routine) -> Iterator[tuple[Index, Index]]:
+    """(first row, rows) of tiles (see `Tiling.first_heights`)."""
+    at = f.variable("i64", 0)
+    for _ in f.repeat(lambda: f.compare("slt", f.get(at), "%rows")):
+        first = f.get(at)
+        left = f.minus("%rows", first)
+        entry = f.pick(f.compare("slt", left, "%lowest"), left, 0)
+        height = f.let(f"zext i8 {f.get(f.let(f'getelementptr i8, ptr @tile.heights, i64 {entry}'), 'i8')} to i64")
+        yield first, height
+        f.put(at, f.plus(first, height))
+
+
+def _pack_rows(f: Routine, count: Index, source: str) -> None:
+    """A row of tiles of a."""
+    size = f.tiling.size
+    rest = f"ptr %packed.a, i64 {f.times(count, size)}"
+    if not f.tiling.dtype.is_complex:
+        f.do(f"call void @pack(i64 %k, i64 {count}, ptr {source}, i64 %a.row, i64 %a.column, {rest})")
+        return
+    for together in f.branches(f.compare("eq", "%a.column", size)):
+        routine, number, step = ("pack", "%k", size) if together else ("pack.parts", f.quotient("%k", 2), f.times("%a.column", 2))
+        f.do(f"call void @{routine}(i64 {number}, i64 {count}, ptr {source}, i64 %a.row, i64 {step}, {rest})")
 
 
 def _spacing(f: Routine, columns: Index) -> str:
@@ -88,8 +126,10 @@ class _Blocked:
         self._find_memory()
         status = f.variable("i32", 0)
         polls = f.compare("sge", f.product(f.product("%rows", "%columns"), self.k), POLL_WORK)
-        tall = _POLL_TILES * self.tiling.height
-        full = f.quotient(f.most(f.minus("%rows", self.tiling.height), 0), tall)
+        height = self.tiling.height
+        tall = _POLL_TILES * height
+        lowest = f.pick(f.compare("sge", word(f, "%words", "m"), TALL * height), height, 2 * height)
+        full = f.quotient(f.most(f.minus("%rows", height), 0), tall)
         row_blocks = f.plus(full, 1)               # fewer rows than a tile has are no block of their own
         for column_block in f.each(0, f.parts("%columns", self.block_columns)):
             j0 = f.product(column_block, self.block_columns)
@@ -106,7 +146,10 @@ class _Blocked:
                     rows = f.pick(f.compare("eq", f.plus(row_block, 1), row_blocks), left, tall)
                     a = f.moved(f.moved("%a", f.product(self.a_row, i0)), f.product(self.a_column, k0))
                     c = f.moved(f.moved("%c", f.product(self.c_row, i0)), f.times(j0, self.tiling.size))
-                    self._block(a, b, c, rows, columns, terms, add)
+                    numbers = (terms, a, self.a_row, self.a_column, self.a_packed, b, self.b_row, self.b_packed, self.packs_b, self.is_open,
+                               c, self.c_row, add, rows, columns, lowest)
+                    told = [f"{one.split()[0]} {number}" for one, number in zip(_BLOCK, numbers, strict=True)]
+                    f.do(f"call void @product.block({', '.join(told)})")
                     for _ in f.when(polls):
                         f.put(status, look(f), "i32")
                         f.jump_if(f.let(f"icmp ne i32 {f.get(status, 'i32')}, 0"), "stopped")
@@ -140,18 +183,8 @@ class _Blocked:
                     f.put(memory, found, "ptr")
         self.block_columns = f.pick(self.packs_b, f.get(columns), f.most("%columns", 1))
         self.b_packed = f.get(memory, "ptr")
-        self.a_packed = f.moved(self.b_packed, f.product(f.times(f.get(packed_columns), tiling.size), depth))
-
-    def _pack_rows(self, terms: Index, count: Index, source: str) -> None:
-        """A row of tiles of a."""
-        f, size = self.f, self.tiling.size
-        rest = f"ptr {self.a_packed}, i64 {f.times(count, size)}"
-        if not self.tiling.dtype.is_complex:
-            f.do(f"call void @pack(i64 {terms}, i64 {count}, ptr {source}, i64 {self.a_row}, i64 {self.a_column}, {rest})")
-            return
-        for together in f.branches(f.compare("eq", self.a_column, size)):
-            routine, number, step = ("pack", terms, size) if together else ("pack.parts", f.quotient(terms, 2), f.times(self.a_column, 2))
-            f.do(f"call void @{routine}(i64 {number}, i64 {count}, ptr {source}, i64 {self.a_row}, i64 {step}, {rest})")
+        behind = f.moved(self.b_packed, f.product(f.times(f.get(packed_columns), tiling.size), depth))
+        self.a_packed = f.pick(self.packs_a, behind, "null", "ptr")
 
     def _pack_panel(self, terms: Index, count: Index, source: str, target: str) -> None:
         f, parts = self.f, self.tiling.parts
@@ -171,31 +204,3 @@ class _Blocked:
             count = f.least(f.minus(columns, j), tiling.columns)
             place = f.pick(self.packs_b, f.product(f.times(j, tiling.size), terms), 0)
             self._pack_panel(terms, count, f.moved(b, f.product(self.b_column, j)), f.moved(self.b_packed, place))
-
-    def _tiles(self, rows: Index) -> Iterator[tuple[Index, Index]]:
-        """(first row, rows) of tiles (see `Tiling.first_heights`)."""
-        f = self.f
-        at, height = f.variable("i64", 0), self.tiling.height
-        known = f.pick(f.compare("sge", word(f, "%words", "m"), TALL * height), height, 2 * height)
-        for _ in f.repeat(lambda: f.compare("slt", f.get(at), rows)):
-            first = f.get(at)
-            left = f.minus(rows, first)
-            entry = f.pick(f.compare("slt", left, known), left, 0)
-            rows_here = f.let(f"zext i8 {f.get(f.let(f'getelementptr i8, ptr @tile.heights, i64 {entry}'), 'i8')} to i64")
-            yield first, rows_here
-            f.put(at, f.plus(first, rows_here))
-
-    def _block(self, a: str, b: str, c: str, rows: Index, columns: Index, terms: Index, add: str) -> None:
-        """The tiles of a block."""
-        f, tiling = self.f, self.tiling
-        for first, height in self._tiles(rows):
-            a_here, c_row = f.moved(a, f.product(self.a_row, first)), f.moved(c, f.product(self.c_row, first))
-            for _ in f.when(self.packs_a):
-                self._pack_rows(terms, height, a_here)
-            a_here = f.pick(self.packs_a, self.a_packed, a_here, "ptr")
-            a_row = f.pick(self.packs_a, tiling.size, self.a_row)
-            a_column = f.pick(self.packs_a, f.times(height, tiling.size), self.a_column)
-            numbers = [("i64", terms), ("ptr", a_here), ("i64", a_row), ("i64", a_column), ("ptr", b), ("i64", self.b_row),
-                       ("ptr", self.b_packed), ("i1", self.packs_b), ("i1", self.is_open), ("ptr", c_row), ("i64", self.c_row),
-                       ("i1", add), ("i64", height), ("i64", columns)]
-            f.do(f"call void @product.tiles({', '.join([f'{type_} {number}' for type_, number in numbers])})")

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable
 
 from bwcompiler.ir.types import DType
-from bwcompiler.lowering.products.blocked import PACKED_PANELS, blocked_texts, tiles_text
+from bwcompiler.lowering.products.blocked import PACKED_PANELS, block_texts, blocked_text
 from bwcompiler.lowering.products.call import LARGE, LONG, TURNED, Needs, call_texts
 from bwcompiler.lowering.products.packing import choosing_texts, packing_texts, scattered_text, turning_texts
 from bwcompiler.lowering.products.routine import RUNTIME_FUNCTIONS, TABLE, TILE_VECTORS, VECTOR_FUNCTIONS, Routine, Tiling, tile_name
@@ -58,8 +58,8 @@ def part_text(dtype: DType, target: Target, part: str) -> str:
     """The module."""
     tiling = Tiling.of(dtype, target)
     if part in ALWAYS:
-        control = [*call_texts(tiling), *blocked_texts(tiling), *choosing_texts(tiling), plain_tile_text(tiling)]
-        rows = [*tile_texts(tiling), tiles_text(tiling), *packing_texts(tiling)]
+        control = [*call_texts(tiling), blocked_text(tiling), *choosing_texts(tiling), plain_tile_text(tiling)]
+        rows = [*tile_texts(tiling), *block_texts(tiling), *packing_texts(tiling)]
         if part == CONTROL:
             return _module([f"@{TABLE} = external global [{len(tiling.table)} x ptr]", *control], rows, target)
         return _module([f"@{TABLE} = global [{len(tiling.table)} x ptr] zeroinitializer", *rows], control, target)

@@ -34,11 +34,11 @@ def tile_text(tiling: Tiling, height: int, vectors: int) -> Routine:
     vector, wide = tiling.vector, tiling.vector_bytes
     steps = _row_steps(f, min(height, _SPAN))
     last = f.times("%a.row", _SPAN) if height > _SPAN else 0
-    for i in f.each(0, height):                      # which takes long to come where it is not in the first caches
-        line = f.moved("%old", f.product("%old.row", i))
+    line = "%old"
+    for i in range(height):                          # which takes long to come where it is not in the first caches
         for place in range(0, vectors * wide, LINE_BYTES):
             f.prefetch(f.moved(line, place))
-    first = f.block
+        line = f.moved(line, "%old.row") if i < height - 1 else line
     sums = [[f"%sum{i}.{k}" for k in range(vectors)] for i in range(height)]
     f.do("br label %head")
     f.start("head")
@@ -54,7 +54,7 @@ def tile_text(tiling: Tiling, height: int, vectors: int) -> Routine:
         for total, other in zip(sums[i], row, strict=True):
             after[total] = (vector, "zeroinitializer", f.multiply_add(factor, other, total))
     f.do("br label %head")
-    f.lines[phis:phis] = [f"  {name} = phi {type_} [ {start}, %{first} ], [ {next_}, %body ]"
+    f.lines[phis:phis] = [f"  {name} = phi {type_} [ {start}, %start ], [ {next_}, %body ]"
                           for name, (type_, start, next_) in after.items()]
     f.start("exit")
     mask = f.first(f.minus("%columns", (vectors - 1) * tiling.lanes)) if tiling.masks else None
