@@ -118,35 +118,32 @@ class Products:
         missing = [name for name in names if name not in self.filled]
         if missing:
             codes = {name: self._part(name).code() for name in reversed(missing)}
-            with self.lock:
-                for name in missing:
-                    if name not in self.filled:
-                        self._load_always(codes) if name in ALWAYS else self._load(name, codes[name])
+            with self.lock:                        # another thread may have loaded some
+                self._load({name: codes[name] for name in missing if name not in self.filled})
         return self.loaded
+
+    def _load(self, codes: dict[str, bytes]) -> None:
+        """Load modules as one library, and put their functions into the table."""
+        functions = [function for name in codes for function in functions_of(self.dtype, self.target, name)]
+        found = {**_runtime(), **self.outside} if RUNTIME in codes else {}
+        exports = [function for function in functions if function not in found]
+        if not self.loaded:
+            exports += [symbol(self.dtype), symbol(self.dtype, alone=True), TABLE]
+        modules = [code for code in codes.values() if code]
+        if modules:
+            found |= jit.load_for_ever(modules, self._memory(), exports).addresses
+        table = Tiling.of(self.dtype, self.target).table
+        entries = (ctypes.c_void_p * len(table)).from_address(self.loaded.get(TABLE) or found[TABLE])
+        for function in reversed(functions):       # of those of one module, the first is asked for
+            entries[table.index(function)] = found[function]
+        self.loaded = self.loaded or found
+        self.filled.update(codes)
 
     def _memory(self) -> dict[str, int]:
         return {**memory_pool.functions(), **self.outside}
 
     def _part(self, name: str) -> _Part:
         return self.parts.setdefault(name, _Part(self.dtype, self.target, name))
-
-    def _load_always(self, codes: dict[str, bytes]) -> None:
-        exports = [symbol(self.dtype), symbol(self.dtype, alone=True), TABLE]
-        self.loaded = jit.load_for_ever([codes[name] for name in ALWAYS], self._memory(), exports).addresses
-        self.filled.update(ALWAYS)
-
-    def _load(self, name: str, code: bytes) -> None:
-        """Load a module, and put its functions into the table."""
-        table = Tiling.of(self.dtype, self.target).table
-        functions = functions_of(self.dtype, self.target, name)
-        if name == RUNTIME:
-            found = {**_runtime(), **self.outside}
-        else:
-            found = jit.load_for_ever(code, self._memory(), functions).addresses
-        entries = (ctypes.c_void_p * len(table)).from_address(self.loaded[TABLE])
-        for function in reversed(functions):       # the first is asked for
-            entries[table.index(function)] = found[function]
-        self.filled.add(name)
 
 
 def _called(graph: Graph) -> set[DType]:

@@ -50,7 +50,8 @@ def parts_for(dtype: DType, target: Target, needs: Needs) -> list[str]:
 
 def functions_of(dtype: DType, target: Target, part: str) -> tuple[str, ...]:
     """The functions of one of these modules of which the table has the addresses."""
-    functions = {VECTORS: VECTOR_FUNCTIONS, RUNTIME: RUNTIME_FUNCTIONS, TURNING: Tiling.of(dtype, target).turning}
+    functions: dict[str, tuple[str, ...]] = {CONTROL: (), ROWS: (), TURNING: Tiling.of(dtype, target).turning, VECTORS: VECTOR_FUNCTIONS,
+                                             RUNTIME: RUNTIME_FUNCTIONS}
     return functions.get(part, (part,))
 
 
@@ -66,7 +67,7 @@ def part_text(dtype: DType, target: Target, part: str) -> str:
     if part == TURNING:
         return _module([*turning_texts(tiling)], [], target)
     if part == VECTORS:
-        return _module([scattered_text(tiling), *vector_texts(tiling)], [], target)
+        return _module([scattered_text(tiling).internal(), *vector_texts(tiling)], [], target)
     found = _TILE.fullmatch(part)
     assert found is not None, part
     return _module([tile_text(tiling, int(found[1]), int(found[2]))], [], target)
