@@ -343,8 +343,19 @@ def _slid(x: Tracer, kernel: Tracer, mode: str, width: int) -> Tracer:
     """Products of `kernel` with the windows of x."""
     low, high = {"valid": (0, 0), "full": (width - 1, width - 1), "same": (width // 2, (width - 1) // 2)}[mode]
     a, b = pair(x, kernel)
-    windows = ops.windows(a, sizes=(width,), strides=(1,), low=(low,), high=(high,), dilations=(1,))
-    return dot(fresh(windows), fresh(b))  # type: ignore[no-any-return]
+    if not low or not a.dtype.is_differentiable:
+        return dot(fresh(_windows(a, width, low, high)), fresh(b))  # type: ignore[no-any-return]
+    # windows that reach over an end are products of what lies in x alone: a kernel of nan or inf times padding would be nan
+    size = int(a.shape[0])
+    reached = np.add.outer(np.arange(width - 1), np.arange(width))      # of the i-th window of an end, the k-th element
+    first = (reached[:low] >= low, cut(a, 0, 0, width - 1), (low, 0))
+    last = (reached[:high] < width - 1, cut(a, 0, size - width + 1, width - 1), (0, high))
+    ends = [np.sum(np.where(inside, fresh(b), 0) * fresh(_windows(end, width, *padding)), axis=1) for inside, end, padding in (first, last)]
+    return concatenate([ends[0], dot(fresh(_windows(a, width, 0, 0)), fresh(b)), ends[1]])  # type: ignore[no-any-return]
+
+
+def _windows(x: Value, width: int, low: int, high: int) -> Value:
+    return ops.windows(x, sizes=(width,), strides=(1,), low=(low,), high=(high,), dilations=(1,))
 
 
 # ----- grids

@@ -13,7 +13,8 @@ from bwcompiler.frontend.numpy.selected.packing import merged
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.carried.growth import append, refuse_whole
 from bwcompiler.frontend.source.changes import own
-from bwcompiler.frontend.source.concrete.contents import read, require_known_text, user_method
+from bwcompiler.frontend.source.concrete.contents import read, user_method
+from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.effects.checks import raised
 from bwcompiler.frontend.source.effects.doubles import refuse_identity
 from bwcompiler.frontend.source.items import iterable
@@ -88,7 +89,7 @@ def in_(x: Any, items: Any) -> Any:
         return lookups.contains(items, x)
     if type(x) is not Choice and not (isinstance(x, Tracer) and type(items) in (list, tuple)):
         read(x, items)
-        require_known_text(x, *items if type(items) in (list, tuple, set) else ())
+        require_known(x, items)
         return x in items
     found: Any = False
     for one in items:

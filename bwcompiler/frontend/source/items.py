@@ -11,6 +11,7 @@ from bwcompiler.frontend.source.bodies import iteration
 from bwcompiler.frontend.source.carried.growth import element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.carried.lined import is_lined, line, read
 from bwcompiler.frontend.source.concrete.makers import noted, shown
+from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.undecided.choices import Choice, picked, table
 from bwcompiler.frontend.source.undecided.gaps import element as element_of_gaps
@@ -83,6 +84,8 @@ def iterable(source: Any) -> Any:
         if hasattr(source, "__next__") and scopes_around(source):
             not_capturable("it takes elements from an iterator that was made outside of it")
         refuse_whole(source)
+    if type(source) is str:
+        require_known(source)
     if has_gaps(source):
         refuse_gaps("a comprehension, or a loop that has to be unrolled,")
     return source

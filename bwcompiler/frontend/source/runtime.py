@@ -37,13 +37,13 @@ from bwcompiler.frontend.source.concrete.contents import (
     read_item,
     read_items,
     reading,
-    require_known_text,
     touched,
     unary,
     user_method,
 )
 from bwcompiler.frontend.source.concrete.contents import binary as binary_of
 from bwcompiler.frontend.source.concrete.makers import computed
+from bwcompiler.frontend.source.concrete.texts import asked, require_known, require_known_keys
 from bwcompiler.frontend.source.decisions import (
     and_,
     assert_,
@@ -151,7 +151,7 @@ def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
             args, kwargs = tuple(map(_captured_when_called, args)), {key: _captured_when_called(arg) for key, arg in kwargs.items()}
         if policy.choices and _computes(function):
             args, kwargs = tuple(map(unwrapped, args)), {key: unwrapped(arg) for key, arg in kwargs.items()}
-        return (gaps.taking(function, found) if policy.gaps else found)(*args, **kwargs)
+        return asked(function, args, gaps.taking(function, found) if policy.gaps else found)(*args, **kwargs)
     return called
 
 
@@ -245,8 +245,8 @@ def item(array: Any, index: Any) -> Any:
     concrete = isinstance(array, np.ndarray) or isinstance(index, np.ndarray) or (
         type(index) is tuple and any(isinstance(part, np.ndarray) for part in index))
     if not concrete:
-        if type(index) is str:
-            require_known_text(index)
+        if type(index) is str or type(array) is str or (type(index) is tuple and isinstance(array, dict)):
+            require_known(array if type(array) is str else index)
         found = indexed(array, index)
         return own(found) if type(index) is slice and type(found) is list else found
     before = touched()
@@ -260,7 +260,7 @@ _ITEMS = (list, tuple, dict, str, np.ndarray, ArrayTracer)
 
 def made(container: Any) -> Any:
     """A list, dictionary or set that was just made."""
-    return own(container)
+    return own(require_known_keys(container))
 
 
 def header(function: Any, *parts: Any, **options: Any) -> Any:
@@ -271,6 +271,7 @@ def header(function: Any, *parts: Any, **options: Any) -> Any:
         gaps.refuse(f"{function.__name__}()")
     if function is map and len(parts) > 1:
         parts = (functools.partial(_applied, parts[0]), *parts[1:])
+    require_known(*[part for part in parts if type(part) is str])
     found = iteration.header(function, parts, options)
     return call(function)(*parts, **options) if found is None else found
 
@@ -282,6 +283,7 @@ def _applied(function: Any, *args: Any) -> Any:
 def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, ...], ...], flag: str | None = None) -> None:
     """for item in source: body(item); until the variable `flag` is true."""
     policy, source = open_policy(), live(source)
+    require_known(*([source] if type(source) is str else []))
     elements = None if policy is None or not policy.converting else iteration.elements_of(source)
     names = Variables(*variables)
     first = True

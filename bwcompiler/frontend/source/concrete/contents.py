@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.concrete.makers import is_live, maker_of, shown
+from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source, is_library
+from bwcompiler.frontend.tracing.source import is_library
 from bwcompiler.frontend.tracing.storages.region import active_region, read_contents
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 
@@ -55,10 +55,12 @@ def read_item(array: Any, index: Any, touched: dict[int, int], found: Any) -> No
 
 
 def read_index(index: Any) -> Any:
-    """What stands in brackets, where an element is assigned to: masks are read."""
+    """What stands in brackets, where an element is assigned to: masks are read, and texts are keys."""
     for part in index if type(index) is tuple else (index,):
         if isinstance(part, np.ndarray) and part.dtype == bool:
             read(part)
+        elif type(part) is str:
+            require_known(part)
     return index
 
 
@@ -82,6 +84,8 @@ def read_items(source: Any, levels: int = 1) -> Any:
             read_items(one, levels - 1)
     elif type(source) is np.flatiter:
         read(source.base)
+    elif type(source) is str:
+        require_known(source)
     return source
 
 
@@ -156,32 +160,22 @@ def _called(x: Any, name: str, *others: Any) -> Any:
 
 
 _NUMBERS = (int, float, ArrayTracer, ScalarTracer, np.ndarray, bool, complex, str, np.float64)
+_TEXTS = (str, tuple, list)    # and what may hold them
 _MIRRORED = {"lt": "__gt__", "gt": "__lt__", "le": "__ge__", "ge": "__le__", "eq": "__eq__", "ne": "__ne__"}
 _OPERATORS = {name: (getattr(operator, name), f"__{name.strip('_')}__", _MIRRORED.get(name, f"__r{name.strip('_')}__")) for name in (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor", "lt", "le", "gt", "ge", "eq", "ne",
     "matmul", "neg", "pos", "invert")}
 
 
-def require_known_text(*texts: Any) -> None:
-    """Refuse to compare the text of a traced value, or to look it up: it is not the number's."""
-    region = active_region()
-    if region is not None and any("<traced " in text for text in texts if type(text) is str):
-        if region.policy is not None:
-            region.policy.needed = True            # as it is written it would go on with that text
-        raise TracerError(at(current_source(), "a text that a traced value stands in is compared: its numbers are not known while tracing\n"
-                             "  hint: compare the numbers"))
-
-
 def binary(name: str, x: Any, y: Any) -> Any:
     """An operator, by its name in `operator`: x + y."""
     function, method, mirrored = _OPERATORS[name]
     x, y = live(x), live(y)
+    if name in _MIRRORED and type(x) in _TEXTS and type(y) in _TEXTS:
+        require_known(x, y)
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         if not (is_traced(x) or is_traced(y)):
             read(x, y)
-    elif type(x) is str and type(y) is str:
-        if name in _MIRRORED:                      # comparisons
-            require_known_text(x, y)
     elif type(x) not in _NUMBERS or type(y) not in _NUMBERS:
         found = _called(x, method, y)
         if found is NotImplemented and type(x) is not type(y) and (type(x) in _NUMBERS or getattr(type(x), method, None) is None):
