@@ -347,10 +347,12 @@ def _slid(x: Tracer, kernel: Tracer, mode: str, width: int) -> Tracer:
         return dot(fresh(_windows(a, width, low, high)), fresh(b))  # type: ignore[no-any-return]
     # windows that reach over an end are products of what lies in x alone: a kernel of nan or inf times padding would be nan
     size = int(a.shape[0])
-    reached = np.add.outer(np.arange(width - 1), np.arange(width))      # of the i-th window of an end, the k-th element
-    first = (reached[:low] >= low, cut(a, 0, 0, width - 1), (low, 0))
-    last = (reached[:high] < width - 1, cut(a, 0, size - width + 1, width - 1), (0, high))
-    ends = [np.sum(np.where(inside, fresh(b), 0) * fresh(_windows(end, width, *padding)), axis=1) for inside, end, padding in (first, last)]
+    reached = np.add.outer(np.arange(width), np.arange(width - 1))      # the k-th element of the i-th window of an end
+    first = (reached[:, :low] >= low, cut(a, 0, 0, width - 1), (low, 0))
+    last = (reached[:, :high] < width - 1, cut(a, 0, size - width + 1, width - 1), (0, high))
+    factors = np.reshape(fresh(b), (width, 1))
+    ends = [np.sum(np.where(inside, factors, 0) * fresh(_windows(end, width, *padding)).T, axis=0)
+            for inside, end, padding in (first, last)]
     return concatenate([ends[0], dot(fresh(_windows(a, width, 0, 0)), fresh(b)), ends[1]])  # type: ignore[no-any-return]
 
 

@@ -63,7 +63,9 @@ def build_kernel(name: str, group: FusionGroup, stored: set[Value], forced: set[
         if rest:
             body += _panels(layout, layout.lane_axis, 1, rest, whole * width)
     after = layout.compute_numbers(after=True)
-    kernel = Kernel(name, layout.used, [*before, *layout.fills.values(), *split_guards(body), *layout.flushes, *after])
+    before += layout.fills.values()
+    after = [*layout.flushes, *after]
+    kernel = Kernel(name, layout.used, [*before, *split_guards(body, [*before, *after], layout.renewed), *after])
     owners = {buffer: value for value, buffer in layout.buffers.items()} | layout.results
     return kernel, [owners.get(buffer) for buffer in layout.used]
 

@@ -199,6 +199,10 @@ class KernelLayout:
             found = self.scratch[key] = self._new_buffer(f"{value.label}.{purpose}", dtype, shape, SCRATCH)
         return found
 
+    def renewed(self, scratch: Buffer) -> Buffer:
+        """More scratch like this."""
+        return self._new_buffer(scratch.name, scratch.dtype, scratch.shape, SCRATCH)
+
     def _new_buffer(self, name: str, dtype: DType, shape: tuple[Extent, ...], role: str,
                     origin: Value | None = None) -> Buffer:
         made = Buffer(self.taken.new(name), dtype, shape, role, origin)

@@ -2,29 +2,41 @@
 
 A guard `in_range(i + a, low, high)` is constant between breakpoints of its loop.  The loop is cut there: long segments get
 a copy of the body with the guard decided, neighbouring short ones (borders) share a copy that still tests.  So an adjoint
-stencil, a concatenation or a pad runs at full speed but for its edge.
+stencil, a concatenation or a pad runs at full speed but for its edge.  Loops over panels (`64 p + l`) are cut around those in which
+a guard changes: reads under vector masks from memory far outside of an array are slow even where the mask is empty.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence, Set
 
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, substitute
-from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Fill, Let, Loop, Offset, Reduce, Statement, Store, load
+from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, lower, substitute, upper
+from bwcompiler.ir.loop import SCRATCH, Accumulate, Accumulator, Buffer, Fill, Let, Loop, Offset, Reduce, Statement, Store, load
 from bwcompiler.ir.scalar import Scalar, const, index_value
+from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
 from bwcompiler.ir.types import BOOL
 
 SHORT = 8                      # segments below this many iterations are borders
 MAX_SEGMENTS = 6               # a loop is cut into at most this many pieces
 
+Renewal = Callable[[Buffer], Buffer]
 
-def split_guards(body: list[Statement]) -> list[Statement]:
-    """The statements with every loop cut at its guards' bounds."""
+
+def split_guards(body: list[Statement], around: Sequence[Statement] = (), renewed: Renewal | None = None) -> list[Statement]:
+    """The statements with every loop cut at its guards' bounds.
+
+    renewed  makes scratch like another: each piece of a loop gets scratch of its own, so that all can be cut among threads.  Not of that
+             which other statements use, those in the body or around it.
+    """
     result: list[Statement] = []
     for statement in body:
         if isinstance(statement, Loop):
-            result += _split_loop(statement)
+            own = None
+            if renewed is not None:
+                others = [one for one in (*around, *body) if one is not statement]
+                own = _Own(renewed, _scratch([statement]) - _scratch(others))
+            result += _split_loop(statement, own)
         else:
             result.append(statement)
     return result
@@ -35,14 +47,23 @@ def with_index(body: list[Statement], index: Index, position: Extent) -> list[St
     return Copy({index: position}).statements(body)
 
 
-def _split_loop(loop: Loop) -> list[Statement]:
+def _scratch(body: Sequence[Statement]) -> set[Buffer]:
+    found: set[Buffer] = set()
+    for statement, _ in statements(list(body)):
+        found.update(buffer for buffer, _ in targets(statement))
+        found.update(scalar.data[0] for scalar, _ in scalars(statement) if scalar.op == "load")
+    return {buffer for buffer in found if buffer.role == SCRATCH}
+
+
+def _split_loop(loop: Loop, own: _Own | None = None) -> list[Statement]:
     segments = _segments(loop)
     if len(segments) == 1:
         return [Loop(loop.index, loop.extent, split_guards(loop.body), loop.kind)]
     pieces: list[Statement] = []
     for start, stop, long in segments:
         index = Index(0, stop - start - 1, loop.index.name)
-        copy = Copy({loop.index: add_extents(index.extent(), start)})
+        replace: dict[Index, Extent] = {loop.index: add_extents(index.extent(), start)}
+        copy = Copy(replace) if own is None or not start else _OwnCopy(replace, own)
         body = copy.statements(loop.body)
         kind = loop.kind if long else "serial"
         pieces.append(Loop(index, stop - start, split_guards(body) if long else body, kind))
@@ -55,8 +76,9 @@ def _segments(loop: Loop) -> list[tuple[int, int, bool]]:
         return [(0, 0, True)]
     extent = loop.extent
     points = {0, extent}
+    inner = {statement.index for statement, _ in statements(loop.body) if isinstance(statement, Loop)}
     for guard in _guards(loop.body):
-        points.update(point for point in _bounds(guard, loop.index) if 0 < point < extent)
+        points.update(point for point in _bounds(guard, loop.index, inner) if 0 < point < extent)
     if len(points) == 2:
         return [(0, extent, True)]
     ordered = sorted(points)
@@ -72,14 +94,21 @@ def _segments(loop: Loop) -> list[tuple[int, int, bool]]:
     return pieces
 
 
-def _bounds(guard: Scalar, index: Index) -> list[int]:
-    """Where a guard on index alone (with coefficient 1) changes."""
+def _bounds(guard: Scalar, index: Index, inner: Set[Index]) -> list[int]:
+    """Where a guard on an index changes, alone, or counting panels (64 p + l): then where it begins to change inside of them, and ends."""
     position, low, high = guard.data
     if not isinstance(position, Affine) or not isinstance(low, int) or not isinstance(high, int):
         return []
-    if len(position.terms) != 1 or position.terms[0] != (index, 1):
+    factor = dict(position.terms).get(index, 0)
+    rest = add_extents(position, Affine(0, ((index, -factor),))) if factor else 0
+    if factor < 1 or (isinstance(rest, Affine) if factor == 1 else not _counts_panels(rest, factor, inner)):
         return []
-    return [low - position.constant, high - position.constant]
+    return [-((end - bound) // -factor) for bound in {lower(rest), upper(rest)} for end in (low, high)]
+
+
+def _counts_panels(rest: Extent, factor: int, inner: Set[Index]) -> bool:
+    """Whether the rest of a position runs over the elements of a panel, of so many, in loops inside of the one over panels."""
+    return isinstance(rest, Affine) and all(index in inner for index, _ in rest.terms) and upper(rest) - lower(rest) < factor
 
 
 def _guards(body: list[Statement]) -> Iterator[Scalar]:
@@ -191,3 +220,33 @@ class Copy:
         if above and below:
             return const(True, BOOL)
         return Scalar("in_range", (), BOOL, (position, low, high))
+
+
+class _Own:
+    """Scratch that a loop alone uses, to be renewed for pieces of it."""
+
+    def __init__(self, renewed: Renewal, scratch: set[Buffer]) -> None:
+        self.renewed = renewed
+        self.scratch = scratch
+
+
+class _OwnCopy(Copy):
+    """A copy with scratch of its own."""
+
+    def __init__(self, replace: dict[Index, Extent], own: _Own) -> None:
+        super().__init__(replace)
+        self.own = own
+        self.made: dict[Buffer, Buffer] = {}
+
+    def fill(self, statement: Fill) -> Fill:
+        return Fill(self._buffer(statement.buffer), self.scalar(statement.value))
+
+    def place(self, buffer: Buffer, offset: Offset) -> tuple[Buffer, Offset]:
+        return self._buffer(buffer), self.offset(offset)
+
+    def _buffer(self, buffer: Buffer) -> Buffer:
+        if buffer not in self.own.scratch:
+            return buffer
+        if buffer not in self.made:
+            self.made[buffer] = self.own.renewed(buffer)
+        return self.made[buffer]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bwcompiler.ir.loop import Kernel
+from bwcompiler.ir.loop import Buffer, Kernel
 from bwcompiler.ir.semantics.loop_interpreter import run_kernel
 from bwcompiler.ir.semantics.loop_verifier import verify_kernel
 from bwcompiler.ir.texts.loop_parser import parse_kernel
@@ -171,3 +171,41 @@ def test_a_loop_of_many_pieces_is_not_cut():
 def test_iterations_without_an_element_do_not_read():
     """A guard that is false in a whole piece takes the read with it."""
     assert "%x[" not in split("  for i in 0..20\n    store %z[i], %x[0, i] if in_range(i + 20, 0, 10) else 1.0\n").split("else")[-1]
+
+
+def test_panels_that_no_guard_changes_in_have_none():
+    assert split("""\
+  for p in 0..10
+    for l in 0..2 vector
+      store %z[2*p + l], %x[1, 2*p + l] if in_range(2*p + l, 0, 1) else %x[0, 2*p + l]
+""") == """\
+  for p in 0..1
+    for l in 0..2 vector
+      store %z[2*p + l], %x[1, 2*p + l] if in_range(2*p + l, 0, 1) else %x[0, 2*p + l]
+  for p in 0..9
+    for l in 0..2 vector
+      store %z[2*p + l + 2], %x[0, 2*p + l + 2]
+"""
+
+
+def test_pieces_of_loops_have_scratch_of_their_own_that_nothing_else_uses():
+    kernel = parse_kernel("""\
+kernel k0(%x: in f64[40], %y: out f64[40], %row: scratch f64[2], %all: scratch f64[2])
+  fill %all, 0.0
+  for p in 0..20
+    for l in 0..2 vector
+      store %row[l], %x[2*p + l] + %all[l]
+    for l in 0..2 vector
+      store %y[2*p + l], 1.0 if in_range(2*p + l, 0, 20) else %row[l]
+""")
+    buffers = list(kernel.buffers)
+
+    def renewed(scratch):
+        buffers.append(Buffer(f"{scratch.name}_1", scratch.dtype, scratch.shape, scratch.role))
+        return buffers[-1]
+    cut = Kernel(kernel.name, buffers, [kernel.body[0], *split_guards(kernel.body[1:], kernel.body[:1], renewed)])
+    verify_kernel(cut)
+    assert [buffer.name for buffer in buffers] == ["x", "y", "row", "all", "row_1"]
+    assert kernel_to_text(cut).splitlines()[-5:] == [
+        "  for p in 0..10", "    for l in 0..2 vector", "      store %row_1[l], %x[2*p + l + 20] + %all[l]", "    for l in 0..2 vector",
+        "      store %y[2*p + l + 20], %row_1[l]"]

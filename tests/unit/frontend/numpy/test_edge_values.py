@@ -222,3 +222,17 @@ def test_lists_of_axes_that_are_taken() -> None:
 def test_interpolation_between_one_knot() -> None:
     native(lambda x: (np.interp(x, [0.5], [3.0]), np.interp(x, [0.5], [3.0], left=1.0, right=2.0), np.interp(x, [0.5, 1.0], [3.0, 4.0])),
            np.array([np.nan, 0.0, 0.5, np.inf, -np.inf]))
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("kernel", [[1.0, np.nan, 3.0], [np.inf, 2.0], [np.nan], [-np.inf, 1.0, 2.0, np.nan, 0.5, 1.0]])
+def test_kernels_that_are_not_finite_meet_no_padding(mode: Any, kernel: list[float]) -> None:
+    x, y = np.array([1.0, -2.0, 0.5, 4.0]), np.array(kernel)
+    native(lambda x, y: (np.convolve(x, y, mode), np.correlate(x, y, mode), np.correlate(y, x, mode)), x, y)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("width", [1, 2, 3, 5])
+def test_derivatives_of_convolutions_up_to_their_ends(mode: Any, width: int, rng: np.random.Generator) -> None:
+    x, kernel = rng.normal(size=5), rng.normal(size=width)
+    check_derivatives(lambda x, y: (np.convolve(x, y, mode), np.correlate(x, y, mode)), x, kernel)
