@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import io
 import random
 import subprocess
@@ -147,3 +148,35 @@ def test_lists_that_are_only_written_to_do_not_matter() -> None:
     compiled(X)
     compiled(X)
     assert log == [(3,)]
+
+
+LOSSES: list[Any] = []
+HISTORY: dict[str, Any] = {}
+LAST: collections.deque[Any] = collections.deque(maxlen=2)
+KEEPING = {
+    "LOSSES": lambda x: LOSSES.append(x[0] * 2), "HISTORY": lambda x: HISTORY.setdefault("losses", []).append(x[0]),
+    "LAST": lambda x: LAST.append((x[0], "loss"))}
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_traced_values_left_in_containers_warn(name: str) -> None:
+    def fun(x: Any) -> Any:
+        KEEPING[name](x)
+        return x
+
+    with pytest.warns(StaleValueWarning, match=rf"\n  {name} keeps traced values that are put into it") as caught:
+        bw.jit(fun)(X)
+    assert len(caught) == 1 and caught[0].filename == __file__
+
+
+def test_containers_that_are_emptied_again_do_not_warn() -> None:
+    tape: list[Any] = []
+
+    def fun(x: Any) -> Any:
+        for k in range(3):
+            tape.append(x * k)
+        tape.clear()
+        return x
+
+    bw.jit(fun)(X)
+    assert tape == []

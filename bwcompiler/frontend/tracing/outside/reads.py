@@ -253,6 +253,8 @@ class Outside:
         if is_collection(owner):                  # a method of a container reads all of it
             if name not in _WRITERS:
                 self._contents(owner, path, source, DEPTH)
+            elif id(owner) not in self.repeated.stand_ins:
+                self.repeated.note_written(owner, path.removesuffix(f".{name}"), source)
             return _MISSING
         cls = owner if isinstance(owner, type) else type(owner)
         if isinstance(owner, contextvars.ContextVar) and name == "get":
