@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from bwcompiler.ir.op import Value
-from bwcompiler.ops.elementwise import full_like, power, sign
+from bwcompiler.ops.elementwise import full_like, less, power, select, sign, sqrt
 from bwcompiler.ops.special.loops import Rule, function, known
+from bwcompiler.ops.special.series import polynomial, with_series
 
 
 # ----- derivatives by recurrence (10.6.1, 10.29.1), those by the order are not known
@@ -60,20 +62,42 @@ known("pbwa", None, lambda out, a, x: (out[1], (a - x * x * 0.25) * out[0]))    
 known("lpmv", None, None, lambda out, m, v, x: (v * x * out - (v + m) * function("lpmv")(m, v - 1.0, x)) / (x * x - 1.0))     # 14.10.5
 known("itj0y0", lambda out, x: (j0(x), y0(x)))
 known("iti0k0", lambda out, x: (i0(x), k0(x)))
-known("it2j0y0", lambda out, x: ((1.0 - j0(x)) / x, -(y0(x) / x)))
-known("it2i0k0", lambda out, x: ((i0(x) - 1.0) / x, -(k0(x) / x)))
+_HALVES = [1.0 / (4.0**k * math.factorial(k) ** 2) for k in range(1, 10)]             # (I₀(x) - 1) / x² by x²
+
+
+def _less_one(function_of: Callable[[Value], Value], sign_: float, x: Value) -> Value:
+    """(I₀(x) - 1) / x, or with sign -1 (1 - J₀(x)) / x."""
+    terms = [sign_**k * coefficient for k, coefficient in enumerate(_HALVES)]
+    return x * with_series(x * x, terms, lambda square: (function_of(sqrt(square)) - 1.0) * sign_ / square, reach=0.25)
+
+
+known("it2j0y0", lambda out, x: (_less_one(j0, -1.0, x), -(y0(x) / x)))
+known("it2i0k0", lambda out, x: (_less_one(i0, 1.0, x), -(k0(x) / x)))
 known("itstruve0", lambda out, x: struve(full_like(x, 0.0), x))
-known("it2struve0", lambda out, x: -(struve(full_like(x, 0.0), x) / x))
+_ODD = [(-1.0) ** k * 2.0 / (math.pi * math.prod(range(1, 2 * k + 2, 2)) ** 2) for k in range(10)]        # H₀(x) / x by x²
+known("it2struve0", lambda out, x: -with_series(x * x, _ODD, lambda square: struve(full_like(x, 0.0), sqrt(square)) / sqrt(square), 0.25))
 known("itmodstruve0", lambda out, x: modstruve(full_like(x, 0.0), x))
 for _value, _slope in (("ber", "berp"), ("bei", "beip"), ("ker", "kerp"), ("kei", "keip")):
     known(_value, lambda out, x, slope=_slope: function(slope)(x))
 
 
 # ----- derivatives of Kelvin functions, by their differential equation (10.61.3)
-def _kelvin(even: str, odd: str, sign_: float) -> Rule:
-    return lambda out, x: function(odd)(x) * sign_ - out / x
+def _kelvin(other: str, sign_: float, quotient: Callable[[Value, Value], Value] = lambda out, x: out / x) -> Rule:
+    return lambda out, x: function(other)(x) * sign_ - quotient(out, x)
 
 
-for _name, _even, _odd in (("ber", "ber", "bei"), ("ker", "ker", "kei")):
-    known(f"{_name}p", _kelvin(_even, _odd, -1.0))
-    known(f"{_odd}p", _kelvin(_odd, _even, 1.0))
+def _kelvin_quotient(first: int) -> Callable[[Value, Value], Value]:
+    """ber'(x) / x with first = 2, bei'(x) / x with 1: Σ ± n/2 (x/2)²ⁿ⁻² / n!² over n = first, first + 2, ..."""
+    terms = [(-1.0) ** (k + first - 1) * (first + 2 * k) / 2 / 16.0**k / math.factorial(first + 2 * k) ** 2 for k in range(8)]
+
+    def quotient(out: Value, x: Value) -> Value:
+        square, near = x * x, less(x * x, full_like(x, 0.25))
+        series = polynomial(select(near, square * square, full_like(x, 0.0)), terms)
+        series = series if first == 1 else series * select(near, square, full_like(x, 0.0)) * 0.25
+        return select(near, series, out / select(near, full_like(x, 1.0), x))
+    return quotient
+
+
+for _first, _second, _quotients in (("ber", "bei", (_kelvin_quotient(2), _kelvin_quotient(1))), ("ker", "kei", ())):
+    known(f"{_first}p", _kelvin(_second, -1.0, *_quotients[:1]))
+    known(f"{_second}p", _kelvin(_first, 1.0, *_quotients[1:]))

@@ -43,6 +43,7 @@ from bwcompiler.ops.elementwise import (
 )
 from bwcompiler.ops.special.functions import digamma, erf, erfcx, lgamma
 from bwcompiler.ops.special.loops import Rule, function, known
+from bwcompiler.ops.special.series import polynomial, with_series
 
 
 def _times_log(x: Value, y: Value) -> Value:
@@ -326,18 +327,24 @@ known("pdtrc", None, lambda out, k, m: _poisson_mass(k, m))
 
 
 # ----- powers
+_EXPONENTIAL = [(k + 1) / math.factorial(k + 2) for k in range(9)]     # the slope of (exp(x) - 1) / x
+
+
 def _power_transform(log_x: Value, out: Value, power_of: Value, exponent: Value) -> Value:
-    """By the exponent: (xᵖ log x - out) / p, and log(x)² / 2 at p = 0."""
-    zero = equal(exponent, full_like(exponent, 0.0))
-    rest = (power_of * log_x - out) / select(zero, full_like(exponent, 1.0), exponent)
-    return select(zero, log_x * log_x * 0.5, rest)
+    """By the exponent p: with z = p log x, log(x)² times the slope of (exp(z) - 1) / z; that is (xᵖ log x - out) / p."""
+    finite = isfinite(log_x)
+    z = exponent * select(finite, log_x, full_like(log_x, 0.0))
+    near = bitwise_or(bitwise_and(less(z * z, full_like(z, 0.0025)), finite), equal(exponent, full_like(exponent, 0.0)))
+    product = power_of * select(equal(power_of, full_like(power_of, 0.0)), full_like(log_x, 0.0), log_x)
+    rest = (product - out) / select(near, full_like(exponent, 1.0), exponent)
+    return select(near, log_x * log_x * polynomial(select(near, z, full_like(z, 0.0)), _EXPONENTIAL), rest)
 
 
 def _inverse_transform(out: Value, y: Value, exponent: Value) -> Value:
-    """By the exponent, of (1 + p y)**(1/p): out (y / (p (1 + p y)) - log(1 + p y) / p²), and -y² out / 2 at p = 0."""
-    zero = equal(exponent, full_like(exponent, 0.0))
-    p = select(zero, full_like(exponent, 1.0), exponent)
-    return out * select(zero, y * y * -0.5, (y / (p * y + 1.0) - log1p(p * y) / p) / p)
+    """By the exponent p, of (1 + p y)**(1/p): with u = p y, out y² times the slope of log(1 + u) / u."""
+    def by(u: Value) -> Value:
+        return (1.0 / (u + 1.0) - log1p(u) / u) / u
+    return out * y * y * with_series(exponent * y, [(-1.0) ** (k + 1) * (k + 1) / (k + 2) for k in range(18)], by)
 
 
 known("boxcox", lambda out, x, p: power(x, p - 1.0), lambda out, x, p: _power_transform(log(x), out, power(x, p), p))
@@ -347,13 +354,8 @@ known("inv_boxcox1p", lambda out, y, p: (out + 1.0) / (p * y + 1.0), lambda out,
 
 
 def _relative_exponential(out: Value, x: Value) -> Value:
-    """((x - 1) exp(x) + 1) / x²; near 0 its series Σ (k + 1) xᵏ / (k + 2)!."""
-    near = less(x * x, full_like(x, 0.0025))
-    y = select(near, x, full_like(x, 0.0))
-    series = full_like(x, 0.0)
-    for k in reversed(range(9)):
-        series = series * y + (k + 1) / math.factorial(k + 2)
-    return select(near, series, (exp(x) - out) / select(near, full_like(x, 1.0), x))
+    """((x - 1) exp(x) + 1) / x²; near 0 its series."""
+    return with_series(x, _EXPONENTIAL, lambda x: (exp(x) - out) / x)
 
 
 known("exprel", _relative_exponential)

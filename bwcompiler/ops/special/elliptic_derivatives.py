@@ -8,8 +8,25 @@ from collections.abc import Callable
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.broadcasting import broadcast, reduce_sum
 from bwcompiler.ops.creation import iota
-from bwcompiler.ops.elementwise import cosh, equal, exp, full_like, less, log, select, sin, sinh, sqrt, stop_gradient
+from bwcompiler.ops.elementwise import (
+    absolute,
+    bitwise_and,
+    cosh,
+    equal,
+    exp,
+    full_like,
+    less,
+    less_equal,
+    log,
+    not_equal,
+    select,
+    sin,
+    sinh,
+    sqrt,
+    stop_gradient,
+)
 from bwcompiler.ops.special.loops import function, known
+from bwcompiler.ops.special.series import with_series
 
 # ----- elliptic functions (19.4.1 - 19.5)
 ellipk, ellipe, ellipkinc, ellipeinc = (function(_name) for _name in ("ellipk", "ellipe", "ellipkinc", "ellipeinc"))
@@ -39,16 +56,11 @@ def _near_one(p: Value) -> Value:
 
 def _complete_difference(m: Value, first: Callable[[Value], Value], second: Callable[[Value], Value]) -> Value:
     """D = (K - E) / m (19.2.6), by its series where m is small, so that no digits are lost and all derivatives are those of the limit."""
-    near = less(m * m, full_like(m, 0.0025))
-    small, large = select(near, m, full_like(m, 0.0)), select(near, full_like(m, 0.5), m)
-    series, share = full_like(m, 0.0), 1.0
-    coefficients = []
+    share, coefficients = 1.0, []
     for n in range(1, 14):                                       # π/2 Σ ((2n - 1)!! / (2n)!!)² 2n / (2n - 1) mⁿ⁻¹
         share *= (2 * n - 1) / (2 * n)
         coefficients.append(math.pi / 2 * share * share * 2 * n / (2 * n - 1))
-    for coefficient in reversed(coefficients):
-        series = series * small + coefficient
-    return select(near, series, (first(large) - second(large)) / large)
+    return with_series(m, coefficients, lambda m: (first(m) - second(m)) / m)
 
 
 def ellipk_slope(out: Value, m: Value) -> Value:
@@ -62,11 +74,18 @@ known("ellipe", lambda out, m: _complete_difference(m, ellipk, ellipe) * -0.5)
 
 
 def _agm_slope(out: Value, x: Value, y: Value) -> Value:
-    """By x: the mean is π x / (2 K(m)) with m = 1 - (y / x)² (19.8.5)."""
-    ratio = y / x
-    m = 1.0 - ratio * ratio
-    first = ellipk(m)
-    return out / x * (1.0 - ellipk_slope(first, m) / first * ratio * ratio * 2.0)
+    """By x: the mean is π |y| / (2 K(m)) with m = 1 - (x / y)² where |x| < |y| (19.8.5): out / x (1 - D / K); by y it is out / y D / K."""
+    smaller, one = less_equal(absolute(x), absolute(y)), full_like(x, 1.0)
+    zero = equal(x, full_like(x, 0.0))
+    ratio = absolute(select(smaller, x, y) / select(smaller, y, x))
+    p = ratio * ratio
+    none, tiny = equal(ratio, full_like(x, 0.0)), less(p, full_like(p, 1e-30))
+    p = select(tiny, full_like(p, 0.5), p)
+    part = function("ellipkm1")(p) / _complete_difference(1.0 - p, lambda _: _near_one(p), ellipe)
+    large = log(4.0 / select(none, one, select(tiny, ratio, one)))               # K, where E is 1
+    share = select(none, one, select(tiny, 1.0 - 1.0 / large, 1.0 / part))
+    slope = out / select(zero, one, x) * select(smaller, 1.0 - share, share)
+    return select(bitwise_and(zero, not_equal(y, full_like(y, 0.0))), 1.0 / absolute(x), slope)
 
 
 known("agm", _agm_slope, lambda out, x, y: _agm_slope(out, y, x))
@@ -152,7 +171,14 @@ def _degenerate(out: Value, x: Value, y: Value) -> Value:
     return select(principal, by_equation, elliprd(beside, beside, x) * (-1.0 / 6.0))
 
 
-known("elliprc", _degenerate, lambda out, x, y: -((out * 0.5 + x * _degenerate(out, x, y)) / y))              # homogeneous of degree -1/2
+def _degenerate_by_second(out: Value, x: Value, y: Value) -> Value:
+    """R_C by y, being homogeneous of degree -1/2; x times what is infinite at x = 0 is 0."""
+    zero = equal(x, full_like(x, 0.0))
+    part = select(zero, full_like(x, 0.0), x * _degenerate(out, select(zero, full_like(x, 1.0), x), y))
+    return -((out * 0.5 + part) / y)
+
+
+known("elliprc", _degenerate, _degenerate_by_second)
 known("elliprd", *[_second(k) for k in range(3)])
 known("elliprj", *[_third(k) for k in range(4)])
 known("elliprf", *[lambda out, *xs, k=k: elliprd(xs[k - 1], xs[k - 2], xs[k]) * (-1.0 / 6.0) for k in range(3)])

@@ -166,6 +166,7 @@ mielke = Continuous("mielke", ("k", "s"), Formulas(
 
 kappa3 = Continuous("kappa3", ("a",), Formulas(
     log_density=lambda y, a: np.log(a) - (1.0 / a + 1.0) * np.log(a + y**a), cdf=lambda y, a: y * (a + y**a) ** (-1.0 / a),
+    sf=lambda y, a: -np.expm1(-np.log1p(a * y**-a) / a), isf=lambda q, a: (a / np.expm1(-a * np.log1p(-q))) ** (1.0 / a),
     ppf=lambda q, a: (a / (q ** -a - 1.0)) ** (1.0 / a), valid=positive, low=0, high=LARGEST, inside=one,
 ), "The kappa distribution of three parameters.", "bw.scipy.stats.kappa3.cdf(np.array([1.0]), 1.0).tolist()\n[0.5]")
 

@@ -56,7 +56,8 @@ def test_where_the_formula_of_the_distribution_has_no_slope() -> None:
 
 
 @pytest.mark.parametrize(("name", "shapes"), [("halfnorm", ()), ("halflogistic", ()), ("expon", ()), ("norm", ()), ("logistic", ()), ("cauchy", ()),
-                                              ("burr", (2.0, 1.5)), ("burr12", (2.0, 1.5)), ("exponweib", (1.5, 1.2))])
+                                              ("burr", (2.0, 1.5)), ("burr12", (2.0, 1.5)), ("exponweib", (1.5, 1.2)),
+                                              ("kappa3", (1.5,))])
 def test_far_tails(name: str, shapes: tuple[float, ...]) -> None:
     """From the complement itself: 1 - 1e-300 is 1."""
     mine, theirs = pair(name)

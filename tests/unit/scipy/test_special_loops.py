@@ -57,7 +57,7 @@ POINTS |= {**dict.fromkeys(("berp", "beip", "kerp", "keip", "airye"), (X,)), "it
 POINTS |= {"mathieu_a": (N, X), "mathieu_b": (N + 1, X), "mathieu_cem": (N, X, BOTH * 20), "mathieu_sem": (N + 1, X, BOTH * 20),
            **dict.fromkeys(("mathieu_modcem1", "mathieu_modcem2"), (N, X, P)),
            **dict.fromkeys(("mathieu_modsem1", "mathieu_modsem2"), (N + 1, X, P))}
-FIRST_ONLY = {"mathieu_a", "mathieu_b", "eval_jacobi", "hyperu", "boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p", "kolmogorov", "kolmogi", "smirnov", "smirnovi",
+FIRST_ONLY = {"mathieu_a", "mathieu_b", "eval_jacobi", "hyperu", "kolmogorov", "kolmogi", "smirnov", "smirnovi",
               "chndtr", "nctdtr", "ncfdtr"}      # those of their derivatives are not known, or are limits
 
 
@@ -150,6 +150,30 @@ def test_shapes_at_the_ends() -> None:
         np.testing.assert_array_equal(slopes("gammainc", 0, *point), expected)
     for point, expected in (((2.0, 3.0, 0.0), 0.0), ((2.0, 3.0, 1.0), 0.0), ((0.0, 3.0, 0.5), np.nan), ((2.0, 3.0, 1.5), np.nan)):
         np.testing.assert_array_equal(slopes("betainc", 1, *point), expected)
+
+
+LIMITS = [                     # function, point, argument, first and second derivative
+    ("it2struve0", (0.0,), 0, -2 / np.pi, 0.0), ("it2struve0", (1e-300,), 0, -2 / np.pi, 0.0), ("berp", (0.0,), 0, 0.0, 0.0),
+    ("beip", (-0.0,), 0, 0.5, 0.0), ("ber", (0.0,), 0, 0.0, 0.0), ("bei", (0.0,), 0, 0.0, 0.5),
+    *[(name, (x, p), 1, np.log(2.5) ** 2 / 2, np.log(2.5) ** 3 / 3) for name, x in (("boxcox", 2.5), ("boxcox1p", 1.5)) for p in (0.0, 1e-300)],
+    ("inv_boxcox", (1.5, 0.0), 1, -1.125 * np.exp(1.5), (1.125**2 + 2.25) * np.exp(1.5)), ("boxcox", (0.0, 2.0), 1, 0.25, -0.25),
+    ("elliprc", (0.0, 2.0), 1, -np.pi / 8 / np.sqrt(2), 3 * np.pi / 32 / np.sqrt(2)), ("elliprc", (0.0, -2.0), 1, 0.0, 0.0),
+    ("agm", (0.0, 2.0), 1, 0.0, 0.0), ("agm", (2.0, 0.0), 0, 0.0, 0.0), ("agm", (1.0, 1.0), 0, 0.5, -0.125),
+    ("agm", (1e-300, 2.0), 0, 6.544330143654449e294, None), ("agm", (2.0, 0.0), 1, np.inf, None)]
+
+
+@pytest.mark.parametrize(("name", "point", "argument", "first", "second"), LIMITS)
+def test_derivatives_that_are_limits(name: str, point: tuple[float, ...], argument: int, first: float, second: float | None) -> None:
+    slope = bw.grad(lambda *xs: getattr(special, name)(*xs), argument)
+    np.testing.assert_allclose(slope(*point), first, rtol=1e-12)
+    if second is not None:
+        np.testing.assert_allclose(bw.grad(slope, argument)(*point), second, rtol=1e-12, atol=1e-290)
+
+
+def test_derivatives_of_integrals_at_0() -> None:
+    for name in ("it2j0y0", "it2i0k0"):
+        slope = bw.grad(lambda x, name=name: getattr(special, name)(x)[0])
+        assert (slope(0.0), bw.grad(slope)(0.0)) == (0.0, 0.25)
 
 
 FAMILIES: dict[str, tuple[float, ...]] = {

@@ -165,6 +165,8 @@ def _log_beta(a: Value, b: Value) -> Value:
     first = ops.greater_equal(a, b)
     z, s = ops.select(first, a, b), ops.select(first, b, a)                 # not by maximum, which has a kink where they are equal
     far = ops.bitwise_and(ops.greater_equal(z, constant(LARGE, z)), ops.greater(s, constant(0, s)))
+    both = ops.equal(s, constant(math.inf, s))                              # nan, as in SciPy
+    rising = ops.bitwise_and(ops.equal(z, constant(math.inf, z)), ops.less(s, constant(0, s)))
     z, s = ops.select(far, z, constant(LARGE, z)), ops.select(far, s, constant(1, s))
     total = ops.add(z, s)
     growth = ops.multiply(ops.subtract(total, constant(0.5, z)), ops.log1p(ops.divide(s, z)))
@@ -172,7 +174,8 @@ def _log_beta(a: Value, b: Value) -> Value:
     parts = ops.subtract(ops.subtract(s, ops.multiply(s, ops.log(z))), growth)
     found = ops.add(ops.add(ops.lgamma(s), parts), ops.subtract(_stirling_rest(z), _stirling_rest(total)))
     infinite = ops.select(ops.isinf(z), constant(-math.inf, z), found)
-    return _at_poles(a, b, ops.select(far, infinite, plain), lambda log, sign: log)
+    found = ops.select(far, infinite, ops.select(rising, constant(math.inf, z), plain))
+    return _at_poles(a, b, ops.select(both, constant(math.nan, z), found), lambda log, sign: log)
 
 
 def _at_poles(a: Value, b: Value, otherwise: Value, result: Callable[[Value, Value], Value]) -> Value:
@@ -185,7 +188,7 @@ def _at_poles(a: Value, b: Value, otherwise: Value, result: Callable[[Value, Val
     m, n = ops.select(pole_a, ops.negative(a), ops.negative(b)), ops.select(pole_a, b, a)
     first = ops.subtract(ops.add(m, constant(1, m)), n)
     whole = ops.bitwise_and(ops.equal(n, ops.floor(n)), ops.greater(n, constant(0, n)))
-    finite = ops.bitwise_and(pole, ops.bitwise_and(whole, ops.greater(first, constant(0, m))))
+    finite = ops.bitwise_and(ops.bitwise_and(pole, ops.isfinite(m)), ops.bitwise_and(whole, ops.greater(first, constant(0, m))))
     first, n = ops.select(finite, first, constant(1, m)), ops.select(finite, n, constant(1, n))
     log = ops.subtract(ops.add(ops.lgamma(first), ops.lgamma(n)), ops.lgamma(ops.add(first, n)))
     odd = ops.not_equal(ops.remainder(n, constant(2, n)), constant(0, n))
@@ -201,7 +204,7 @@ def _beta(a: Value, b: Value) -> Value:
 
 
 def _power_of_ten(x: Value) -> Value:
-    return ops.exp(ops.multiply(x, constant(math.log(10.0), x)))
+    return ops.power(constant(10.0, x), x)         # to the last digit, which exp(x log 10) is not
 
 
 def _xlogy(x: Value, y: Value) -> Value:
