@@ -91,6 +91,11 @@ def _of_traced_number(call: _Call) -> Any:
     return None
 
 
+def _of_traced_array(call: _Call) -> Any:
+    """Methods of traced arrays that write into another one, `x.sum(axis=0, out=y)`."""
+    return _that_writes(call) if call.kind is types.MethodType and isinstance(call.owner, Tracer) else None
+
+
 def _of_polynomials(call: _Call) -> Any:
     function = call.function
     if call.kind not in (types.FunctionType, _ARRAY_FUNCTION) or not str(function.__module__).startswith("numpy.polynomial."):
@@ -200,6 +205,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     # before what is written in Python, as much of SciPy and NumPy is
     _of_scipy,
     _of_traced_number,
+    _of_traced_array,
     _of_polynomials,
     _copying,
     _of_python,
@@ -395,12 +401,13 @@ def _writing(function: Any, called: Any) -> Any:
     places = places_of(function)
     if places is None:
         return called
+    owner = getattr(function, "__self__", None)
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         for place in places(args, kwargs):
             if type(place) is np.ndarray:
                 changed(place)
-                require_traced(place, *args, *kwargs.values())
+                require_traced(place, owner, *args, *kwargs.values())
         return called(*args, **kwargs)
     return checked
 

@@ -77,6 +77,7 @@ def _method(function: Any) -> Callable[..., Any]:
 
     def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
         return run_entry(original, lookup(function), (self, *args), kwargs)
+    method.__name__ = function.__name__            # by which is known what it writes into
     return method
 
 
@@ -86,6 +87,7 @@ def _own_method(name: str, numpy: str) -> Callable[..., Any]:
 
     def method(self: Tracer, *args: Any, **kwargs: Any) -> Any:
         return call_numpy(function, (self, *args), kwargs, HANDLERS[name], self, *args, **kwargs)
+    method.__name__ = numpy
     return method
 
 

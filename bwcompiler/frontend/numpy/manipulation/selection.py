@@ -202,6 +202,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     target = _target(arr, "place")
     if np.size(mask) != target.size:
         raise ValueError("place: mask and data must be the same size")
+    vals = _fitting(vals, target)
     if isinstance(mask, Tracer):
         _require_safe(vals, target, "place")
         return _place_by_data(target, fresh(truth(value_as(mask))), as_tracer(vals))
@@ -226,6 +227,13 @@ def _place_by_data(target: Tracer, mask: Any, values: Any) -> None:
 
 def _nothing_to_insert() -> NoReturn:
     raise ValueError("Cannot insert from an empty array!")
+
+
+def _fitting(values: Any, target: Tracer) -> Any:
+    """What is put into an array: Python's numbers, and lists of them, become numbers of its dtype, or do not fit."""
+    if isinstance(values, bool | int | float | complex | list | tuple) and not is_traced(values):
+        return np.asarray(values, target.dtype)
+    return values
 
 
 def _require_safe(values: Any, target: Tracer, name: str) -> None:
@@ -278,7 +286,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if ((positions < -extent) | (positions > extent)).any():
         raise IndexError(f"index {positions[0]} is out of bounds for axis {axis} with size {extent}")
     positions = np.where(positions < 0, positions + extent, positions)
-    new = fresh(cast(value_as(values), x._type.dtype))
+    new = fresh(cast(value_as(_fitting(values, x)), x._type.dtype))
     if positions.size == 1:                               # a block: all of its rows go to one place
         new = _raised(new, x.ndim)
         new = moveaxis(new, 0, axis) if number else new

@@ -332,7 +332,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 def running(scan: Op, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     """ufunc.accumulate by the op that does it; axis None: over all elements in C order."""
     x = value_as(a)
-    target = requested(dtype) or resolve_reduction(ufunc, x.dtype)
+    target = requested(dtype) or _with_out(x, out) or resolve_reduction(ufunc, x.dtype)
     x = cast(truth(x), I64) if target is BOOL else cast(x, target)             # 0 and 1: a sum stays positive, a product 0 or 1
     if axis is None or not x.rank:
         x = reshape(x, (element_count(x.shape),))

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from bwcompiler.frontend.tracing.tracer import Tracer
+
 Places: TypeAlias = Callable[[tuple[Any, ...], dict[str, Any]], Iterable[Any]]
 
 CHANGING = frozenset((                             # methods of arrays
@@ -27,7 +29,7 @@ _OUTPUT_AT = {"reduce": 3, "accumulate": 3, "reduceat": 4, "outer": _NOWHERE}   
 def places_of(function: Any) -> Places | None:
     """Of what is called; of a method of an array, the array is none of the arguments."""
     owner = getattr(function, "__self__", None)
-    if type(owner) is np.ndarray:
+    if type(owner) is np.ndarray or isinstance(owner, Tracer):
         return _method(owner, function.__name__)
     if isinstance(owner, np.ufunc):
         name = function.__name__

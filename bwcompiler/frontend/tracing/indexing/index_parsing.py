@@ -61,6 +61,8 @@ def entries_of(index: Any) -> list[Any]:
     for position, entry in enumerate(entries):
         if isinstance(entry, list | tuple | range):
             entry = np.zeros(0, np.intp) if len(entry) == 0 else assembled(entry)
+            if isinstance(entry, np.ndarray) and not entry.size and entry.dtype == np.float64:         # [[]]: nothing says of which dtype
+                entry = entry.astype(np.intp)
         if isinstance(entry, np.ndarray) and entry.dtype == object:
             entry = stack_objects(entry)
         entries[position] = entry

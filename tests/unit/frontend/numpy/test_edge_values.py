@@ -236,3 +236,45 @@ def test_kernels_that_are_not_finite_meet_no_padding(mode: Any, kernel: list[flo
 def test_derivatives_of_convolutions_up_to_their_ends(mode: Any, width: int, rng: np.random.Generator) -> None:
     x, kernel = rng.normal(size=5), rng.normal(size=width)
     check_derivatives(lambda x, y: (np.convolve(x, y, mode), np.correlate(x, y, mode)), x, kernel)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
+def test_running_sums_are_computed_in_the_dtype_of_their_output(dtype: type) -> None:
+    def summed(x: Any) -> Any:
+        sums, products = np.empty(6), np.empty(6)
+        return np.cumsum(x, out=sums), np.add.accumulate(x, out=products), products
+
+    native(summed, (np.arange(6) * 25.37).astype(dtype))
+
+
+def test_methods_write_into_arrays_that_the_function_makes() -> None:
+    def written(x: Any) -> Any:
+        highest, sums, cut, places = np.empty(4), np.zeros((2, 3)), np.empty((3, 4)), np.empty(3, int)
+        x.max(axis=0, out=highest)
+        x.sum(1, None, sums[1])
+        x.argmax(axis=1, out=places)
+        return x.clip(0, 1, out=cut), cut, highest, sums, places
+
+    native(written, X)
+
+
+def test_indices_that_are_empty_lists_of_lists() -> None:
+    native(lambda x: (x[[[]]], x[[[], []]], x[[[]], 0]), X)
+
+
+@pytest.mark.parametrize("values", [[1, 2], 300, [1.5, 2], [-1]])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, bool, np.int32])
+def test_python_numbers_that_are_put_into_arrays(values: Any, dtype: type) -> None:
+    def placed(x: Any) -> Any:
+        np.place(x, x > 0, values)
+        return x, np.insert(x, 1, values)
+
+    x = X.astype(dtype)
+    try:
+        expected = placed(x.copy())
+    except OverflowError as error:
+        with pytest.raises(OverflowError, match=str(error)):
+            bw.jit(placed)(x)
+        return
+    for one, other in zip(bw.jit(placed)(x.copy()), expected, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
