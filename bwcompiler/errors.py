@@ -7,6 +7,7 @@ are `InternalError`: they are our bugs, not the user's.
 from __future__ import annotations
 
 import linecache
+import re
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -112,7 +113,7 @@ def at(source: SourceLike | None, message: str) -> str:
     if source is None:
         return message
     text = linecache.getline(source.file, source.line).strip()
-    return f"{source.file}:{source.line}: {text}\n  {message}"
+    return f"{source.file}:{source.line}: {text}".rstrip() + f"\n  {message}"
 
 
 def bytes_text(count: float) -> str:
@@ -125,9 +126,17 @@ def bytes_text(count: float) -> str:
     return f"{count / 1e12:.1f} TB"
 
 
+_LINE = re.compile(r".+:\d+:[ \n]")
+
+
+def is_located(error: Exception) -> bool:
+    """Whether the text of an error begins with a line of the user's."""
+    return _LINE.match(str(error)) is not None
+
+
 def located(error: Error, source: SourceLike | None) -> Error:
     """The error with the user's line first, once."""
-    if "source" not in vars(error):
+    if vars(error).get("source") is None:
         vars(error)["source"] = source
         if isinstance(error, np.exceptions.AxisError):             # its text is not in args
             return type(error)(at(source, str(error)))

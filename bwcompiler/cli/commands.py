@@ -25,6 +25,7 @@ from bwcompiler.cli.problems import USAGE_ERROR, UsageProblem, UserProblem, mess
 from bwcompiler.compiler.options import pass_options
 from bwcompiler.compiler.pipeline import GRAPH_PASSES, derive, lower
 from bwcompiler.errors import BwError, TargetError
+from bwcompiler.frontend.tracing.arguments import parameter_names
 from bwcompiler.inspect import dump
 from bwcompiler.inspect.lowered_texts import object_code
 from bwcompiler.ir.graph import Graph
@@ -56,13 +57,17 @@ def program_of(options: argparse.Namespace) -> Program:
         raise UserProblem(f"{function.name} failed while it was traced: {line}{type(error).__name__}: {error}") from error
 
 
-def _wrt(function: UserFunction, count: int, grad: Sequence[int]) -> tuple[int, ...] | None:
+def _wrt(function: UserFunction, count: int, grad: Sequence[str]) -> tuple[int, ...] | None:
+    """The positions of the arguments that `--grad` names, by position or name; None without."""
     if not grad:
         return None
-    for number in grad:
-        if not -count <= number < count:
-            raise UserProblem(f"--grad {number}: {function.name} has {count} arguments, numbered from 0")
-    return tuple(sorted({number % count for number in grad}))
+    names = parameter_names(function.fun)[:count]
+    positions = {**{name: k for k, name in enumerate(names)}, **{str(k): k % count for k in range(-count, count)}}
+    for one in grad:
+        if one not in positions:
+            listed = f": {', '.join(names)}" if names else ""
+            raise UserProblem(f"--grad {one}: {function.name} has {count} argument{'s' * (count != 1)}{listed}, numbered from 0")
+    return tuple(sorted({positions[one] for one in grad}))
 
 
 # ----- dump
@@ -255,17 +260,17 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-def _function_options(made: argparse.ArgumentParser, required: bool = True) -> None:
+def _function_options(made: argparse.ArgumentParser, required: bool = True, suffix: str = "") -> None:
     made.add_argument("function", metavar="FUNCTION", nargs=None if required else "?", help="FILE.py:FUNCTION or module:function")
     made.add_argument("--arg", metavar="NAME=TYPE", action="append", default=[],
                       help="type of an argument, f64[32,64]; without, the file's example_args() is used")
-    made.add_argument("--grad", metavar="N", type=int, action="append", default=[],
-                      help="differentiate argument N (again for more; default: all of floating-point dtype)")
-    made.add_argument("-o", "--output", metavar="PATH", help="write to a file; its suffix says the format")
+    made.add_argument("--grad", metavar="ARG", action="append", default=[],
+                      help="differentiate this argument, a position or a name (again for more; default: all of floating-point dtype)")
+    made.add_argument("-o", "--output", metavar="PATH", help=f"write to a file{suffix}")
 
 
 def _dump_options(made: argparse.ArgumentParser) -> None:
-    _function_options(made)
+    _function_options(made, suffix="; its suffix says the format")
     made.add_argument("--stage", metavar="STAGE", help=f"{', '.join(dump.STAGES)} or {ALL} (default: adjoint)")
     made.add_argument("--format", metavar="FORMAT", help=f"{', '.join(dump.FORMATS)} (default: text, or by the suffix of -o)")
     made.add_argument("--target", metavar="CPU",

@@ -54,6 +54,7 @@ class ProgramLike(Protocol):
     __name__: str
     fun: Callable[..., Any]
     default_wrt: tuple[int, ...]
+    memory_limit: int | None
     traced: Any
 
     @property
@@ -199,7 +200,8 @@ def _residuals(program: ProgramLike) -> list[str]:
         work = _counted(sum([value.op.kind != "layout" for value in again]), "cheap operation")
         if not all(value.op.cheap for value in again):
             dear = sum([not value.op.cheap for value in again])
-            work = f"{_counted(len(again), 'operation')}, {dear} of them dear, to keep to memory_limit"
+            why = "which costs less than keeping it" if program.memory_limit is None else "to keep to memory_limit"
+            work = f"{_counted(len(again), 'operation')}, {dear} of them dear, {why}"
         size = bytes_text(sum(value.type.nbytes for value in again))
         lines.append(f"computed again by the pullback instead of being saved: {size}, {work}")
         lines += _shortened([f"  {place}  [{_listed([names[value] for value in values])}]" for place, values in _by_line(again).items()],

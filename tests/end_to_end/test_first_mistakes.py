@@ -5,10 +5,12 @@ from __future__ import annotations
 import array
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.signal
 
 import bwcompiler as bw
 from bwcompiler.errors import (
@@ -20,6 +22,7 @@ from bwcompiler.errors import (
     TracerBoolError,
     TracerError,
     TracerIndexError,
+    UnsupportedError,
 )
 from tests.support.user_errors import raises_at_user_line
 
@@ -64,6 +67,11 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.grad(lambda x: x ** 2, holomorphic=True)(1.0), GradientError, "returned float64\n  hint: pass complex numbers"),
     (lambda: bw.grad(np.sum)(array.array("d", [1.0])), GradientError, "nothing in it to differentiate\n  hint: pass np.asarray(x)"),
     (lambda: bw.grad(lambda x, *, y: x * y, 1)(1.0, y=2.0), GradientError, "the call has 1 positional argument\n  hint: argnums=0, or a tuple"),
+    (lambda: bw.grad(lambda x: x, "x")(1.0), GradientError, "hint: argnums= takes positions, not names: 0 is the first argument"),
+    (lambda: bw.jit(lambda x, n: x, static_argnums=1)(X, X), SignatureError, "static argument n: static arguments must be hashable Python values; an"),
+    (lambda: bw.jit(lambda x, *n: x, static_argnums=1)(X, [2]), SignatureError, "static argument 1: static arguments must be hashable, "
+                                                                "got list\n  hint: a tuple"),
+    (lambda: bw.jit(lambda x: np.busday_count(x, x))(X), UnsupportedError, "np.busday_count is not supported on traced arrays\n  hint: bw.pure_callback"),
     (lambda: bw.jit(_waits)(X), TracerError, "result is of type coroutine"),                  # and no warning that nobody waited for it
 ]
 
@@ -73,6 +81,34 @@ def test_mistake(call: Callable[[], Any], error: type[Exception], message: str) 
     with pytest.raises(error) as raised:
         call()
     assert message in str(raised.value)
+
+
+def _without_line() -> None:
+    raise UnsupportedError("not in here")
+
+
+@pytest.mark.parametrize(("fun", "text"), [
+    (lambda x: bw.while_loop(lambda y: y, lambda y: y, x), "the condition must give one number"),
+    (lambda x: bw.vmap(lambda y, z: y * z)(x, np.ones(4)), "must have one extent"),
+    (lambda x: scipy.signal.find_peaks(x), "how many there are is not known"),
+    (lambda x: _without_line(), "not in here"),
+])
+def test_refusals_inside_of_functions_name_their_line(fun: Callable[[Any], Any], text: str) -> None:
+    with pytest.raises(bw.errors.BwError) as raised:
+        bw.jit(fun)(X)
+    first, _, rest = str(raised.value).partition("\n")
+    assert first.startswith(f"{__file__}:") and text in rest
+    assert f"{__file__}:" not in rest
+
+
+def test_a_recursion_without_end_shows_the_users_lines() -> None:
+    def halved(x: Any) -> Any:
+        return x if x < 1 else halved(x / 2)
+
+    with pytest.raises(RecursionError) as raised:
+        bw.grad(halved)(8.0)
+    assert any("a recursion that ends by traced values" in note for note in raised.value.__notes__)
+    assert {entry.path.name for entry in raised.traceback} == {Path(__file__).name}
 
 
 @pytest.mark.parametrize("fun", [lambda x: x.sum(), lambda x: x * 2.0, lambda x: x ** 2, lambda x: x[0, 0], lambda x: -x])

@@ -31,7 +31,7 @@ def test_rebinding_again_and_again_warns() -> None:
 
 def test_many_shapes_warn_with_the_difference() -> None:
     compiled = bw.jit(lambda x: x + 1)
-    with pytest.warns(RecompileWarning, match=r"x is float64\[16\] after float64\[15\]"):
+    with pytest.warns(RecompileWarning, match=r"x is float64\[16\] after float64\[15\]\n  hint: pad arrays to a few shapes"):
         for n in range(1, 17):
             compiled(np.ones(n))
 

@@ -7,7 +7,6 @@ compiled like any other function, once per signature and body.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.inside.checkpoints import scan_in_segments
 from bwcompiler.api.programs.functions import JitFunction
-from bwcompiler.errors import BwError, ShapeError, TracerError, located
+from bwcompiler.errors import BwError, ShapeError, TracerError, is_located, located
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow import branches as traced_branches
@@ -28,7 +27,6 @@ from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.spellings import says_instead
 
 BODIES = 256                   # bodies whose loops over plain arrays are remembered
-_LOCATED = re.compile(r"[^\n]+:\d+: ")           # how a text begins that names a line
 
 
 def _check(order: str, *functions: Any) -> None:
@@ -50,7 +48,7 @@ def _run(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...], *arg
     try:
         return compiled(*args)
     except BwError as error:
-        if _LOCATED.match(str(error)):
+        if is_located(error):
             raise
         vars(error).pop("source", None)
         raise located(error, current_source()) from None       # about the call, and not a line of what it was given

@@ -151,8 +151,8 @@ class JitFunction(CompiledFunction[P, R]):
             hint = f"pass {changed[0].path} as an argument"
             source: Any = changed[0].source
         else:
-            why, source = difference(specialisation_key(arguments), next(reversed(self._entries), None), arguments.names()), None
-            hint = "pad arrays to a few shapes, or pass numbers that change as arrays"
+            why, hint = difference(specialisation_key(arguments), next(reversed(self._entries), None), arguments.names())
+            source = None
         warnings.warn(at(source, f"{self.__name__} has been traced and compiled {self._traces} times; this time because {why}\n"
                          f"  hint: {hint}"), RecompileWarning, stacklevel=levels_to_the_user())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 from bwcompiler.errors import SignatureError
-from bwcompiler.frontend.tracing.arguments import declared, parameter_names
+from bwcompiler.frontend.tracing.arguments import declared, parameter_names, static_argument
 from bwcompiler.spellings import keyword_hint
 
 
@@ -63,7 +63,8 @@ class Options(NamedTuple):
             return tuple(primals)
         own = self.by_position(fun)
         positions = {k % len(primals) if -len(primals) <= k < 0 else k for k in _as_set(own.static_argnums)}
-        return tuple([declared(value) if k in positions else value for k, value in enumerate(primals)])
+        names = parameter_names(fun)
+        return tuple([declared(value, static_argument(names, k)) if k in positions else value for k, value in enumerate(primals)])
 
 
 def _as_set(given: Any) -> set[Any]:

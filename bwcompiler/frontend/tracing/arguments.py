@@ -199,22 +199,30 @@ def take_apart(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
         positions = {number + len(args) if number < 0 else number for number in numbers}
         positions |= {position for position, name in enumerate(names[:len(args)]) if name in chosen}
         chosen |= {names[position] for position in positions if position < len(names)}
-        args = tuple([declared(value) if position in positions else value for position, value in enumerate(args)])
-        kwargs = {name: declared(value) if name in chosen else value for name, value in kwargs.items()}
+        args = tuple([declared(value, static_argument(names, position)) if position in positions else value
+                      for position, value in enumerate(args)])
+        kwargs = {name: declared(value, f"static argument {name}") if name in chosen else value for name, value in kwargs.items()}
     return Arguments(args, kwargs, positional_names(fun, len(args)), demanded)
 
 
-def declared(value: Any) -> StaticArgument:
-    """A compile-time value; it must be hashable and no array."""
+def declared(value: Any, what: str, without: str = "static_argnums and static_argnames") -> StaticArgument:
+    """A compile-time value, hashable and no array; `what` names it in errors, `without` the options that arrays are left out of."""
     if isinstance(value, StaticArgument):
         return value
     if isinstance(value, np.ndarray | Tracer):
-        raise SignatureError("static arguments must be hashable Python values; an array cannot be static")
+        raise SignatureError(f"{what}: static arguments must be hashable Python values; an array cannot be static\n"
+                             f"  hint: leave arrays out of {without}")
     try:
         hash(value)
     except TypeError:
-        raise SignatureError(f"static arguments must be hashable, got {type(value).__name__}") from None
+        hint = "\n  hint: a tuple in the place of the list" if isinstance(value, list) else ""
+        raise SignatureError(f"{what}: static arguments must be hashable, got {type(value).__name__}{hint}") from None
     return StaticArgument(value)
+
+
+def static_argument(names: Sequence[str], position: int) -> str:
+    """What errors call the static argument at this position."""
+    return f"static argument {names[position] if position < len(names) else position}"
 
 
 def unwrapped(leaf: Any) -> Any:

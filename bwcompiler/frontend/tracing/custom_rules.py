@@ -78,11 +78,8 @@ class CustomFunction(Generic[P, R]):
     def _declared(self, number: int, argument: Any) -> Any:
         if number not in self.nondiff:
             return argument
-        try:
-            return declared(argument)
-        except SignatureError as error:
-            raise SignatureError(f"{self.__name__}: argument {number} is named in nondiff_argnums, and {error}\n"
-                                 "  hint: leave arrays out of nondiff_argnums; a rule may return None (zero) for them") from None
+        return declared(argument, f"{self.__name__}: argument {number} is named in nondiff_argnums",
+                        "nondiff_argnums; a rule may return None (zero) for them")
 
     def _outputs(self, result: TraceResult) -> list[Tracer]:
         values = [value_of(leaf) if isinstance(leaf, Tracer) else value_as(leaf) for leaf in result.arguments.dynamic_leaves]

@@ -88,6 +88,15 @@ def nearest(name: str, known: list[str]) -> str:
     return f"; nearest supported: {', '.join(found)}" if found else ""
 
 
+CALL_BACK = "bw.pure_callback calls a Python function back with numbers, bw.primitive one with a derivative of its own"
+
+
+def unsupported(what: str, name: str, known: list[str]) -> UnsupportedError:
+    """The error for a function that traced arrays do not take: the nearest that they do, else how Python is called."""
+    instead = nearest(name, known) or f"\n  hint: {CALL_BACK}"
+    return UnsupportedError(f"{what} is not supported on traced arrays{instead}")
+
+
 def lookup(function: Any) -> Entry:
     """The entry of a NumPy function; raises UnsupportedError with the nearest names."""
     entry = FUNCTIONS.get(function)
@@ -97,7 +106,7 @@ def lookup(function: Any) -> Entry:
             raise UnsupportedError(f"np.{name} needs the numbers behind a traced array, which are not known while tracing\n"
                                    f"  hint: return the array from the function, and np.{name} of the result")
         known = [entry.name for entry in FUNCTIONS.values()] + UFUNC_NAMES
-        raise UnsupportedError(f"np.{name} is not supported on traced arrays{nearest(name, known)}")
+        raise unsupported(f"np.{name}", name, known)
     return entry
 
 

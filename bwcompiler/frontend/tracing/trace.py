@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
-from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback
+from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback, with_users_line
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.results import as_nodes, result_kind, result_value
 from bwcompiler.frontend.tracing.source import observe_below, stop_at
@@ -252,7 +252,7 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
                 if isinstance(error, RecursionError) and _RECURSION_NOTE not in getattr(error, "__notes__", ()):     # of regions in regions
                     error.add_note(_RECURSION_NOTE)
                 raise
-            return ours.with_traceback(user_traceback(error.__traceback__))
+            return with_users_line(ours, error.__traceback__).with_traceback(user_traceback(error.__traceback__))
         made = finish(region, result, arguments, types, names, demanded)
         assigned = [number for number, storage in enumerate(region.arguments[len(types):]) if storage.written]
         if assigned:

@@ -72,7 +72,7 @@ def run(folder, capsys):
     (["dump", "commands_file.py:branch"], 1, "commands_file.py:8: if x > 0:"),
     (["dump", "commands_file.py:bug"], 1, "bug failed while it was traced: {folder}/commands_file.py:13: NameError: name 'undefined'"),
     (["dump", "commands_file.py:integer", "--grad", "1"], 1, "integers have no gradient"),
-    (["dump", "commands_file.py:loss", "--grad", "1"], 1, "--grad 1: loss has 1 arguments, numbered from 0"),
+    (["dump", "commands_file.py:loss", "--grad", "1"], 1, "--grad 1: loss has 1 argument: x, numbered from 0"),
     (["dump", "commands_file.py:loss", "-o", "no/where.txt"], 1, "no/where.txt: No such file or directory"),
     (["run-pass", "simplify", "nowhere.graph"], 1, "nowhere.graph: No such file or directory"),
     (["run-pass", "simplify", "commands_file.py"], 1, "commands_file.py: line 2, column 1"),
@@ -91,7 +91,7 @@ def run(folder, capsys):
     (["dump", "commands_file.py:loss", "--stage", "object"], 2, "a binary file: give it a name with -o NAME.o"),
     (["dump", "commands_file.py:loss", "-o", "x.pdf"], 2, "-o x.pdf: no format goes with .pdf"),
     (["dump", "commands_file.py:loss", "--arg", "x"], 2, "write NAME=TYPE"),
-    (["dump", "commands_file.py:loss", "--grad", "x"], 2, "invalid int value: 'x'"),
+    (["dump", "commands_file.py:loss", "--grad", "y"], 1, "--grad y: loss has 1 argument: x, numbered from 0"),
     (["dump", "commands_file.py:loss", "--target", "x86"], 2, "--target 'x86' is no target; write host, a level"),
     (["cache", "burn"], 2, "invalid choice: 'burn'"),
 ])
@@ -157,7 +157,7 @@ def test_grad_chooses_arguments(run):
     words = ["dump", "commands_file.py:integer", "--arg", "x=f64[3]", "--arg", "n=f64[]", "--stage", "adjoint"]
     results = [run(*words, *grad)[1].splitlines()[0].rpartition("-> ")[2] for grad in ([], ["--grad", "0"], ["--grad", "-1"])]
     assert results == ["(f64[3], f64[]) {", "f64[3] {", "f64[] {"]
-    assert run(*words, "--grad", "1", "--grad", "0")[1] == run(*words)[1]
+    assert run(*words, "--grad", "1", "--grad", "0")[1] == run(*words)[1] == run(*words, "--grad", "x", "--grad", "n")[1]
 
 
 def test_print_after(run):

@@ -312,3 +312,10 @@ def test_ends_of_derivatives_in_a_long_loop() -> None:
         ways = ways_from(flow, argument)
         assert ways.flows
         assert [stop.value.op.name for stop in ways.stops] == ["greater"] * (300 if argument is graph.inputs[0] else 299)
+
+
+def test_why_what_is_dear_is_computed_again():
+    large = np.ones(1_000_000)
+    assert "1 of them dear, which costs less than keeping it\n" in bw.compile(lambda x: np.sum(np.sin(x) ** 2), large).explain()
+    limited = bw.compile(lambda x: np.sum(np.exp(np.exp(np.exp(x)))), np.ones(100), memory_limit=0)
+    assert "dear, to keep to memory_limit\n" in limited.explain()

@@ -56,14 +56,28 @@ def _leaf_key(leaf: Any) -> Any:
     return type(leaf)
 
 
-def difference(key: Any, other: Any, names: Sequence[str]) -> str:
-    """In words: the first thing in which two keys of specialisations differ."""
+def difference(key: Any, other: Any, names: Sequence[str]) -> tuple[str, str]:
+    """In words: the first thing in which two keys of specialisations differ, and what to do about it."""
     if other is None or key[0] != other[0]:
-        return "the structure of the arguments differs"
+        return "the structure of the arguments differs", "pass lists and dicts of one length, or an array with room for all"
     for name, mine, others in zip(names, key[1], other[1], strict=True):
         if mine != others:
-            return f"{name} is {_described(mine)} after {_described(others)}"
-    return "the memory layout of an argument, or something that the function reads from outside, differs"
+            return f"{name} is {_described(mine)} after {_described(others)}", _advice(name, mine)
+    return ("the memory layout of an argument, or something that the function reads from outside, differs",
+            "pass arrays in C order, and what changes as arguments")
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, tuple) and isinstance(leaf[0], np.dtype)
+
+
+def _advice(name: str, leaf: Any) -> str:
+    """How an argument that differs from call to call can be of the same kind in all."""
+    if isinstance(leaf, type) or _is_array(leaf):
+        return "pad arrays to a few shapes, and pass numbers and arrays of one dtype"
+    if isinstance(leaf, tuple) and leaf[:2] == ("plain", int):
+        return f"{name} is static, or its number is asked for (a size, an axis, a range): bw.fori_loop and masks take numbers that change"
+    return f"{name} is compiled in: pass what changes as numbers or arrays"
 
 
 def _described(leaf: Any) -> str:
@@ -73,6 +87,6 @@ def _described(leaf: Any) -> str:
         return str(leaf[2])
     if isinstance(leaf, tuple) and isinstance(leaf[0], type):
         return repr(leaf[1])
-    if isinstance(leaf, tuple) and isinstance(leaf[0], np.dtype):
+    if _is_array(leaf):
         return f"{leaf[0]}{list(leaf[1]) if isinstance(leaf[1], tuple) else ' scalar'}"
     return repr(leaf)

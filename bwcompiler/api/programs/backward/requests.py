@@ -20,12 +20,13 @@ from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, JointGraph, cotan
 from bwcompiler.passes.derivatives.partition import Partition
 
 
-def argument_positions(given: int | Iterable[int], count: int, option: str) -> tuple[int, ...]:
+def argument_positions(given: Any, count: int, option: str) -> tuple[int, ...]:
     """What `argnums` or `wrt` names, as non-negative positions; raises GradientError for anything but positions of arguments."""
     numbers = tuple(given) if isinstance(given, Iterable) else (given,)
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int) or not -count <= number < count:
-            hint = (f"{option}=0, or a tuple of Python integers; what is passed by name only, or left to its default, has no "
+            hint = (f"{option}= takes positions, not names: 0 is the first argument" if isinstance(number, str) else
+                    f"{option}=0, or a tuple of Python integers; what is passed by name only, or left to its default, has no "
                     "position" if count else
                     "derivatives are with respect to arguments: give the function what it reads from outside as one")
             raise GradientError(f"{option}={given!r}: the call has {count} positional argument{'' if count == 1 else 's'}\n"

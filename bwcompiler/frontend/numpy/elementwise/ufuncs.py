@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.operands import (
     cast,
     constant,
 )
-from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_NAMES, nearest
+from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_NAMES, unsupported
 from bwcompiler.ir.op import UFUNC_OPS, Op, Value
 from bwcompiler.ir.types import BOOL, F16, F32, I8, I64
 from bwcompiler.ops.creation import full
@@ -64,7 +64,7 @@ def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
             raise UnsupportedError(f"{name}, a ufunc that is neither NumPy's nor SciPy's, is not supported on traced arrays\n"
                                    "  hint: call the Python function that it is made of; where it branches, np.where(condition, a, b)")
         known = [one for one in UFUNC_NAMES if (UFUNCS[one].numpy is None) == (space != "np")]
-        raise UnsupportedError(f"{space}.{name} is not supported on traced arrays{nearest(name, known)}")
+        raise unsupported(f"{space}.{name}", name, known)
     return found
 
 

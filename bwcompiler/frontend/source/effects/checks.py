@@ -175,5 +175,6 @@ def left_out(function: Any, policy: Policy) -> Callable[..., None]:
         if key not in policy.told:
             policy.told.add(key)
             warnings.warn(at(source, f"{name}() is left out: compiled loops and branches tell nothing\n"
-                             "  hint: return the values, or trace without autoloop"), LeftOutWarning, stacklevel=levels_to_the_user())
+                             "  hint: return the values, or trace with autoloop=False, which unrolls loops"),
+                          LeftOutWarning, stacklevel=levels_to_the_user())
     return tell_nothing

@@ -15,6 +15,8 @@ import numpy as np
 
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.tracing.refusals.conversions import Request, request_of
+from bwcompiler.frontend.tracing.refusals.tracebacks import users_place
+from bwcompiler.frontend.tracing.registry import CALL_BACK
 from bwcompiler.frontend.tracing.source import is_library, is_ours
 from bwcompiler.ir.source import Source
 
@@ -27,8 +29,7 @@ _HINTS = {
 _PACKAGES = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "numba": "numba"}
 _OPERAND_HINT = "traced values go with Python's numbers and NumPy's arrays: float() or np.asarray() of the other operand"
 _MISSING_HINT = "None is what a function gives whose `return` is missing"
-_CALL_HINT = ("write it with NumPy's functions; bw.pure_callback calls a Python function back with numbers, bw.primitive one with a "
-              "derivative of its own")
+_CALL_HINT = f"write it with NumPy's functions; {CALL_BACK}"
 
 
 def foreign_refusal(error: Exception) -> TracerError | None:
@@ -36,7 +37,7 @@ def foreign_refusal(error: Exception) -> TracerError | None:
     message = str(error)
     if not any(sign in message for sign in _SIGNS):
         return None
-    frame, line = _users_place(error.__traceback__)
+    frame, line = users_place(error.__traceback__)
     asked = request_of(frame) if frame is not None else Request(None, False, "")
     if asked.operation == "RAISE_VARARGS" or _is_assertion(error):                     # the user's own words
         return None
@@ -56,16 +57,6 @@ def _is_assertion(error: Exception) -> bool:
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     return isinstance(error, AssertionError) and traceback is not None and is_ours(traceback.tb_frame.f_code)
-
-
-def _users_place(traceback: TracebackType | None) -> tuple[FrameType | None, int]:
-    """The user's innermost frame, and its line."""
-    frame, line = None, 0
-    while traceback is not None:
-        if not is_library(traceback.tb_frame.f_code):
-            frame, line = traceback.tb_frame, traceback.tb_lineno
-        traceback = traceback.tb_next
-    return frame, line
 
 
 def _roots(traceback: TracebackType | None, frame: FrameType | None, asked: Request) -> Iterator[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dis
 import os
-from types import TracebackType
+from types import FrameType, TracebackType
 
-from bwcompiler.errors import BwError, InternalError, TracerError
-from bwcompiler.frontend.tracing.source import is_hidden
+from bwcompiler.errors import BwError, InternalError, TracerError, is_located, located
+from bwcompiler.frontend.tracing.source import is_hidden, is_library
 from bwcompiler.frontend.tracing.storages.region import Region
+from bwcompiler.ir.source import Source
 
 
 def hidden_refusal(region: Region, error: Exception) -> BwError | None:
@@ -23,6 +24,24 @@ def hidden_refusal(region: Region, error: Exception) -> BwError | None:
     return region.refusal if hidden else None
 
 
+def with_users_line(error: BwError, traceback: TracebackType | None) -> BwError:
+    """An error of ours, with the user's line that led to it unless it names one: not all code that refuses something knows where it is."""
+    frame, line = users_place(traceback)
+    if frame is None or isinstance(error, InternalError) or is_located(error):
+        return error
+    return located(error, Source(frame.f_code.co_filename, line))
+
+
+def users_place(traceback: TracebackType | None) -> tuple[FrameType | None, int]:
+    """The user's innermost frame, and its line."""
+    frame, line = None, 0
+    while traceback is not None:
+        if not is_library(traceback.tb_frame.f_code):
+            frame, line = traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next
+    return frame, line
+
+
 # Modules of captured code, and packages, that do what the user wrote with his own objects: `table[key]`, `f(x)`, `x.name`, `int(text)`.
 FOR_USERS = tuple([f"bwcompiler.frontend.source.{name}" for name in (
     "calls", "concrete.contents", "concrete.makers", "decisions", "items", "library", "runtime")])
@@ -32,7 +51,8 @@ def cut_to_user_frames(error: Exception) -> None:
     """Leave the user's frames in the traceback of an error, unless it is a bug of ours."""
     if isinstance(error, InternalError):
         return
-    if isinstance(error, BwError) or "source" in vars(error) or not _is_ours(error.__traceback__):      # source: it names the user's line
+    names_the_line = "source" in vars(error)
+    if isinstance(error, BwError | RecursionError) or names_the_line or not _is_ours(error.__traceback__):
         error.with_traceback(user_traceback(error.__traceback__))
 
 
