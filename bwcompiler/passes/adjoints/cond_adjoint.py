@@ -11,7 +11,6 @@ what is read of the array is kept, and not all of it.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from bwcompiler import ops
@@ -23,7 +22,6 @@ from bwcompiler.passes.adjoints.cut_body import NOTHING, CutBody, Cutting, cut_b
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, totals, zeros
 from bwcompiler.passes.derivatives.activity import is_differentiable
 from bwcompiler.passes.loops.branch_states import branch_states
-from bwcompiler.passes.loops.narrow_sums import WHOLE
 
 Prepared = tuple[Graph, Sequence[Any]]         # a branch, and the arrays that are its last inputs
 
@@ -78,9 +76,7 @@ def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prep
     updated = set(branch_states(value).values())
     apart = {place for place in updated if flags[place]}
     how = Cutting(NOTHING, apart=apart, updated=updated, masked=masked)
-    # What sums up all of an array, where a part of it is not short, would keep all of it in iterations that do not run it, too.
-    parts = [cut_body(body, 0, [*flags, *[False] * len(arrays)], seeded, replace(how, sparing=body.name == WHOLE))
-             for body, arrays in branches]
+    parts = [cut_body(body, 0, [*flags, *[False] * len(arrays)], seeded, how) for body, arrays in branches]
     fixed = [part.fixed_operands(given, arrays, record) for part, (_, arrays) in zip(parts, branches, strict=True)]
     captured = [values[len(given):] for values in fixed]
     places = _shared(parts)

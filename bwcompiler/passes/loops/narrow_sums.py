@@ -16,11 +16,12 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, cut, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import I64, tensor
+from bwcompiler.ops.region import Policy
 from bwcompiler.passes.loops.region_bodies import copied, mentions
 from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
-WHOLE = "whole"                # name of the graph that sums up the whole array, in which there is nothing to do
+SUMMED = Policy()          # of the sum over the whole array: a derivative that kept its arrays would in iterations without it, too
 FEWEST = 128                   # elements of an array of which a slice may be short
 SHORT = 16                     # one by one, an element costs as much as so many in vectors
 MOST = 1024                    # elements added one after the other
@@ -46,14 +47,16 @@ def narrow_sums(graph: Graph) -> Rewritten:
 
 def _in_loop(body: Graph) -> Graph:
     """What is inside of a loop."""
-    if body.name == WHOLE or not any(value.op.regions or value.op is ops.sum for value in body.body):
+    if not any(value.op.regions or value.op is ops.sum for value in body.body):
         return body
     carried_or_moving = _moving(body)
     mapping: dict[Value, Value] = {}
     record = Rewriter(RULES)
     with record:
         for value in body.body:
-            copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands])).with_regions(_in_loop)
+            copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
+            if value.attrs.get("policy") is not SUMMED:
+                copy = copy.with_regions(_in_loop)
             found = _matched(value, carried_or_moving) if value.op is ops.sum else None
             if found is not None:
                 record.source, record.forward = value.source, value.forward
@@ -180,17 +183,25 @@ def _chosen(found: _Sum, mapping: Mapping[Value, Value]) -> Value:
 
 
 def _all(found: _Sum) -> Graph:
-    """The sum as it was, of the leaves."""
-    inputs = [input_value(leaf.type, leaf.label, leaf.source) for leaf in found.leaves]
+    """The sum as it was, of the leaves; what it is made of is computed again for a derivative."""
+    inputs, given = _inputs(found.leaves), _inputs(found.leaves)
     mapping = dict(zip(found.leaves, inputs, strict=True))
     values = copied([*found.inside, found.value], mapping)
     outputs = [mapping[found.value]]
-    return Graph(WHOLE, inputs, live_values(values, outputs), outputs)
+    body = Graph("whole", inputs, live_values(values, outputs), outputs)
+    with Record() as record:
+        record.source, record.forward = found.value.source, found.value.forward
+        total = ops.item(ops.checkpoint(*given, body=body, policy=SUMMED), index=0)
+    return Graph("all", given, record.values, [total])
+
+
+def _inputs(leaves: Sequence[Value]) -> list[Value]:
+    return [input_value(leaf.type, leaf.label, leaf.source) for leaf in leaves]
 
 
 def _few(found: _Sum) -> Graph:
     """The sum element by element, of the leaves."""
-    inputs = [input_value(leaf.type, leaf.label, leaf.source) for leaf in found.leaves]
+    inputs = _inputs(found.leaves)
     place = {leaf: number for number, leaf in enumerate(found.leaves)}
     with Record() as record:
         record.source, record.forward = found.value.source, found.value.forward
@@ -202,7 +213,7 @@ def _few(found: _Sum) -> Graph:
 
 def _region_inputs(found: _Sum) -> list[Value]:
     """Inputs for what the loop over elements carries, and for the leaves."""
-    return [input_value(COUNT, "k"), input_value(found.value.type, "total"), *[input_value(leaf.type, leaf.label) for leaf in found.leaves]]
+    return [input_value(COUNT, "k"), input_value(found.value.type, "total"), *_inputs(found.leaves)]
 
 
 def _goes_on(found: _Sum, place: Mapping[Value, int]) -> Graph:
