@@ -56,6 +56,21 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     return np.matmul(dropped(weights, dropout_p, True, None, key_of_dropout, "scaled_dot_product_attention", None), v)
 
 
+def _masked(scores: Any, attn_mask: Any, padding: Any, more: int) -> Any:
+    """Scores (batch, heads, queries, keys) under masks of pairs and of keys (batch, keys), which leave out none of the last `more` keys."""
+    batch, heads = scores.shape[:2]
+    masks: list[Any] = []
+    if attn_mask is not None:
+        pairs: Any = as_tracer(attn_mask)
+        masks.append(np.reshape(pairs, (batch, heads, *pairs.shape[1:])) if pairs.ndim == 3 else pairs)
+    if padding is not None:
+        masks.append(padding[:, None, None, :])
+    for one in masks:
+        mask = np.pad(one, [*[(0, 0)] * (one.ndim - 1), (0, more)]) if more else one
+        scores = np.where(mask, np.finfo(scores.dtype).min, scores) if mask.dtype == bool else scores + mask
+    return scores
+
+
 @network_function
 def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_check: int, num_heads: int, in_proj_weight: Any,
                                  in_proj_bias: Any, bias_k: Any, bias_v: Any, add_zero_attn: bool, dropout_p: float, out_proj_weight: Any,
@@ -92,18 +107,9 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
     if add_zero_attn:
         k, v = (np.concatenate([one, np.zeros((batch, heads, 1, size), one.dtype)], 2) for one in (k, v))
     scores: Any = np.matmul(q * (1.0 / math.sqrt(size)), np.swapaxes(k, -1, -2))
-    added = scores.shape[-1] - found[1].shape[0]                                 # keys that no mask leaves out
-    lowest = np.finfo(scores.dtype).min
-    masks: list[Any] = []
-    if attn_mask is not None:
-        pairs: Any = as_tracer(attn_mask)
-        masks.append(np.reshape(pairs, (batch, heads, *pairs.shape[1:])) if pairs.ndim == 3 else pairs)
-    if key_padding_mask is not None:
-        keys: Any = as_tracer(key_padding_mask)
-        masks.append((keys if batched else keys[None])[:, None, None, :])
-    for one in masks:
-        mask = np.pad(one, [*[(0, 0)] * (one.ndim - 1), (0, added)]) if added else one
-        scores = np.where(mask, lowest, scores) if mask.dtype == bool else scores + mask
+    padding: Any = None if key_padding_mask is None else as_tracer(key_padding_mask)
+    padding = padding if batched or padding is None else padding[None]
+    scores = _masked(scores, attn_mask, padding, scores.shape[-1] - found[1].shape[0])
     shares: Any = softmax(scores)
     joined = np.reshape(np.transpose(np.matmul(shares, v), (2, 0, 1, 3)), (-1, batch, features))
     result = linear(joined, out_proj_weight, out_proj_bias)

@@ -33,6 +33,15 @@ def _labels(targets: Any, lengths: Any) -> Any:
     return np.take(targets, places) if longest else np.zeros((lengths.shape[0], 0), np.int64)
 
 
+def _with_blanks(labels: Any, lengths: Any, blank: int) -> tuple[Any, Any]:
+    """blank l₁ blank l₂ ... blank per sample, blanks behind its labels too; and which of these count."""
+    samples = labels.shape[0]
+    pairs = np.reshape(np.stack([np.full_like(labels, blank), labels], -1), (samples, -1))
+    extended = np.concatenate([pairs, np.full((samples, 1), blank)], 1)
+    counted = np.arange(extended.shape[1]) < 2 * lengths[:, None] + 1
+    return np.where(counted, extended, blank), counted
+
+
 @network_function
 def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
              zero_infinity: bool = False) -> Any:
@@ -60,11 +69,8 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
     if times.shape != (samples,) or lengths.shape != (samples,) or labels.shape[0] != samples:
         raise ShapeError(f"ctc_loss: targets of shape {given.shape} and lengths of shapes {times.shape} and {lengths.shape} do not fit "
                          f"{samples} samples")
-    extended = np.reshape(np.stack([np.full_like(labels, blank), labels], -1), (samples, -1))
-    extended = np.concatenate([extended, np.full((samples, 1), blank)], 1)                  # blank l₁ blank l₂ ... blank
-    width = extended.shape[1]
-    counted = np.arange(width) < 2 * lengths[:, None] + 1
-    safe = np.where(counted, extended, blank)
+    safe, counted = _with_blanks(labels, lengths, blank)
+    width = safe.shape[1]
     before = np.concatenate([np.full((samples, min(2, width)), blank), safe[:, :-2]], 1)[:, :width]
     jumps = (safe != blank) & (safe != before)
 

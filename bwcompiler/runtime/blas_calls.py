@@ -182,12 +182,15 @@ alone:
 
 def _cut_text(symbol: str, arguments: list[tuple[str, str]], routine: str, integer: str, item: int) -> str:
     """`bw_<symbol>`, and the function of its parts; the arguments lie in 16 words of memory, and which way it is cut."""
-    parameters = ", ".join(f"{type_} %{name}" for type_, name in arguments)
     types = ", ".join(type_ for type_, _ in arguments)
-    stores, loads = [], []
-    for k, (type_, name) in enumerate(arguments):
-        stores.append(f"  %{name}.at = getelementptr i64, ptr %call, i64 {k}\n  store {type_} %{name}, ptr %{name}.at")
-        loads.append(f"  %{name}.at = getelementptr i64, ptr %call, i64 {k}\n  %{name} = load {type_}, ptr %{name}.at")
+    return (f"\ndeclare void @blas.{symbol}({types})\n{_part_text(symbol, arguments, routine, integer, item)}"
+            f"{_parts_text(symbol, arguments, routine, integer)}")
+
+
+def _part_text(symbol: str, arguments: list[tuple[str, str]], routine: str, integer: str, item: int) -> str:
+    """The function of rows or columns %begin to %end, of which `bw_parallel` calls as many as there are."""
+    loads = [f"  %{name}.at = getelementptr i64, ptr %call, i64 {k}\n  %{name} = load {type_}, ptr %{name}.at"
+             for k, (type_, name) in enumerate(arguments)]
     narrow = "trunc i64 %length.64 to i32" if integer == "i32" else "add i64 %length.64, 0"
     moved = {line.split(".step")[0].strip("% ") for line in _STEPS[routine].splitlines() if ".step = " in line}
     moves = [f"  %{name}.items = mul i64 %begin, %{name}.step\n  %{name}.bytes = mul i64 %{name}.items, {item}\n"
@@ -195,9 +198,7 @@ def _cut_text(symbol: str, arguments: list[tuple[str, str]], routine: str, integ
     own = {"m": "%m.part", "n": "%n.part"} | {name: f"%{name}.moved" for name in moved}
     values = ", ".join(f"{type_} {own.get(name, '%' + name)}" for type_, name in arguments)
     newline = "\n"
-    return f"""
-declare void @blas.{symbol}({types})
-define internal i32 @part.{symbol}(ptr %call, i64 %begin, i64 %end) nounwind {{
+    return f"""define internal i32 @part.{symbol}(ptr %call, i64 %begin, i64 %end) nounwind {{
 {newline.join(loads)}
   %rows.at = getelementptr i64, ptr %call, i64 15
   %rows.word = load i64, ptr %rows.at
@@ -212,7 +213,15 @@ define internal i32 @part.{symbol}(ptr %call, i64 %begin, i64 %end) nounwind {{
   call void @blas.{symbol}({values})
   ret i32 0
 }}
-define void @bw_{symbol}({parameters}) nounwind {{
+"""
+
+
+def _parts_text(symbol: str, arguments: list[tuple[str, str]], routine: str, integer: str) -> str:
+    """`bw_<symbol>`: the whole at once, or its parts in threads."""
+    parameters = ", ".join(f"{type_} %{name}" for type_, name in arguments)
+    stores = "\n".join([f"  %{name}.at = getelementptr i64, ptr %call, i64 {k}\n  store {type_} %{name}, ptr %{name}.at"
+                        for k, (type_, name) in enumerate(arguments)])
+    return f"""define void @bw_{symbol}({parameters}) nounwind {{
 start:
   %call = alloca [16 x i64], align 16
 {_widened(arguments, integer)}
@@ -223,7 +232,7 @@ whole:
   call void @blas.{symbol}({parameters})
   br label %done
 parts:
-{newline.join(stores)}
+{stores}
   %rows.at = getelementptr i64, ptr %call, i64 15
   %rows.word = zext i1 %rows to i64
   store i64 %rows.word, ptr %rows.at

@@ -26,6 +26,16 @@ _FUNCTIONS = ("PyThread_get_thread_ident", "PyGILState_Ensure", "PyGILState_Rele
               "PyEval_RestoreThread")
 
 
+_WITHOUT_LOCK = """
+define i32 @bw_without_lock(ptr %program, ptr %buffers, ptr %arena) nounwind {
+  %thread = call ptr @py.PyEval_SaveThread()
+  %status = call i32 %program(ptr %buffers, ptr %arena)
+  call void @py.PyEval_RestoreThread(ptr %thread)
+  ret i32 %status
+}
+"""
+
+
 def _text() -> str:
     return f"""
 @bw.state = external global [2 x i64]
@@ -60,14 +70,7 @@ on:
 interrupted:
   ret i32 {INTERRUPTED}
 }}
-
-define i32 @bw_without_lock(ptr %program, ptr %buffers, ptr %arena) nounwind {{
-  %thread = call ptr @py.PyEval_SaveThread()
-  %status = call i32 %program(ptr %buffers, ptr %arena)
-  call void @py.PyEval_RestoreThread(ptr %thread)
-  ret i32 %status
-}}
-"""
+{_WITHOUT_LOCK}"""
 
 
 _NO_POLL = f"define i32 @{POLL}() {{ ret i32 0 }}"     # for interpreters that calls go to through ctypes

@@ -72,6 +72,25 @@ define internal i64 @length_for(i64 %bytes) nounwind {{
 """
 
 
+# Give back what is mapped before and behind a block, which begins at a multiple of its alignment.
+_CUT = """\
+  %before = sub i64 %block.address, %address
+  %after = sub i64 %last.start, %data.address
+  %has.before = icmp ne i64 %before, 0
+  br i1 %has.before, label %cut.before, label %cut
+cut.before:
+  %cut.one = call i32 @munmap(ptr %found, i64 %before)
+  br label %cut
+cut:
+  %has.after = icmp ne i64 %after, 0
+  br i1 %has.after, label %cut.after, label %check
+cut.after:
+  %end = getelementptr i8, ptr %data, i64 %length
+  %cut.two = call i32 @munmap(ptr %end, i64 %after)
+  br label %check
+"""
+
+
 def _map_text() -> str:
     """A new block; large ones start at a huge page, and the system is asked to use huge pages for them."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
@@ -94,21 +113,7 @@ mapped:
   %data = inttoptr i64 %data.address to ptr
   %block = getelementptr i8, ptr %data, i64 {-_PAGE}
   %block.address = sub i64 %data.address, {_PAGE}
-  %before = sub i64 %block.address, %address
-  %after = sub i64 %last.start, %data.address
-  %has.before = icmp ne i64 %before, 0
-  br i1 %has.before, label %cut.before, label %cut
-cut.before:
-  %cut.one = call i32 @munmap(ptr %found, i64 %before)
-  br label %cut
-cut:
-  %has.after = icmp ne i64 %after, 0
-  br i1 %has.after, label %cut.after, label %check
-cut.after:
-  %end = getelementptr i8, ptr %data, i64 %length
-  %cut.two = call i32 @munmap(ptr %end, i64 %after)
-  br label %check
-check:
+{_CUT}check:
   br i1 %large, label %advise, label %done
 advise:
 {advise}  br label %done
@@ -118,6 +123,11 @@ done:
 none:
   ret ptr null
 }}
+"""
+
+
+# Give a block back to the system.
+_UNMAP = f"""\
 define internal void @unmap(ptr %data, i64 %length) nounwind {{
   %block = getelementptr i8, ptr %data, i64 {-_PAGE}
   %whole = add i64 %length, {_PAGE}
@@ -125,7 +135,6 @@ define internal void @unmap(ptr %data, i64 %length) nounwind {{
   ret void
 }}
 """
-
 
 # Drop entry %k of the table, with the lock held: the last one takes its place.
 _DROP = f"""
@@ -389,7 +398,8 @@ declare i64 @llvm.umax.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 """
-    return declarations + DECLARE_CLOCK + clock() + spin_lock("@state") + _LENGTH + _map_text() + _DROP + _TAKE + _GIVE + _TRIM + _ALLOCATOR
+    parts = (_LENGTH, _map_text(), _UNMAP, _DROP, _TAKE, _GIVE, _TRIM, _ALLOCATOR)
+    return declarations + DECLARE_CLOCK + clock() + spin_lock("@state") + "".join(parts)
 
 
 class _Handler(ctypes.Structure):

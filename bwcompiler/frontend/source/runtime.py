@@ -312,9 +312,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
                 going, element = np.logical_and(going, element.present), element.value
             if isinstance(going, Tracer) and policy is not None:
                 if number == MOST_GUARDED:
-                    why = policy.notes.get(site_of(body), "it goes over an iterator")
-                    raise TracerError(at(current_source(open_region().outer), "the end of this loop depends on traced values, and it "
-                                         f"cannot be recorded: {why}\n  hint: for _ in range(n), with a `break`"))
+                    raise _endless(policy.notes.get(site_of(body), "it goes over an iterator"))
                 branch(going, functools.partial(body, element), nothing, tested, Names(body), policy)
             else:
                 before = -1 if policy is None or number else len(open_region().record.values)
@@ -326,6 +324,11 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
                 first = True
                 if _captured(elements.after_first(), body, names, flag, policy, may_peel=False):
                     return
+
+
+def _endless(why: str) -> TracerError:
+    return TracerError(at(current_source(open_region().outer), "the end of this loop depends on traced values, and it cannot be recorded: "
+                          f"{why}\n  hint: for _ in range(n), with a `break`"))
 
 
 def _captured_blocks(source: Any, body: Callable[[Any], None], names: Variables, tested: Variables, policy: Policy) -> Iterator[Any]:

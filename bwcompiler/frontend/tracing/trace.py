@@ -167,32 +167,38 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
                 varying = _without(varying, [number - len(types) for number in demand.numbers])
             else:
                 _answer(arguments, demand, demanded, unknown)
-            continue
         except _Written as found:
             varying = _without(varying, found.numbers)
-            continue
         except Recapture as found:
-            if policy is None:
-                raise
-            if found.site in policy.unrolled:
-                raise found.refusal from None
-            policy.unrolled[found.site] = "a value of one iteration is used outside of the loop"
-            continue
+            _unroll(found, policy)
         except Exception:                          # of the user's, perhaps as he found a handle where there was a number
             if not varying:
                 raise
             varying = _narrowed(varying)
-            continue
-        if isinstance(outcome, BwError) and varying:
+        else:
+            if not isinstance(outcome, BwError):
+                return _with_notes(outcome, policy)
+            if not varying:
+                raise outcome from None            # here, so that our frames below are not in its traceback
             varying = _narrowed(varying)
-            continue
-        if isinstance(outcome, BwError):           # raised here, so that our frames below are not in its traceback
-            raise outcome from None
-        if policy is not None:
-            outcome.notes = list(policy.notes.items())
-            outcome.loops = [(site, text) for site, text in policy.captured.items() if site not in policy.notes]
-            outcome.may_unroll = policy.loops and policy.met and not policy.needed
-        return outcome
+
+
+def _unroll(found: Recapture, policy: Policy | None) -> None:
+    """The loop that cannot be captured after all is unrolled the next time; raises where it was."""
+    if policy is None:
+        raise found
+    if found.site in policy.unrolled:
+        raise found.refusal from None
+    policy.unrolled[found.site] = "a value of one iteration is used outside of the loop"
+
+
+def _with_notes(result: TraceResult, policy: Policy | None) -> TraceResult:
+    """With what the policy of the outermost region has to say of loops."""
+    if policy is not None:
+        result.notes = list(policy.notes.items())
+        result.loops = [(site, text) for site, text in policy.captured.items() if site not in policy.notes]
+        result.may_unroll = policy.loops and policy.met and not policy.needed
+    return result
 
 
 def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Source | None], unknown: set[int]) -> None:
@@ -245,12 +251,7 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
                 raise region.demand from None
             ours = error if isinstance(error, BwError) else hidden_refusal(region, error) or foreign_refusal(error)
             if ours is None:
-                if isinstance(error, TypeError) and any(text in str(error) for text in _OBJECT_ERRORS):
-                    error.add_note(_OBJECT_NOTE)
-                if isinstance(error, AttributeError | TypeError) and _of_sequences(error, arguments):
-                    error.add_note(_LIST_NOTE)
-                if isinstance(error, RecursionError) and _RECURSION_NOTE not in getattr(error, "__notes__", ()):     # of regions in regions
-                    error.add_note(_RECURSION_NOTE)
+                _add_notes(error, arguments)
                 raise
             return with_users_line(ours, error.__traceback__).with_traceback(user_traceback(error.__traceback__))
         made = finish(region, result, arguments, types, names, demanded)
@@ -384,6 +385,16 @@ def _of_sequences(error: Exception, arguments: Arguments) -> bool:
 _OBJECT_ERRORS = ("dtype('O')", "not supported for the input types", "which has no callable")
 _OBJECT_NOTE = ("bwcompiler: an array of traced numbers, np.array([...]), is to NumPy an array of Python objects\n"
                 "  hint: make it with bwcompiler.numpy.array([...]), or np.stack([...])")
+
+
+def _add_notes(error: Exception, arguments: Arguments) -> None:
+    """Below an error of Python's or NumPy's: what tracing has to do with it."""
+    if isinstance(error, TypeError) and any(text in str(error) for text in _OBJECT_ERRORS):
+        error.add_note(_OBJECT_NOTE)
+    if isinstance(error, AttributeError | TypeError) and _of_sequences(error, arguments):
+        error.add_note(_LIST_NOTE)
+    if isinstance(error, RecursionError) and _RECURSION_NOTE not in getattr(error, "__notes__", ()):     # of regions in regions
+        error.add_note(_RECURSION_NOTE)
 
 
 def finish(region: Region, result: Any, arguments: Arguments, types: list[ArgumentType], names: list[str],

@@ -277,14 +277,10 @@ def _index_error_text(extent: int) -> str:
 """
 
 
-def check_index_text(name: str, value: Value) -> str:
-    """Wrap negative indices and find one out of range: `i32 name(in, out, record, number, count)`, INDEX_ERROR where there is one."""
-    extent = value.attrs["extent"]
-    vectors = f"<{_CHECKED} x i64>"
-
-    def body(type_: str, bad: str, index: str, places: str, extents: str, zero: str, at: str) -> str:
-        flags = type_.replace("i64", "i1")
-        return f"""  %from{at} = getelementptr i64, ptr %in, i64 {index}
+def _wrapped_text(type_: str, bad: str, index: str, places: str, extents: str, zero: str, at: str) -> str:
+    """Wrap what is negative of an index, or of a vector of them, and note the place where it is out of range; `at` ends the registers."""
+    flags = type_.replace("i64", "i1")
+    return f"""  %from{at} = getelementptr i64, ptr %in, i64 {index}
   %v{at} = load {type_}, ptr %from{at}, align 8
   %negative{at} = icmp slt {type_} %v{at}, {zero}
   %up{at} = add {type_} %v{at}, {extents}
@@ -295,6 +291,13 @@ def check_index_text(name: str, value: Value) -> str:
   {bad}.next = select {flags} %fine{at}, {type_} {bad}, {type_} {places}
 """
 
+
+def check_index_text(name: str, value: Value) -> str:
+    """Wrap negative indices and find one out of range: `i32 name(in, out, record, number, count)`, INDEX_ERROR where there is one."""
+    extent = value.attrs["extent"]
+    vectors = f"<{_CHECKED} x i64>"
+    in_vectors = _wrapped_text(vectors, "%bads", "%i", "%places", f"splat (i64 {extent})", "zeroinitializer", ".vector")
+    one_by_one = _wrapped_text("i64", "%bad", "%j", "%j", str(extent), "0", ".number")
     steps = ", ".join([f"i64 {k}" for k in range(_CHECKED)])
     return f"""define internal i32 @{name}(ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count) #1 {{
 entry:
@@ -307,7 +310,7 @@ vectors:
   %more = icmp slt i64 %i, %whole
   br i1 %more, label %vector, label %rest
 vector:
-{body(vectors, "%bads", "%i", "%places", f"splat (i64 {extent})", "zeroinitializer", ".vector")}  %i.next = add nuw nsw i64 %i, {_CHECKED}
+{in_vectors}  %i.next = add nuw nsw i64 %i, {_CHECKED}
   %places.next = add nuw nsw {vectors} %places, splat (i64 {_CHECKED})
   br label %vectors
 rest:
@@ -319,7 +322,7 @@ numbers:
   %again = icmp slt i64 %j, %count
   br i1 %again, label %single, label %exit
 single:
-{body("i64", "%bad", "%j", "%j", str(extent), "0", ".number")}  %j.next = add nuw nsw i64 %j, 1
+{one_by_one}  %j.next = add nuw nsw i64 %j, 1
   br label %numbers
 exit:
   %ok = icmp slt i64 %bad, 0

@@ -30,15 +30,10 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent, last: bool 
     unit  the input, if any, whose batch is all unit vectors, in order: its products with matrices are these matrices' elements.
     """
     units = {} if unit is None else {unit: False}                  # and whether two axes were exchanged
-    mapping: dict[Value, Value] = {}
-    mapped: set[Value] = set()
-    inputs: list[Value] = []
-    for value, flag in zip(graph.inputs, batched, strict=True):
-        made = input_value(_with_axis(value.type, size, last), value.name, value.source) if flag else value
-        mapping[value] = made
-        inputs.append(made)
-        if flag:
-            mapped.add(value)
+    mapped = {value for value, flag in zip(graph.inputs, batched, strict=True) if flag}
+    inputs = [input_value(_with_axis(value.type, size, last), value.name, value.source) if value in mapped else value
+              for value in graph.inputs]
+    mapping = dict(zip(graph.inputs, inputs, strict=True))
     regions: dict[Value, tuple[Value | list[Value], list[bool]]] = {}        # mapped loops and branches, and which results vary
     mapping_of_regions = Mapping(batch_graph, last)
     record = Record()
@@ -58,18 +53,16 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: Extent, last: bool 
                 if varies[number]:
                     mapped.add(value)
                 continue
+            mapped.add(value)
             if value.op in _REGIONS:
                 regions[value] = _REGIONS[value.op](value, operands, flags, size, mapping_of_regions)
-                mapped.add(value)
                 mapping[value] = value                     # only its items are read
                 continue
             if value.operands[0] in units:
                 units |= _still_units(value, units[value.operands[0]])
-            made = _product_of_units(value, operands, units, flags, last) or _mapped(value, operands, flags, size, last)
+            mapping[value] = made = _product_of_units(value, operands, units, flags, last) or _mapped(value, operands, flags, size, last)
             if made.name is None:
                 made.name = value.name
-            mapping[value] = made
-            mapped.add(value)
     outputs = [mapping[output] for output in graph.outputs]
     body = live_values(record.values, outputs)
     return Graph(graph.name, inputs, body, outputs, graph.index, graph.captured), [output in mapped for output in graph.outputs]

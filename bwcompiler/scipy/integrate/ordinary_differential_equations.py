@@ -105,41 +105,55 @@ def _flat(leaves: Sequence[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
     return vector, back
 
 
-def _solver(func: Function, back: Callable[[Any], list[Any]], rtol: float, atol: float, most: int) -> Any:
-    """The solution as a function of y0, times and the vector of what func(outside, y, t) reads from outside, with its derivative rules."""
-    def slope(y: Any, t: Any, vector: Any) -> Any:
-        return func(back(vector), y, t) + 0.0 * y
+class _Solver:
+    """The solution as a function of y0, times and the vector of what func(outside, y, t) reads from outside, with its derivative rules.
 
-    def solution(y0: Any, times: Any, vector: Any) -> Any:
-        return _solved(lambda y, t: slope(y, t, vector), y0, times, rtol, atol, most)
+    back    from the vector to what func reads; most: steps between two times.
+    odeint  the function.
+    """
 
-    def forward(y0: Any, times: Any, vector: Any) -> Any:
-        ys = odeint(y0, times, vector)
+    def __init__(self, func: Function, back: Callable[[Any], list[Any]], rtol: float, atol: float, most: int) -> None:
+        self.func = func
+        self.back = back
+        self.how = rtol, atol, most
+        self.odeint = CustomBoth(self.solution, self.forward, self.backward, self.push)
+
+    def slope(self, y: Any, t: Any, vector: Any) -> Any:
+        return self.func(self.back(vector), y, t) + 0.0 * y
+
+    def solution(self, y0: Any, times: Any, vector: Any) -> Any:
+        return _solved(lambda y, t: self.slope(y, t, vector), y0, times, *self.how)
+
+    # ----- cotangents
+    def forward(self, y0: Any, times: Any, vector: Any) -> Any:
+        ys = self.odeint(y0, times, vector)
         return ys, (ys, times, vector)
 
-    def backward(kept: Any, ct: Any) -> Any:
+    def backward(self, kept: Any, ct: Any) -> Any:
+        """The adjoint equation, solved backwards from each time to the one before it, with the solution, which starts anew at each."""
         ys, times, vector = kept
         size, count = ys.shape[1], vector.shape[0]
 
         def adjoint(state: Any, t: Any) -> Any:
             y, bar = state[:size], state[size:2 * size]
-            dy, pull = vjp(slope, y, t, vector)
+            dy, pull = vjp(self.slope, y, t, vector)
             of_y, of_t, of_vector = pull(-bar)
             return np.concatenate([dy, of_y, np.reshape(of_t, (1,)), of_vector])
 
         def interval(carry: Any, given: Any) -> Any:
             bar, of_start, of_vector = carry
             y, end, start, ct_now, ct_before = given
-            of_end = np.sum(slope(y, end, vector) * ct_now)                     # a later time moves the solution along its slope
+            of_end = np.sum(self.slope(y, end, vector) * ct_now)                # a later time moves the solution along its slope
             state = np.concatenate([y, bar, np.reshape(of_start - of_end, (1,)), of_vector])
-            state = _between(adjoint, state, end, start, rtol, atol, most)
+            state = _between(adjoint, state, end, start, *self.how)
             return (state[size:2 * size] + ct_before, state[2 * size], state[2 * size + 1:]), of_end
 
         first = (ct[-1], 0.0 * times[0], np.zeros(count) * times[0])
         (bar, of_start, of_vector), of_times = scan(interval, first, (ys[1:], times[1:], times[:-1], ct[1:], ct[:-1]), reverse=True)
         return bar, np.concatenate([np.reshape(of_start, (1,)), of_times]), of_vector
 
-    def push(primals: Any, tangents: Any) -> Any:
+    # ----- tangents
+    def push(self, primals: Any, tangents: Any) -> Any:
         """The tangent is integrated together with the solution, from that of y0, which a later start moves against the slope."""
         y0, times, vector = primals
         moving = [tree.leaves(one) for one in tangents]
@@ -148,15 +162,12 @@ def _solver(func: Function, back: Callable[[Any], list[Any]], rtol: float, atol:
 
         def both(state: Any, t: Any) -> Any:
             y, moved = state[:size], state[size:]
-            return np.concatenate(jvp(lambda y, vector: slope(y, t, vector), (y, vector), (moved, of_vector)))
+            return np.concatenate(jvp(lambda y, vector: self.slope(y, t, vector), (y, vector), (moved, of_vector)))
 
-        start = of_y0 - slope(y0, times[0], vector) * of_times[0]
-        found = _solved(both, np.concatenate([y0, start]), times, rtol, atol, most)
-        later = scan(lambda _, at: (0, slope(at[0], at[1], vector) * at[2]), 0, (found[:, :size], times, of_times))[1]
-        return odeint(*primals), found[:, size:] + later
-
-    odeint = CustomBoth(solution, forward, backward, push)
-    return odeint
+        start = of_y0 - self.slope(y0, times[0], vector) * of_times[0]
+        found = _solved(both, np.concatenate([y0, start]), times, *self.how)
+        later = scan(lambda _, at: (0, self.slope(at[0], at[1], vector) * at[2]), 0, (found[:, :size], times, of_times))[1]
+        return self.odeint(*primals), found[:, size:] + later
 
 
 def solution_at(func: Function, y0: Any, times: Any, rtol: float, atol: float, most: int) -> Any:
@@ -167,7 +178,7 @@ def solution_at(func: Function, y0: Any, times: Any, rtol: float, atol: float, m
 
     def function(outside: list[Any], y: Any, t: Any) -> Any:
         return closed(dict(zip(places, outside, strict=True)), y, t)
-    return _solver(function, back, rtol, atol, most)(y0, times, vector)
+    return _Solver(function, back, rtol, atol, most).odeint(y0, times, vector)
 
 
 def odeint(func: Function, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *, rtol: float = 1.49012e-8,

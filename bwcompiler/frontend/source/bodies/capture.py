@@ -401,9 +401,17 @@ class Traceable:
         for leaf, ordered in zip(self._arrays(self.names.held(self.order())), self.ordered, strict=True):
             if not ordered:
                 leaf._storage.layout = Layout(self._unroll)
+        self._place_results(items[position:], last)
+        settle_first_writes(self)
+        self.apart.settle()
+        protect_rows(self)
+        self._grow()
+
+    def _place_results(self, items: Sequence[Value], last: Callable[[IndexTracer], Any]) -> None:
+        """Give the variables that are not carried what the last iteration bound to them."""
         storages = {storage: number for number, storage in enumerate(dict.fromkeys([
             result.storage for result in self.results if result.storage is not None]))}
-        if len(items) > position + len(storages):
+        if len(items) > len(storages):
             note(fresh(items[-1]))
         made = call(same_arrays.settle, self)
         for result in self.results:
@@ -416,16 +424,12 @@ class Traceable:
                 self.names[result.name] = appended
                 continue
             if storage not in made:
-                value = items[position + storages[storage]]
+                value = items[storages[storage]]
                 made[storage] = fresh_array(value) if storage.writable else fresh(value)
                 made[storage]._storage.layout = storage.layout
             found = handle(made[storage]._storage, result.end._chain, result.end._type)
             found._kind = result.end._kind
             self.names[result.name] = found
-        settle_first_writes(self)
-        self.apart.settle()
-        protect_rows(self)
-        self._grow()
 
     def _grow(self) -> None:
         """Give the lists what the iterations have appended."""

@@ -127,14 +127,7 @@ class _Scan:
             for variable in _names(instruction):
                 self._push(self.known.get(variable), instruction, alone=True)
         elif name in ("LOAD_ATTR", "LOAD_METHOD"):
-            if instruction.argval in _FILE_METHODS:
-                self.files.append((instruction.argval, self.line))
-            owner = stack.pop() if stack else None
-            if instruction.argval in _WIDE:
-                self.wide.add(instruction.argval)
-            if not isinstance(owner, Place) or owner.kind == "parameter":
-                self.loose.setdefault(instruction.argval, self.line)
-            self._push(self._extended(owner, "attribute", instruction.argval), instruction)
+            self._attribute(instruction)
         elif name == "BINARY_SUBSCR" and len(stack) >= 2:
             key, owner = stack.pop(), stack.pop()
             constant = isinstance(key, tuple) and not isinstance(key, Place) and type(key[1]) in (int, str)
@@ -153,6 +146,17 @@ class _Scan:
             if name == _CALL:
                 self._call(instruction.arg or 0)
             self._other(instruction)
+
+    def _attribute(self, instruction: dis.Instruction) -> None:
+        """owner.name, of the owner on the stack."""
+        owner = self.stack.pop() if self.stack else None
+        if instruction.argval in _FILE_METHODS:
+            self.files.append((instruction.argval, self.line))
+        if instruction.argval in _WIDE:
+            self.wide.add(instruction.argval)
+        if not isinstance(owner, Place) or owner.kind == "parameter":
+            self.loose.setdefault(instruction.argval, self.line)
+        self._push(self._extended(owner, "attribute", instruction.argval), instruction)
 
     def _assign(self, path: str) -> None:
         if path not in self.read:
