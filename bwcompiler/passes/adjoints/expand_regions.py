@@ -16,7 +16,9 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.passes.adjoints.checkpoint_adjoint import expand_checkpoint
 from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
+from bwcompiler.passes.adjoints.cut_body import CutBody
 from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop
+from bwcompiler.passes.adjoints.segment_loops import Segments, segments
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.adjoints.while_adjoint import expand_while
 from bwcompiler.passes.derivatives.activity import active_inputs, active_values, is_differentiable, seeded_results, seeded_values
@@ -111,7 +113,28 @@ def _prepared(body: Graph, wrt: Sequence[int], masked: Set[int], seeded: Set[int
 
 
 def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
-    """The loop cut in two.  Where it would keep whole arrays that it could restore, if only the loops inside did, they do."""
+    """The loop cut in two; or its segments, if it would keep much."""
+    body, arrays, parts = _cut(value, given, place)
+    found = None if place.inside else segments(value, parts)
+    return expand_loop(value, operands, body, arrays, parts) if found is None else _segments(value, found, operands, given, place)
+
+
+def _segments(value: Value, found: Segments, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
+    """The loop over segments cut in two, and that over the iterations that are left, which is given the results of the first."""
+    if not found.left:
+        return expand_loop(found.loop, operands, *_cut(found.loop, given, place))
+    body, carried = value.attrs["body"], value.attrs["carried"]
+    before = place._replace(masked=masked_outputs(body, carried, place.masked), seeded=frozenset(seeded_results(value, place.seeded)[0]))
+    over = expand_loop(found.loop, operands, *_cut(found.loop, given, before))
+    states = [ops.item(over, index=k) for k in range(carried)]
+    rest = found.rest(value, states, operands[carried:])
+    behind = [*active_inputs(body, carried, given)[:carried], *given[carried:]]
+    return expand_loop(rest, rest.operands, *_cut(rest, behind, place))
+
+
+def _cut(value: Value, given: Sequence[bool], place: Place) -> tuple[Graph, list[Any], CutBody]:
+    """The body of a loop, prepared, the arrays that it captured, and the body cut in two.  Where it would keep whole arrays that it could
+    restore, if only the loops inside did, they do."""
     masked = masked_outputs(value.attrs["body"], value.attrs["carried"], place.masked)
     body, arrays, flags = _loop_body(value, given, masked, place.seeded, place.restoring)
     parts = cut_loop(value, body, flags, masked, place.passed_on, place.restoring)
@@ -120,7 +143,7 @@ def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], place:
         undone = cut_loop(value, other, others, masked, place.passed_on, False)
         if undone.kept_bytes() < parts.kept_bytes():
             body, arrays, parts = other, more, undone
-    return expand_loop(value, operands, body, arrays, parts)
+    return body, arrays, parts
 
 
 def _while(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:

@@ -152,7 +152,7 @@ def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Seq
     residuals = [*items[carried:], *[fixed[number] for number in parts.kept]]
     places = [place for place, k in enumerate(parts.active) if k >= carried]
     first = len(parts.active) + len(parts.undone)
-    fixed_trips = isinstance(attrs["lo"], int) and isinstance(attrs["hi"], int)
+    fixed_trips = isinstance(add_extents(attrs["hi"], scale_extent(attrs["lo"], -1)), int)
     late = Late(parts.adjoint)
     if fixed_trips:
         late = take_products(parts.adjoint, places, parts.adjoint.inputs[first:first + len(stacks)], trips_of(body.index))
