@@ -138,7 +138,7 @@ class _KernelEmitter(ProductCalls):
             return
         product = product_of(loop) if loop.kind == PRODUCT else None
         if product is not None:
-            self.call_product(product)
+            self.product(product)
             return
         zeroed = zeroed_by(loop) if self.abreast is None else None
         if zeroed is not None:

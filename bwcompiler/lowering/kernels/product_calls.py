@@ -1,4 +1,8 @@
-"""Loops of kind `product` as calls: of the tiles that compute matrix products, which are told where the matrices of this iteration lie."""
+"""Loops of kind `product` as calls: of the tiles that compute matrix products, which are told where the matrices of this iteration lie.
+
+Products of matrices so small that a call takes longer are written out, a row of the result at a time, as they are where they are a step of
+their own (`libraries/matrix_products.py`).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,13 @@ from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.loop import Buffer, Kernel
 from bwcompiler.ir.product_loop import LoopMatrix, LoopProduct
 from bwcompiler.lowering.kernels.kept_sums import KeptSums
-from bwcompiler.lowering.llvm_scalars import ScalarEmitter
+from bwcompiler.lowering.kernels.registers import Register
+from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, vector_type
 from bwcompiler.lowering.loops.stage_products import is_staged
 from bwcompiler.lowering.polls import leave_if_interrupted
 from bwcompiler.lowering.products.call import POLL_WORK, WORDS, Shape, needs_of, symbol
+
+MOST_FACTORS = 64              # of a matrix that is multiplied with another one by instructions of the kernel
 
 
 class ProductCalls(KeptSums):
@@ -21,7 +28,47 @@ class ProductCalls(KeptSums):
         super().__init__(kernel, emit, merged, may_poll)
         self.product_words: str | None = None
 
-    def call_product(self, found: LoopProduct) -> None:
+    def product(self, found: LoopProduct) -> None:
+        if _is_small(found):
+            self._write_out(found)
+        else:
+            self._call(found)
+        self.forget(self.memory_of(found.c.buffer))
+
+    def _write_out(self, found: LoopProduct) -> None:
+        assert isinstance(found.rows, int) and isinstance(found.columns, int) and isinstance(found.terms, int)
+        put, type_ = self.emit.put, memory_type(found.c.buffer.dtype)
+        row = vector_type(type_, found.columns)
+        rows_of_b = [self._row(found.b, k, found.columns) for k in range(found.terms)]
+        for i in range(found.rows):
+            total = ""
+            for k, other in enumerate(rows_of_b):
+                factor = put(f"load {type_}, {self._place_in(found.a, i, k)}")
+                spread = self.splat(Register(factor, 1, self.top, self.top), type_, found.columns) if found.columns > 1 else factor
+                term = put(f"fmul {row} {other}, {spread}")
+                total = put(f"fadd {row} {total}, {term}") if total else term
+            self.emit.lines.append(f"  store {row} {total}, {self._place_in(found.c, i, 0)}")
+
+    def _row(self, matrix: LoopMatrix, number: int, columns: int) -> str:
+        """The elements of a row as a vector; the number itself where there is one."""
+        put, type_ = self.emit.put, memory_type(matrix.buffer.dtype)
+        row = vector_type(type_, columns)
+        if columns == 1 or matrix.column == 1:
+            return put(f"load {row}, {self._place_in(matrix, number, 0)}")
+        found = "poison"
+        for j in range(columns):
+            element = put(f"load {type_}, {self._place_in(matrix, number, j)}")
+            found = put(f"insertelement {row} {found}, {type_} {element}, i64 {j}")
+        return found
+
+    def _place_in(self, matrix: LoopMatrix, row: int, column: int) -> str:
+        """Where an element is, as an operand of a load or store."""
+        dtype, start = matrix.buffer.dtype, self.pointer(matrix.buffer, matrix.start)
+        place = row * matrix.row + column * matrix.column
+        pointer = self.emit.put(f"getelementptr {memory_type(dtype)}, ptr {start.text}, i64 {place}") if place else start.text
+        return f"ptr {pointer}, align {dtype.itemsize}"
+
+    def _call(self, found: LoopProduct) -> None:
         """The call, of the function that does not cut the product among threads; a long one looks for signals itself."""
         emit = self.emit
         if self.product_words is None:
@@ -42,7 +89,15 @@ class ProductCalls(KeptSums):
         if upper(found.rows) * upper(found.columns) * upper(found.terms) >= POLL_WORK:
             self.polls = True
             leave_if_interrupted(emit, status)
-        self.forget(self.memory_of(found.c.buffer))
 
     def _first(self, matrix: LoopMatrix) -> str:
         return f"ptr {self.pointer(matrix.buffer, matrix.start).text}"
+
+
+def _is_small(found: LoopProduct) -> bool:
+    """Whether a product is less than what a call does before it computes."""
+    extents = found.rows, found.columns, found.terms
+    if found.adds or not all(isinstance(extent, int) for extent in extents):
+        return False
+    rows, columns, terms = map(upper, extents)
+    return terms * max(rows, columns) <= MOST_FACTORS

@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 from bwcompiler.errors import CompileError, at
 from bwcompiler.ir.access import ArrayView, contiguous_strides
+from bwcompiler.ir.contracts.program_interface import DECLARE_PARALLEL
 from bwcompiler.ir.extent import Extent, element_count, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.function_text import FunctionText, merged_axes
+from bwcompiler.lowering.libraries.shared_calls import grain_of, sharing_text
 from bwcompiler.lowering.llvm_scalars import memory_type
 from bwcompiler.lowering.products import call
 
@@ -81,7 +83,7 @@ def product_text(name: str, value: Value, views: Sequence[ArrayView]) -> Product
         clear = f"  call void @llvm.memset.p0.i64(ptr %c, i8 0, i64 {value.type.nbytes}, i1 false)\n"
         return ProductText(f"{head}{clear}  ret void\n}}\n", [declare], words)
     if is_written_out(value):
-        return ProductText(_written_out(name, value, views), [], words)
+        return _written_out(name, value, views)
     return _call_text(name, value, views, words)
 
 
@@ -129,21 +131,26 @@ def _numbers(value: Value, views: Sequence[ArrayView]) -> tuple[list[Extent], li
     return [m, n, value.operands[0].shape[-1], a_row, left[-1], *right[-2:], c_row], axes
 
 
-def _written_out(name: str, value: Value, views: Sequence[ArrayView]) -> str:
-    text = _sums_of_products(value.dtype, value.shape, value.operands[0].shape[-1], tuple([tuple(view.strides) for view in views]))
-    return text.replace(f"@{_ANY}(", f"@{name}(", 1)
+def _written_out(name: str, value: Value, views: Sequence[ArrayView]) -> ProductText:
+    made = _sums_of_products(value.dtype, value.shape, value.operands[0].shape[-1], tuple([tuple(view.strides) for view in views]))
+    return made._replace(text=made.text.replace(f"@{_ANY}", f"@{name}"))
 
 
 _ANY = "product"                                                    # what it is called until it has a name
 
 
 @functools.lru_cache(maxsize=256)
-def _sums_of_products(dtype: DType, shape: tuple[int, ...], inner: int, views: tuple[tuple[int, ...], ...]) -> str:
-    """The text, which many products of a program share."""
+def _sums_of_products(dtype: DType, shape: tuple[int, ...], inner: int, views: tuple[tuple[int, ...], ...]) -> ProductText:
+    """The text, which many products of a program share.  Threads share the matrices, or the rows of a single one."""
     *batch, rows, columns = shape
     function = FunctionText(_ANY, ["a", "b", "c"], memory_type(dtype))
     strides = [*views, contiguous_strides(shape)]
     arrays = [(f"%{letter}", 0, steps[:-2]) for letter, steps in zip("abc", strides, strict=True)]
+    axes = [extent for extent, _ in merged_axes(batch, [steps for _, _, steps in arrays])]
+    lanes, *others = [*axes, rows]
+    grain = grain_of(lanes, math.prod(others) * _row_nanoseconds(dtype, inner, columns))
+    if grain is not None:
+        function.over_range()
     unroll = rows * inner <= 64
     for a, b, c in function.batch(batch, arrays):
         (down, right), (below, beside) = strides[0][-2:], strides[1][-2:]
@@ -151,11 +158,18 @@ def _sums_of_products(dtype: DType, shape: tuple[int, ...], inner: int, views: t
             packed = function.slot(f"[{inner * columns} x {function.real}]")
             function.copy((inner, columns), b, (below, beside), packed, (columns, 1))
             b, below = packed, columns
-        for i in function.each(0, rows, unroll):
+        for i in function.each("%begin", "%end") if function.ranged and not axes else function.each(0, rows, unroll):
             total = ""
             for k in range(inner):
                 factor = function.load(function.at(a, (i, down), (k, right)))
                 product = function.scaled_row(factor, function.at(b, (k, below)), columns)
                 total = product if not total else function.let(f"fadd {function.row(columns)} {total}, {product}")
             function.do(f"store {function.row(columns)} {total}, ptr {function.at(c, (i, columns))}, align {dtype.itemsize}")
-    return function.text()
+    if grain is None:
+        return ProductText(function.text(), [], [])
+    return ProductText(function.text() + sharing_text(function, lanes, grain), [DECLARE_PARALLEL], [])
+
+
+def _row_nanoseconds(dtype: DType, inner: int, columns: int) -> float:
+    """About what a row of the result takes."""
+    return 0.5 + 0.25 * inner * max(1, columns * dtype.itemsize / 32)

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+import bwcompiler as bw
+from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.contracts.fusion import Call
 from bwcompiler.ir.extent import upper
 from bwcompiler.ir.texts.graph_parser import parse_graph
@@ -18,6 +20,7 @@ from bwcompiler.lowering.products.call import WORDS
 from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST
+from tests.support.threads import with_threads
 
 
 @pytest.fixture(autouse=True)
@@ -152,3 +155,20 @@ def test_heads_in_the_last_axis():
     graph("f64[0,3,4]", "f64[0,4,5]", "f64[0,3,5]"), graph("f64[2,3,0]", "f64[2,0,5]", "f64[2,3,5]")])
 def test_without_elements_nothing_is_called(text):
     assert told_by(text) == []
+
+
+@pytest.mark.parametrize("left, right, shared", [
+    ((20000, 3, 3), (20000, 3, 3), True), ((100, 200, 2, 4), (200, 4, 4), True), ((40000, 7), (7, 9), True), ((50, 3, 3), (50, 3, 3), False),
+    ((20, 3), (3, 3), False)])
+def test_threads_share_small_matrices(monkeypatch, left, right, shared, rng):
+    """Of a batch, or the rows of one: where there are many, and with the same bits."""
+    monkeypatch.setattr(matrix_products, "is_written_out", lambda value: True)
+    a, b = rng.standard_normal(left), rng.standard_normal(right)
+    (step,) = [step for step in fuse(trace(np.matmul, (a, b)).graph).steps if isinstance(step, Call)]
+    text = product_text("small", step.value, step.operands)
+    assert ("@small.range(" in text.text) is shared
+    assert any("bw_parallel" in declare for declare in text.declares) is shared
+    found = [with_threads(count, bw.jit(np.matmul), a, b) for count in (1, 2, 3)]
+    np.testing.assert_allclose(found[0], a @ b, rtol=1e-12, atol=1e-12)
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)

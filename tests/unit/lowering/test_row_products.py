@@ -228,6 +228,34 @@ def test_products_beside_complex_numbers(small: None, rng: np.random.Generator) 
     bw.check_grads(lambda x, w: waves(x, w)[1], (x, w), order=1)
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("rows, terms, columns", [(2, 2, 2), (3, 3, 3), (2, 5, 3), (4, 16, 2), (8, 8, 8)])
+def test_products_of_small_matrices_are_written_out(rows: int, terms: int, columns: int, dtype: str, small: None,
+                                                    rng: np.random.Generator) -> None:
+    """In a sweep over a batch, whichever way the matrices lie; with the bits of a product that is a step of its own."""
+    def products(a: Array, b: Array, c: Array) -> Any:
+        return np.sqrt(a * a + 1) @ b, np.sqrt(a + 2) @ np.swapaxes(c, 1, 2)
+
+    shapes = (37, rows, terms), (37, terms, columns), (37, columns, terms)
+    arrays = [rng.uniform(-1, 1, shape).astype(dtype) for shape in shapes]
+    lowered = lower(trace(products, arrays, autoloop=False).graph)
+    assert any(products_in(step.kernel) for step in lowered.steps if step.kernel is not None)
+    assert "@bw_product" not in lowered.program.text
+    alone = [bw.jit(np.matmul)(np.sqrt(arrays[0] * arrays[0] + 1), arrays[1]),
+             bw.jit(np.matmul)(np.sqrt(arrays[0] + 2), np.swapaxes(arrays[2], 1, 2))]
+    for count in (1, 2):
+        for found, wanted in zip(with_threads(count, bw.jit(products), *arrays), alone, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    for found, wanted in zip(alone, products(*arrays), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4 if dtype == "f4" else 1e-12, atol=1e-6 if dtype == "f4" else 1e-14)
+
+
+def test_products_of_larger_matrices_are_calls(small: None, rng: np.random.Generator) -> None:
+    a, b = rng.standard_normal((37, 12, 12)), rng.standard_normal((37, 12, 12))
+    text = lower(trace(lambda a, b: np.tanh(a) @ b, (a, b), autoloop=False).graph).program.text
+    assert "@bw_product_alone_f64" in text
+
+
 def test_products_in_loops(small: None, rng: np.random.Generator) -> None:
     """Of rows that move with a loop's index."""
     def steps(xs: Array, w: Array) -> Any:
