@@ -8,6 +8,7 @@ import numpy as np
 
 from bwcompiler.frontend.numpy.manipulation.sequences import c_, r_
 from bwcompiler.frontend.source.bodies import iteration
+from bwcompiler.frontend.source.carried import still
 from bwcompiler.frontend.source.carried.growth import element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.carried.lined import is_lined, line, read
 from bwcompiler.frontend.source.concrete.makers import noted, shown
@@ -61,6 +62,8 @@ def _moving(items: Any, index: Tracer) -> Any:
     table = iteration.table(items)
     if table is not None:
         return table(index)
+    if still.is_read(items, index):
+        return still.element(items, index)
     if type(items) is list and isinstance(index, IndexTracer):
         lined = line(items)
         if lined is not None:

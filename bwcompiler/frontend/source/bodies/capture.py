@@ -20,7 +20,6 @@ from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, p
 from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, look_for_aliases
 from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
 from bwcompiler.frontend.source.carried.growth import (
-    Again,
     Element,
     Growth,
     Row,
@@ -35,12 +34,13 @@ from bwcompiler.frontend.source.carried.growth import (
 from bwcompiler.frontend.source.carried.lined import Lined
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
 from bwcompiler.frontend.source.carried.parts import Apart
+from bwcompiler.frontend.source.carried.still import Joined
 from bwcompiler.frontend.source.effects.checks import note, together
 from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_number, not_capturable, open_policy, same
+from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
@@ -75,7 +75,7 @@ class Traceable:
     carried  names that are parameters of the body; kinds: of all leaves that these have.
     count, index  of a counted loop; capacity: how many iterations there may be, if that is known, and counter: the variable that counts
              them in a loop that may be left before.
-    lined    lists of numbers that are arrays in it, by their ids; kept: lists that must not be.
+    lined    lists of numbers that are arrays in it, by their ids; kept: lists that must not be; joined: lists of arrays that are one in it.
     growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
     exchange  arrays that exchange their names, of a loop whose end is data.
     runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
@@ -96,6 +96,7 @@ class Traceable:
         self.found_growths: dict[int, Growth] = {}
         self.lined: dict[int, Lined] = {}
         self.kept: set[int] = set()
+        self.joined: dict[int, Joined] = {}
         self.elements: list[tuple[Growth, list[Element]]] = []
         self.buffers: dict[Storage, Tracer] = {}
         self.buffered: list[TensorType] = []
@@ -184,6 +185,8 @@ class Traceable:
                 self.carried.add(growth.name)
         for lined in self.lined.values():
             lined.prepare()
+        for one in self.joined.values():
+            one.prepare()
         self.rows = [buffer(self.capacity, type_) for type_ in self.buffered if self.capacity is not None]
 
     def _adopt(self) -> bool:
@@ -266,6 +269,8 @@ class Traceable:
             lined.begin()
         self.run()
         self.apart.end()
+        for one in self.joined.values():
+            one.end(self.region)
         self._end_growths()
         self.ends = self.names.held(self.variables.stored)
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}

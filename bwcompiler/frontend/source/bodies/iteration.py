@@ -15,6 +15,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.numpy.selected.packing import packed
+from bwcompiler.frontend.source.carried.growth import is_growing
+from bwcompiler.frontend.source.carried.still import element, is_joined
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.variables import Divided, not_capturable
@@ -146,6 +148,8 @@ def elements_of(source: Any) -> Elements | None:
     if type(source) in (list, tuple) and source and type(source[0]) is float:
         found = table(source)
         return None if found is None else Elements(len(source), found)
+    if is_joined(source):
+        return _of_arrays(source)
     return _of_header(source) if isinstance(source, Header) else None
 
 
@@ -166,6 +170,15 @@ def _progression(start: Any, step: int) -> Callable[[Any], Any]:
     def at(k: Any) -> Any:
         return start + k if step == 1 else start + k * step
     return at
+
+
+def _of_arrays(items: Any) -> Elements:
+    """Of a list or tuple that holds what a loop has appended."""
+    def at(k: Any) -> Any:
+        if is_growing(items):
+            not_capturable("it goes over a list that grows in it")
+        return element(items, k)
+    return Elements(len(items), at)
 
 
 def _of_span(span: Span) -> Elements | None:

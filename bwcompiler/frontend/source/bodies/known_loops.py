@@ -14,10 +14,10 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.bodies.iteration import Elements
-from bwcompiler.frontend.source.carried.growth import POISON, Again
+from bwcompiler.frontend.source.carried.growth import POISON
 from bwcompiler.frontend.source.effects.places import attempted
 from bwcompiler.frontend.source.syntax.rewriting import Variables
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, site_of
+from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, site_of
 from bwcompiler.frontend.tracing.control_flow.bodies import Traced
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.storages.region import Policy

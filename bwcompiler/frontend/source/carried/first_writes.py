@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.carried.growth import Again, Row
+from bwcompiler.frontend.source.carried.growth import Row
 from bwcompiler.frontend.source.concrete.makers import require_traced
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
-from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.source.variables import Again, not_capturable
 from bwcompiler.frontend.tracing.storages.region import Storage
 from bwcompiler.frontend.tracing.tracer import Tracer
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
+from bwcompiler.frontend.source.carried import still
 from bwcompiler.frontend.source.carried.schedules import schedule
 from bwcompiler.frontend.source.effects.places import scopes_around, short
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
-from bwcompiler.frontend.source.variables import NotCapturable, not_capturable, open_policy
+from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, extent_of, index_handle, index_like
@@ -35,14 +36,6 @@ from bwcompiler.ops.rules import zero_of
 
 WINDOW = 4                     # of the last elements can be read
 _KNOWN = (bool, int, float, complex, str, bytes, np.generic, type(None))
-
-
-class Again(BaseException):
-    """The body of a loop has to be traced again, as more is known of what it carries; `loop` is the one whose body it is."""
-
-    def __init__(self, loop: Any, carried: set[str] | None = None) -> None:
-        self.loop = loop
-        self.carried = carried or set()
 
 
 class Unbounded(NotCapturable):
@@ -232,6 +225,8 @@ def element(base: list[Any], index: Any) -> Any:
         return _from_end(growths, -extent)
     if isinstance(extent, int) and extent < len(growths[0][1].entry):
         return growths[0][1].entry[extent]
+    if still.is_read(growths[0][1].entry, index):
+        return still.element(growths[0][1].entry, index, base)
     if any(loop.index is None for loop, _ in growths):
         return not_capturable("it reads a list that grows in it at places that are not known")
     distance = add_extents(_length(growths), scale_extent(extent, -1))

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.source.carried.growth import POISON, Again, row
+from bwcompiler.frontend.source.carried.growth import POISON, row
 from bwcompiler.frontend.source.effects.places import scopes_around
-from bwcompiler.frontend.source.variables import is_number, not_capturable
+from bwcompiler.frontend.source.variables import Again, is_number, not_capturable
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import as_tracer

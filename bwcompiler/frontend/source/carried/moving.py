@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.frontend.source.carried.growth import Again
-from bwcompiler.frontend.source.variables import NotCapturable, not_capturable
+from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, trace_body
 from bwcompiler.frontend.tracing.handles import assign, value_of

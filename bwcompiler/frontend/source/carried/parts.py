@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.frontend.source.carried.growth import Again
 from bwcompiler.frontend.source.effects.doubles import is_double, note_double
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.undecided.choices import Choice, attribute
-from bwcompiler.frontend.source.variables import not_capturable, open_policy, same
+from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.carried.growth import Again
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
-from bwcompiler.frontend.source.variables import is_number, same
+from bwcompiler.frontend.source.variables import Again, is_number, same
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.storages.memory_order import unknown

@@ -52,6 +52,11 @@ def _written(storage: Storage, region: Region) -> Value | None:
     return None if any(found is value for value in region.lifted_inputs) else found
 
 
+def is_written(storage: Storage, region: Region) -> bool:
+    """Whether something in a region has assigned to a storage from outside of it."""
+    return storage.region is not region and _written(storage, region) is not None
+
+
 def _current(storage: Storage, home: Region, seen: Value | None) -> Value | None:
     """What a storage holds now, as far as it was assigned to in `home` or in a region inside of it."""
     region = active_region()

@@ -1,0 +1,93 @@
+"""Lists and tuples of arrays that loops go over, or read at places that move with them, and that do not change meanwhile.
+
+    kept = [x0]                                     for k in reversed(range(n)):
+    for k in range(n):                    then          y = kept[k] - y * w
+        kept.append(f(kept[-1]))
+
+What a loop has appended are rows of an array: its elements are found there.  A few others beside them are joined with these in front of the
+outermost loop, and what is read is a copy then, which nobody may assign to.  Lists of other arrays are left alone: to put them in one
+array would copy them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.variables import Again, not_capturable
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written, share
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
+from bwcompiler.frontend.tracing.operands import stack_all
+from bwcompiler.frontend.tracing.rows import are_rows, together
+from bwcompiler.frontend.tracing.storages.region import Region
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.extent import lower, upper
+
+MOST_PARTS = 4                 # that are joined
+_WHY_NOT = ": it is one of several arrays that a list holds\n  hint: write to a copy, kept[k].copy()"
+
+
+class Joined:
+    """A list whose elements are in an array while a loop is traced, in which nothing assigns to them.
+
+    held    what it held when the array was made, in the region around the loop.
+    """
+
+    def __init__(self, items: Sequence[Any]) -> None:
+        self.items = items
+        self.held: tuple[Any, ...] = ()
+        self.array: Any = None
+
+    def prepare(self) -> None:
+        """Before each attempt."""
+        self.held = tuple(self.items)
+        self.array = call(stack_all, self.held)
+
+    def read(self, index: Any) -> Any:
+        if len(self.items) != len(self.held) or any(one is not other for one, other in zip(self.items, self.held, strict=True)):
+            not_capturable("it reads a list to which it assigns, at places that move")
+        found = self.array[index].copy()
+        share(found, [one._storage for one in self.held], "what a list holds", _WHY_NOT)
+        return found
+
+    def end(self, region: Region) -> None:
+        """After an iteration: the next one reads the same."""
+        if any(is_written(one._storage, region) for one in self.held):
+            not_capturable("it assigns to arrays that a list holds, which it reads at places that move")
+
+
+def is_joined(items: Any) -> bool:
+    """Whether such arrays can be found at a place that moves: rows of one array, but for a few others."""
+    return type(items) in (list, tuple) and len(items) > 1 and are_rows(items) and _are_alike(items) and len(
+        call(together, items)) <= MOST_PARTS
+
+
+def _are_alike(items: Sequence[Any]) -> bool:
+    """Whether all are arrays of one dtype and shape."""
+    first = items[0]
+    return isinstance(first, Tracer) and bool(first._type.shape) and all(
+        isinstance(one, Tracer) and one._type == first._type for one in items)
+
+
+def element(items: Sequence[Any], index: Any, base: Any = None) -> Any:
+    """items[index] of what `is_joined`, in range; base: the list that holds these elements, and grows."""
+    [first, *others] = call(together, items)
+    if not others:
+        return first[0][index]
+    loop = next((scope.loop for scope in scopes_around(items if base is None else base)), None)
+    if loop is None:
+        return not_capturable("it reads a list of several arrays at places that move")
+    if id(items) not in loop.joined:
+        loop.joined[id(items)] = Joined(items)
+        raise Again(loop)
+    return loop.joined[id(items)].read(index)
+
+
+def is_read(items: Any, index: Any) -> bool:
+    """Whether items[index] is at a place that moves with a loop, and surely in range, of what `is_joined`."""
+    extent = extent_of(index) if isinstance(index, IndexTracer) else None
+    if extent is None or isinstance(extent, int) or not (lower(extent) >= 0 and upper(extent) < len(items)):
+        return False
+    return is_joined(items)
