@@ -37,7 +37,8 @@ class KernelValues(Elements):
         self.cells: dict[Accumulator, Cell] = {}
         self.places: dict[Accumulator, Cell] = {}
         self.memory: dict[int, frozenset[Buffer | Accumulator]] = {}
-        self.perishable: list[tuple[Level, Scalar]] = []         # registers that a write may make stale, with their level
+        # Registers that a write to some memory may make stale, with their level.
+        self.perishable: dict[Buffer | Accumulator, list[tuple[Level, int]]] = {}
 
     # ----- what may change
     def read_memory(self, scalar: Scalar) -> frozenset[Buffer | Accumulator]:
@@ -58,15 +59,9 @@ class KernelValues(Elements):
 
     def forget(self, written: Buffer | Accumulator | None) -> None:
         """What reads this memory (any memory, for None) has to be read again."""
-        if not self.perishable:
-            return
-        kept = []
-        for level, scalar in self.perishable:
-            if written is None or written in self.read_memory(scalar):
-                level.scope.pop(id(scalar), None)
-            else:
-                kept.append((level, scalar))
-        self.perishable = kept
+        for memory in list(self.perishable) if written is None else [written]:
+            for level, number in self.perishable.pop(memory, ()):
+                level.scope.pop(number, None)
 
     # ----- scalars
     def scalar(self, scalar: Scalar) -> Register:
@@ -83,8 +78,8 @@ class KernelValues(Elements):
         if found is not None:
             return found
         register = self.remember(id(scalar), self._scalar(scalar))
-        if self.read_memory(scalar):
-            self.perishable.append((self.levels[register.scope], scalar))
+        for memory in self.read_memory(scalar):
+            self.perishable.setdefault(memory, []).append((self.levels[register.scope], id(scalar)))
         return register
 
     def _scalar(self, scalar: Scalar) -> Register:
