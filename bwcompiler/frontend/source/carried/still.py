@@ -73,6 +73,9 @@ def _are_alike(items: Sequence[Any]) -> bool:
 
 def element(items: Sequence[Any], index: Any, base: Any = None) -> Any:
     """items[index] of what `is_joined`, in range; base: the list that holds these elements, and grows."""
+    extent = extent_of(index)
+    if extent is not None and upper(extent) < 0:
+        index = index + len(items)
     [first, *others] = call(together, items)
     if not others:
         return first[0][index]
@@ -88,6 +91,7 @@ def element(items: Sequence[Any], index: Any, base: Any = None) -> Any:
 def is_read(items: Any, index: Any) -> bool:
     """Whether items[index] is at a place that moves with a loop, and surely in range, of what `is_joined`."""
     extent = extent_of(index) if isinstance(index, IndexTracer) else None
-    if extent is None or isinstance(extent, int) or not (lower(extent) >= 0 and upper(extent) < len(items)):
+    if extent is None or isinstance(extent, int):
         return False
-    return is_joined(items)
+    count, least, most = len(items), lower(extent), upper(extent)
+    return ((least >= 0 and most < count) or (-count <= least and most < 0)) and is_joined(items)

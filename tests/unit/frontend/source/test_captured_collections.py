@@ -51,6 +51,13 @@ def of_a_tuple(x):
     return total
 
 
+def from_the_end(x):
+    kept, total = filled(x), 0.0
+    for t in range(1, 40):
+        total = total + np.sum(kept[-t] * x[t])
+    return total
+
+
 def in_nested_loops(x):
     kept, total = filled(x), 0.0
     for i in range(30):
@@ -112,7 +119,7 @@ def the_first_is_assigned_to_after_it_was_read(x):
     return total
 
 
-LOOPS = [backwards, one_after_the_other, two_at_once, of_a_tuple, in_nested_loops, the_last_one_is_changed_later]
+LOOPS = [backwards, one_after_the_other, two_at_once, of_a_tuple, from_the_end, in_nested_loops, the_last_one_is_changed_later]
 UNROLLED = [elements_are_changed, rows_are_changed, the_list_grows_meanwhile, an_element_is_bound_anew,
             the_first_is_assigned_to_after_it_was_read]
 
