@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axes
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.manipulation.indexing import index_value
@@ -98,7 +97,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     numpy: Any = np.quantile if scale == 1.0 else np.percentile
     places = numpy(np.arange(count, dtype=np.float64), q, method=method)
     whole = bool((places == np.floor(places)).all()) and (
-        method in (*_OF_ELEMENTS, "closest_observation") or _is_of_ends(q, method, scale))
+        method in _OF_ELEMENTS or _is_of_ends(q, method, scale))
     dtype = ordered.dtype if whole else _quantile_dtype(ordered.dtype, q)
     results = []
     for place, level in zip(np.ravel(places), np.ravel(levels), strict=True):
@@ -225,7 +224,7 @@ def _at_checked(ordered: Value, place: Value) -> Value:
     return at_positions(ordered, index_value(fresh(_index(place)), ordered.shape[-1]), ordered.rank - 1)
 
 
-def _interpolated(ordered: Value, place: Value, count: Value, dtype: DType) -> Value:
+def _interpolated(ordered: Value, place: Value, count: Value, dtype: DType, method: str) -> Value:
     """The elements around (float) positions among `count`, one per lane or several, weighted; as `_between` does."""
     zero, one = constant(0.0, place), constant(1.0, place)
     before = ops.less(place, zero)
@@ -234,7 +233,10 @@ def _interpolated(ordered: Value, place: Value, count: Value, dtype: DType) -> V
     above = ops.select(before, below, ops.minimum(ops.add(below, one), ops.subtract(count, one)))
     elements = _at_checked if place.rank == ordered.rank else _at_traced
     low, high = [elements(ordered, one) for one in (below, above)]
-    fraction = cast(ops.subtract(place, below), dtype)
+    rest = ops.subtract(place, below)
+    if method == "averaged_inverted_cdf":          # the element behind the position, or the mean of it and that at the position
+        rest = ops.select(ops.equal(rest, zero), constant(0.5, rest), one)
+    fraction = cast(rest, dtype)
     distance = cast(ops.subtract(high, low), dtype)
     low, high = cast(low, dtype), cast(high, dtype)
     from_low = ops.add(low, ops.multiply(distance, fraction))
@@ -242,7 +244,7 @@ def _interpolated(ordered: Value, place: Value, count: Value, dtype: DType) -> V
     return ops.select(ops.less(fraction, constant(0.5, fraction)), from_low, from_high)
 
 
-def _place_of(count: Value, level: Value, method: str, name: str) -> Value:
+def _place_of(count: Value, level: Value, method: str) -> Value:
     """Where the quantile lies, counted from 0, among `count` sorted elements."""
     last = ops.subtract(count, constant(1.0, count))
     linear = ops.multiply(last, level)
@@ -254,11 +256,16 @@ def _place_of(count: Value, level: Value, method: str, name: str) -> Value:
     if method == "inverted_cdf":
         above = ops.subtract(ops.ceil(ops.multiply(count, level)), constant(1.0, count))
         return ops.maximum(above, constant(0.0, count))
-    if method not in (*_PLOTTING_POSITIONS, "averaged_inverted_cdf", "closest_observation"):
-        raise ValueError(f"{method!r} is not a valid method")
+    if method == "closest_observation":            # of two that are equally near that of even number, counted from 1
+        half = ops.subtract(ops.multiply(count, level), constant(1.5, count))
+        below = ops.floor(half)
+        odd = ops.equal(ops.remainder(below, constant(2.0, count)), constant(1.0, count))
+        stays = ops.bitwise_and(ops.equal(half, below), odd)
+        return ops.maximum(ops.select(stays, below, ops.add(below, constant(1.0, count))), constant(0.0, count))
+    if method == "averaged_inverted_cdf":
+        return ops.subtract(ops.multiply(count, level), constant(1.0, count))
     if method not in _PLOTTING_POSITIONS:
-        raise UnsupportedError(f"np.{name}: method={method!r} is not supported on traced arrays; supported: "
-                               f"{', '.join([*simple, 'midpoint', 'inverted_cdf', *_PLOTTING_POSITIONS])}")
+        raise ValueError(f"{method!r} is not a valid method")
     alpha, beta = _PLOTTING_POSITIONS[method]
     offset = ops.add(constant(alpha, level), ops.multiply(level, constant(1.0 - alpha - beta, level)))
     return ops.minimum(ops.subtract(ops.add(ops.multiply(count, level), offset), constant(1.0, count)), last)
@@ -283,13 +290,13 @@ def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Trac
     level = ops.divide(cast(value_of(q), levels_in), filled(scale, levels_in, q.shape))
     level = ops.broadcast(reshape(level, (many,)), shape=(*lead, many), axes=(len(lead),))
     counts = ops.broadcast(cast(count, levels_in), shape=(*lead, many), axes=tuple(range(len(lead))))
-    place = _place_of(counts, level, method, name)
+    place = _place_of(counts, level, method)
     inside = ops.bitwise_and(ops.greater_equal(level, constant(0.0, level)), ops.less_equal(level, constant(1.0, level)))
     place = ops.select(inside, place, filled(extent, levels_in, place.shape))
     if method in _OF_ELEMENTS or _is_of_ends(q, method, scale):
         found = _at_checked(ordered, place)
     else:
-        found = _interpolated(ordered, place, counts, dtype)
+        found = _interpolated(ordered, place, counts, dtype, method)
     found = ops.transpose(found, axes=(found.rank - 1, *range(found.rank - 1)))
     kept = [1 if k in axes else n for k, n in enumerate(x.shape)] if keepdims is not NOTHING and keepdims else lead
     found = reshape(found, (*q.shape, *kept))
@@ -299,7 +306,7 @@ def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Trac
     return out
 
 
-_OF_ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf")          # methods that give elements, of their dtype
+_OF_ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")          # methods that give elements, of their dtype
 
 
 def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
@@ -318,8 +325,8 @@ def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, k
     of_elements = method in _OF_ELEMENTS or _is_of_ends(q, method, scale)
     results = []
     for level in np.ravel(levels):
-        place = _place_of(count, constant(float(level), count), method, name)
-        results.append(_at_traced(ordered, place) if of_elements else _interpolated(ordered, place, count, dtype))
+        place = _place_of(count, constant(float(level), count), method)
+        results.append(_at_traced(ordered, place) if of_elements else _interpolated(ordered, place, count, dtype, method))
     return _collected(results, x, axes, levels, keepdims, out, name)
 
 
