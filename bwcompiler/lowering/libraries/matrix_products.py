@@ -87,9 +87,6 @@ def product_text(name: str, value: Value, views: Sequence[ArrayView]) -> Product
     return _call_text(name, value, views, words)
 
 
-_COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
-
-
 def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Sequence[Extent]) -> ProductText:
     """A call of `products`, which is told everything as numbers."""
     numbers, axes = _numbers(value, views)
@@ -97,20 +94,17 @@ def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Seque
     shape = call.Shape(m, n, k, (a_row, a_column), (b_row, b_column), c_row)
     called = call.symbol(value.dtype, call.needs_of(shape, value.dtype, math.prod([extent for extent, _ in axes])))
     told = {extent: f"%e{number}" for number, extent in enumerate(words)}
-    known = [*numbers, 0, 0, len(axes), *[number for extent, steps in axes for number in (extent, *steps)]]
+    rows = ["%a", "%b", "%c", *[str(told.get(number, number)) for number in numbers], "0", "0", str(len(axes))]
+    for extent, steps in axes:
+        rows += map(str, (extent, *steps))
     status = value.type.size * upper(value.operands[0].shape[-1]) * (4 if value.dtype.is_complex else 1) >= call.POLL_WORK
     parameters = ", ".join(["ptr noalias %a", "ptr noalias %b", "ptr noalias %c", *[f"i64 {register}" for register in told.values()]])
-    numbers_of = ", ".join(["i64 0"] * len("abc") + [f"i64 {0 if number in told else number}" for number in known])
-    type_ = f"[{len(known) + len('abc')} x i64]"
-    lines = [f"@{name}.words = internal constant {type_} [{numbers_of}]",
-             f"define internal {'i32' if status else 'void'} @{name}({parameters}) #1 {{", f"  %words = alloca {type_}, align 64",
-             f"  call void @llvm.memcpy.p0.p0.i64(ptr align 64 %words, ptr @{name}.words, i64 {8 * len(known) + 8 * len('abc')}, i1 false)"]
-    own = [(place, f"ptr %{letter}") for place, letter in enumerate("abc")]
-    own += [(place, f"i64 {told[number]}") for place, number in enumerate(known, len("abc")) if number in told]
-    for place, register in own:
-        lines += [f"  %at{place} = getelementptr i64, ptr %words, i64 {place}", f"  store {register}, ptr %at{place}"]
+    lines = [f"define internal {'i32' if status else 'void'} @{name}({parameters}) #1 {{", f"  %words = alloca [{len(rows)} x i64]"]
+    for number, row in enumerate(rows):
+        type_ = "i64" if number >= len("abc") else "ptr"
+        lines += [f"  %at{number} = getelementptr i64, ptr %words, i64 {number}", f"  store {type_} {row}, ptr %at{number}"]
     lines += [f"  %status = call i32 @{called}(ptr %words)", f"  ret {'i32 %status' if status else 'void'}", "}", ""]
-    return ProductText("\n".join(lines), [f"declare i32 @{called}(ptr)", _COPY], words, status)
+    return ProductText("\n".join(lines), [f"declare i32 @{called}(ptr)"], words, status)
 
 
 def _numbers(value: Value, views: Sequence[ArrayView]) -> tuple[list[Extent], list[tuple[int, tuple[int, ...]]]]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.compiler.pipeline import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.contracts.fusion import Call
 from bwcompiler.ir.extent import upper
@@ -172,3 +173,11 @@ def test_threads_share_small_matrices(monkeypatch, left, right, shared, rng):
     np.testing.assert_allclose(found[0], a @ b, rtol=1e-12, atol=1e-12)
     for other in found[1:]:
         np.testing.assert_array_equal(found[0], other)
+
+
+def test_products_that_differ_in_where_they_begin_are_one_function():
+    def products(a, x):
+        return [a[i, i:i + 20] @ x[i:i + 20] for i in range(30)]
+
+    text = lower(trace(products, (np.ones((60, 60)), np.ones(60)), autoloop=False).graph).program.text
+    assert text.count("define internal void @gemm") == 1
