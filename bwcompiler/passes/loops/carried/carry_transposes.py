@@ -1,68 +1,125 @@
-"""Matrices that a loop carries, and reads or updates by columns, are carried transposed.
+"""Matrices that a loop carries, and reads or updates by columns, are carried transposed; so are arrays of more axes, along the last of
+which a loop goes.
 
     loop k: a = a with more added at [:, k]          ->          t = a.T;  loop k: t = t with more added at [k];  a = t.T
 
 A column's elements are apart in memory: they are read, and written, one by one.  Adjoints go through columns where the loop goes through
-rows of a transpose (`turn_columns`), and add to them.  So do the loops inside, to which the matrix is handed on.  Every element is computed
-as before.
+rows of a transpose (`turn_columns`), and add to them.  So do the loops inside, to which the matrix is handed on.  What is updated between
+loops is updated transposed too, so that transposes meet and cancel, or are made of constants.  Every element is computed as before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, add_extents, element_count, scale_extent, upper
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.op import Record, Value, input_value
-from bwcompiler.passes.loops.carried.turn_columns import LEAST_ROWS, is_matrix
+from bwcompiler.ir.op import Value, input_value
+from bwcompiler.passes.loops.carried.turn_columns import LEAST_ROWS, is_matrix, turned_array, turned_back, turned_place
 from bwcompiler.passes.loops.region_bodies import emit_values
 from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
-TIMES = 4                      # the matrix, that at least goes through the columns: it is transposed twice
+TIMES = 1.5                    # the matrix, that at least goes through the columns: it is transposed twice
+OFTEN = 4                      # that in the body of a loop around, where a transpose is also a second place for what that loop carries,
+TALL = 512                     # but for columns of so many elements: more lines of memory than the first cache has
 SHARE = 2                      # so much more than through the rows
-AXES = (1, 0)
 
 
-def carry_transposes(graph: Graph) -> Graph:
-    """The graph whose loops carry such transposes, loops around before those inside; the same graph where there are none."""
+def carry_transposes(graph: Graph, inside: bool = False) -> Graph:
+    """The graph whose loops carry such transposes, loops around before those inside; the same graph where there are none.
+
+    inside: it is the body of a loop or branch, which makes transposes each time.
+    """
     if not any(value.op.regions for value in graph.body):
         return graph
     mapping: dict[Value, Value] = {}
-    record = Record()
+    record = Rewriter(RULES)
+    arrays = _Arrays(graph)
     for value in graph.body:
         if value in mapping:
             continue
         copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
-        if copy.op is ops.loop and (numbers := _numbers(copy)):
+        record.source, record.forward = value.source, value.forward
+        if copy.op is ops.loop and (numbers := _numbers(copy, inside)):
             items = [one for one in graph.body if one.op is ops.item and one.operands[0] is value]
             with record:
-                record.source, record.forward = value.source, value.forward
-                copy = _carrying(copy, numbers)
+                copy = _carrying(copy, numbers, arrays)
                 for one in items:
-                    mapping[one] = _result(copy, one.attrs["index"], numbers)
+                    mapping[one] = arrays.result(copy, one, numbers)
                     mapping[one].name = one.name
             continue
-        copy = copy.with_regions(carry_transposes)
+        with record:
+            moved = arrays.updated(value, copy)
+        if moved is not None:
+            mapping[value] = moved
+            continue
+        copy = copy.with_regions(_in_body)
+        arrays.there[copy] = value
         if copy is not value:
             mapping[value] = copy
         record.values.append(copy)
     return rebuilt(graph, record.values, mapping)
 
 
-def _carrying(loop: Value, numbers: Collection[int]) -> Value:
+def _in_body(body: Graph) -> Graph:
+    return carry_transposes(body, True)
+
+
+class _Arrays:
+    """Arrays around loops, and their transposes: updates of one are updates of the other, so that all of it is moved before, or after.
+
+    backs   what a transpose gave back -> that transpose; there: values of the new graph -> of the old one.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.users: dict[Value, int] = {}
+        for value in (*[operand for one in graph.body for operand in one.operands], *graph.outputs):
+            self.users[value] = self.users.get(value, 0) + 1
+        self.backs: dict[Value, Value] = {}
+        self.there: dict[Value, Value] = {}
+
+    def array(self, value: Value) -> Value:
+        """The transpose of an array, in the current record."""
+        updates = []
+        while value.op in ops.UPDATES and self._once(value):
+            updates.append(value)
+            value = value.operands[0]
+        turned = self.backs.get(value) or turned_array(value)
+        for update in reversed(updates):
+            turned = update.op(turned, turned_array(update.operands[1]), **turned_place(update))
+        return turned
+
+    def result(self, loop: Value, item: Value, numbers: Collection[int]) -> Value:
+        """What a loop gives in the place of an item, in the current record."""
+        made = ops.item(loop, index=item.attrs["index"])
+        return self._back(item, made) if item.attrs["index"] in numbers else made
+
+    def updated(self, value: Value, copy: Value) -> Value | None:
+        """An update of what a transpose gave back, as an update of the transpose, in the current record; None where it is none."""
+        if copy.op not in ops.UPDATES or copy.operands[0] not in self.backs or not self._once(copy.operands[0]):
+            return None
+        return self._back(value, copy.op(self.backs[copy.operands[0]], turned_array(copy.operands[1]), **turned_place(copy)))
+
+    def _back(self, value: Value, turned: Value) -> Value:
+        back = turned_back(turned)
+        self.backs[back] = turned
+        self.there[back] = value
+        return back
+
+    def _once(self, value: Value) -> bool:
+        """Whether one value alone reads it."""
+        return self.users.get(self.there.get(value, value), 0) == 1
+
+
+def _carrying(loop: Value, numbers: Collection[int], arrays: _Arrays) -> Value:
     """The loop that carries transposes, in the current record."""
-    operands = [ops.transpose(operand, axes=AXES) if k in numbers else operand for k, operand in enumerate(loop.operands)]
-    made = ops.loop(*operands, **{**loop.attrs, "body": carry_transposes(_turned(loop.attrs["body"], numbers))})
+    operands = [arrays.array(operand) if k in numbers else operand for k, operand in enumerate(loop.operands)]
+    made = ops.loop(*operands, **{**loop.attrs, "body": _in_body(_turned(loop.attrs["body"], numbers))})
     made.name = loop.name
     return made
-
-
-def _result(loop: Value, number: int, numbers: Collection[int]) -> Value:
-    item = ops.item(loop, index=number)
-    return ops.transpose(item, axes=AXES) if number in numbers else item
 
 
 # ----- which matrices
@@ -73,13 +130,13 @@ class _Volume(NamedTuple):
     rows: int = 0
 
     def with_part(self, shape: Sequence[Extent], runs: int) -> _Volume:
-        rows, columns = [upper(extent) for extent in shape]
+        rows, columns = element_count(shape[:-1]), upper(shape[-1])
         if columns > 1:
             return _Volume(self.columns, self.rows + runs * rows * columns)
         return _Volume(self.columns + runs * rows, self.rows) if rows >= LEAST_ROWS else self
 
 
-def _numbers(loop: Value) -> list[int]:
+def _numbers(loop: Value, inside: bool) -> list[int]:
     """The matrices that a loop should carry transposed."""
     body, found = loop.attrs["body"], []
     for number in range(loop.attrs["carried"]):
@@ -87,7 +144,8 @@ def _numbers(loop: Value) -> list[int]:
         if not is_matrix(matrix) or body.outputs[number] is matrix:
             continue
         volume = _volume(body, [number], number, 1)
-        if volume is not None and volume.columns >= max(TIMES * element_count(matrix.shape), SHARE * volume.rows, 1):
+        times = OFTEN if inside and element_count(matrix.shape[:-1]) < TALL else TIMES
+        if volume is not None and volume.columns >= max(times * element_count(matrix.shape), SHARE * volume.rows, 1):
             found.append(number)
     return found
 
@@ -110,7 +168,7 @@ def _volume(body: Graph, numbers: Sequence[int], carried: int | None, around: in
         elif value.op is ops.slice:
             found = found.with_part(value.shape, runs)
         elif value.op in ops.UPDATES and value.operands[1] not in versions:
-            found = found.with_part(value.operands[1].shape, runs)
+            found = found.with_part(value.operands[1].shape, 2 * runs if value.op is ops.slice_add else runs)
             versions.add(value)
         elif value.op is ops.loop:
             for number, operand in enumerate(value.operands):
@@ -134,7 +192,7 @@ def _passes_on(item: Value, versions: Collection[Value]) -> bool:
 # ----- transposed
 def _turned(body: Graph, numbers: Collection[int]) -> Graph:
     """The body that is given transposes in the places of these inputs."""
-    inputs = [input_value(one.type.with_shape(one.shape[::-1]), one.name, one.source) if number in numbers else one
+    inputs = [input_value(one.type.with_shape((one.shape[-1], *one.shape[:-1])), one.name, one.source) if number in numbers else one
               for number, one in enumerate(body.inputs)]
     turned = {body.inputs[number]: inputs[number] for number in numbers}               # per version of a matrix its transpose
     loops: dict[Value, Value] = {}
@@ -144,10 +202,10 @@ def _turned(body: Graph, numbers: Collection[int]) -> Graph:
             first = value.operands[0] if value.operands else value
             record.source, record.forward = value.source, value.forward
             if value.op is ops.slice and first in turned:
-                mapping[value] = ops.transpose(ops.slice(turned[first], **_turned_place(value)), axes=AXES)
+                mapping[value] = turned_back(ops.slice(turned[first], **turned_place(value)))
             elif value.op in ops.UPDATES and first in turned:
                 part = mapping.get(value.operands[1], value.operands[1])
-                turned[value] = value.op(turned[first], ops.transpose(part, axes=AXES), **_turned_place(value))
+                turned[value] = value.op(turned[first], turned_array(part), **turned_place(value))
             elif value.op is ops.loop and not turned.keys().isdisjoint(value.operands):
                 inside = [number for number, operand in enumerate(value.operands) if operand in turned]
                 operands = [turned.get(operand, mapping.get(operand, operand)) for operand in value.operands]
@@ -160,7 +218,3 @@ def _turned(body: Graph, numbers: Collection[int]) -> Graph:
     outputs = [turned.get(output, mapping.get(output, output)) for output in body.outputs]
     return body.replace(inputs=inputs, body=live_values(record.values, outputs), outputs=outputs)
 
-
-def _turned_place(value: Value) -> dict[str, Any]:
-    """The attributes of a slice or update, of the transpose."""
-    return {name: attribute[::-1] for name, attribute in value.attrs.items()}

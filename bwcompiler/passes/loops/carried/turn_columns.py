@@ -9,17 +9,17 @@ moved in tiles, once, before all the loops around in which the matrix stays as i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Affine, Index, add_extents, scale_extent, upper
+from bwcompiler.ir.extent import Affine, Index, add_extents, element_count, scale_extent, upper
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.passes.loops.region_bodies import copied
 from bwcompiler.passes.rewriting.rewriter import rebuilt
 
 LEAST_ROWS = 16                # elements of a column, that are worth vectors
-MOST_BYTES = 1 << 24           # of a matrix of which there is a second one
+MOST_BYTES = 1 << 25           # of a matrix of which there is a second one
 SHARE = 2                      # a loop reads at least 1/SHARE of it
 
 
@@ -62,7 +62,7 @@ def _reading_rows(loop: Value, turned: dict[Value, Value], record: Record) -> Va
             if matrix not in turned:
                 with record:
                     record.source, record.forward = loop.source, loop.forward
-                    turned[matrix] = ops.transpose(matrix, axes=(1, 0))
+                    turned[matrix] = turned_array(matrix)
             operands.append(turned[matrix])
             inputs.append(input_value(turned[matrix].type, body.inputs[number].name))
             mapping |= dict.fromkeys(reads.transposes, inputs[-1])
@@ -78,8 +78,27 @@ def _reading_rows(loop: Value, turned: dict[Value, Value], record: Record) -> Va
 
 def _row(column: Value, transpose: Value) -> Value:
     """A column of a matrix, read from the transpose."""
-    starts, sizes, steps = [column.attrs[name][::-1] for name in ("starts", "sizes", "steps")]
-    return ops.transpose(ops.slice(transpose, starts=starts, sizes=sizes, steps=steps), axes=(1, 0))
+    return turned_back(ops.slice(transpose, **turned_place(column)))
+
+
+# ----- transposes: the last axis is the first one
+def _is_turned(value: Value) -> bool:
+    return value.op is ops.transpose and value.attrs["axes"] == (value.rank - 1, *range(value.rank - 1))
+
+
+def turned_array(value: Value) -> Value:
+    """The transpose, in the current record."""
+    return ops.transpose(value, axes=(value.rank - 1, *range(value.rank - 1)))
+
+
+def turned_back(value: Value) -> Value:
+    """What a transpose is one of, in the current record."""
+    return ops.transpose(value, axes=(*range(1, value.rank), 0))
+
+
+def turned_place(value: Value) -> dict[str, Any]:
+    """The attributes of a slice or update, of the transpose."""
+    return {name: (attribute[-1], *attribute[:-1]) for name, attribute in value.attrs.items()}
 
 
 def _reads(body: Graph, carried: int) -> Mapping[int, _Reads]:
@@ -91,7 +110,7 @@ def _reads(body: Graph, carried: int) -> Mapping[int, _Reads]:
         if not value.operands or value.operands[0] not in fixed:
             continue
         reads = found.get(fixed[value.operands[0]], _Reads([], []))
-        if value.op is ops.transpose and value in handed_on:
+        if value in handed_on and _is_turned(value):
             reads.transposes.append(value)
         elif value.op is ops.slice and body.index is not None and _is_column(value, body.index):
             reads.columns.append(value)
@@ -102,15 +121,15 @@ def _reads(body: Graph, carried: int) -> Mapping[int, _Reads]:
 
 
 def is_matrix(value: Value) -> bool:
-    """Whether it is a matrix that may be transposed."""
-    return value.rank == 2 and value.type.is_fixed and value.type.nbytes <= MOST_BYTES
+    """Whether it is a matrix, or several below each other, that may be transposed."""
+    return value.rank >= 2 and value.type.is_fixed and value.shape[-1] != 1 and value.type.nbytes <= MOST_BYTES
 
 
 def _is_column(value: Value, index: Index) -> bool:
     """Whether a slice is part of a column, another one in each iteration, and all of them are a good part of the matrix."""
-    starts, (rows, columns) = value.attrs["starts"], value.attrs["sizes"]
+    starts, (*rows, columns), steps = [value.attrs[name] for name in ("starts", "sizes", "steps")]
     moves = [isinstance(start, Affine) and any(term is index for term, _ in start.terms) for start in starts]
-    if moves != [False, True] or columns != 1 or value.attrs["steps"] != (1, 1) or upper(rows) < LEAST_ROWS:
+    if any(moves[:-1]) or not moves[-1] or columns != 1 or any(step != 1 for step in steps) or element_count(rows) < LEAST_ROWS:
         return False
     trips = upper(add_extents(index.hi, scale_extent(index.lo, -1))) + 1
-    return trips * upper(rows) * SHARE >= int(value.operands[0].type.size)
+    return trips * element_count(rows) * SHARE >= int(value.operands[0].type.size)

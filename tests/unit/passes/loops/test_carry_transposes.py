@@ -70,6 +70,13 @@ def mostly_columns(a, x):
     return b
 
 
+def once(a, x):
+    b = a.copy()
+    for k in range(1, 24):
+        b[:, k] = b[:, k - 1] * x[k]
+    return b
+
+
 def back_and_forth(a, x):
     """The first loop changes it with a step of its own; after the loops it is as it was."""
     b = a.copy()
@@ -85,7 +92,7 @@ def shapes(graph):
     return found + [one for value in graph.body for name in value.op.regions for one in shapes(value.attrs[name])]
 
 
-TURNED = (recurrence, added, handed_on, two_matrices, mostly_columns, back_and_forth)
+TURNED = (recurrence, added, handed_on, two_matrices, mostly_columns, back_and_forth, once)
 
 
 @pytest.mark.parametrize("fun", TURNED, ids=lambda fun: fun.__name__)
@@ -130,10 +137,13 @@ def rows_and_columns(a, x):
     return b
 
 
-def once(a, x):
+def once_in_a_loop(a, x):
+    """The loop around would carry it both ways."""
     b = a.copy()
-    for k in range(1, 24):
-        b[:, k] = b[:, k - 1] * x[k]
+    for t in range(9):
+        b = b * 0.5 + t
+        for k in range(1, 24):
+            b[:, k] = b[:, k - 1] * x[k]
     return b
 
 
@@ -155,7 +165,52 @@ def returned_by_a_loop(a, x):
     return b + x
 
 
-@pytest.mark.parametrize("fun", [rows, rows_and_columns, once, also_whole, returned_by_a_loop], ids=lambda fun: fun.__name__)
+@pytest.mark.parametrize("fun", [rows, rows_and_columns, once_in_a_loop, also_whole, returned_by_a_loop], ids=lambda fun: fun.__name__)
 def test_others_stay(fun):
     graph = trace(fun, (A, X)).graph
     assert carry_transposes(graph) is graph
+
+
+CUBE = np.random.default_rng(1).standard_normal((6, 5, 20))
+
+
+def along_the_last_axis(a, x):
+    """Updates before, between and behind the loops are of the transpose too; what is written once alone stays."""
+    b, c = a.copy(), np.zeros(a.shape)
+    b[:, :, 0] = x[0]
+    for k in range(1, 20):
+        b[:, :, k] = b[:, :, k - 1] * x[k] * 0.5 + 1.0 / (2.0 + b[:, :, k] ** 2)
+        c[:, 1:, k] = b[:, :-1, k]
+    b[:, :, 19] += x[1]
+    for k in range(18, -1, -1):
+        b[:, :, k] += b[:, :, k + 1] * c[:, :, k]
+    return b + c
+
+
+def test_arrays_of_three_axes():
+    before, graph = rewritten(carry_transposes, along_the_last_axis, CUBE, X)
+
+    def carried(graph):
+        return {item.shape for value in graph.body if value.op is ops.loop for item in value.type.items}
+    assert carried(before) == {(6, 5, 20)} and carried(graph) == {(20, 6, 5), (6, 5, 20)}
+    moved = [value for value in graph.body if value.op is ops.transpose and 1 not in value.shape]
+    assert len(moved) == 2                                   # a before the loops, b behind them
+    np.testing.assert_allclose(bw.jit(along_the_last_axis)(CUBE, X), along_the_last_axis(CUBE, X), rtol=1e-14)
+    bw.check_grads(along_the_last_axis, (CUBE, X), order=1)
+
+
+def read_between(a, x):
+    """Somebody else reads what an update between the loops is made of."""
+    b = a.copy()
+    for k in range(1, 20):
+        b[:, :, k] += b[:, :, k - 1] * x[k]
+    c = b.copy()
+    c[:, :, 3] = x[3]
+    for k in range(1, 20):
+        c[:, :, k] += c[:, :, k - 1] * x[k]
+    return b * c
+
+
+def test_what_is_read_between_is_there():
+    rewritten(carry_transposes, read_between, CUBE, X)
+    np.testing.assert_allclose(bw.jit(read_between)(CUBE, X), read_between(CUBE, X), rtol=1e-14)

@@ -138,3 +138,26 @@ def written(a, x):
 def test_others_stay(fun):
     graph = trace(fun, (A, X)).graph
     assert turn_columns(graph) is graph
+
+
+def test_arrays_of_three_axes(rng):
+    """Two parts of a column that lie beside each other are two parts of a row; other axes stay as they are."""
+    cube = rng.standard_normal((7, 5, 20))
+
+    def layers(a, x):
+        y = np.zeros((6, 5))
+        for k in range(20):
+            y = y * 0.5 + (a[1:, :, k] + a[:-1, :, k]) * x[k]
+        return y
+
+    def middle(a, x):
+        y = np.zeros((7, 20))
+        for k in range(5):
+            y = y * 0.5 + a[:, k] * x[k]
+        return y
+    before, graph = rewritten(turn_columns, layers, cube, X)
+    assert places(before) == [] and places(graph) == [0]
+    np.testing.assert_allclose(bw.jit(layers)(cube, X), layers(cube, X), rtol=1e-14)
+    bw.check_grads(layers, (cube, X), order=1)
+    graph = trace(middle, (cube, X)).graph
+    assert turn_columns(graph) is graph
