@@ -52,7 +52,7 @@ def carry_transposes(graph: Graph, inside: bool = False) -> Graph:
                     mapping[one].name = one.name
             continue
         with record:
-            moved = arrays.updated(value, copy)
+            moved = arrays.moved(value, copy)
         if moved is not None:
             mapping[value] = moved
             continue
@@ -71,13 +71,18 @@ def _in_body(body: Graph) -> Graph:
 class _Arrays:
     """Arrays around loops, and their transposes: updates of one are updates of the other, so that all of it is moved before, or after.
 
-    backs   what a transpose gave back -> that transpose; there: values of the new graph -> of the old one.
+    users   how often a value is read; parts: by slices; backs: what a transpose gave back -> that transpose; there: values of the new
+            graph -> of the old one.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.users: dict[Value, int] = {}
         for value in (*[operand for one in graph.body for operand in one.operands], *graph.outputs):
             self.users[value] = self.users.get(value, 0) + 1
+        self.parts: dict[Value, int] = {}
+        for value in graph.body:
+            if value.op is ops.slice:
+                self.parts[value.operands[0]] = self.parts.get(value.operands[0], 0) + 1
         self.backs: dict[Value, Value] = {}
         self.there: dict[Value, Value] = {}
 
@@ -97,11 +102,17 @@ class _Arrays:
         made = ops.item(loop, index=item.attrs["index"])
         return self._back(item, made) if item.attrs["index"] in numbers else made
 
-    def updated(self, value: Value, copy: Value) -> Value | None:
-        """An update of what a transpose gave back, as an update of the transpose, in the current record; None where it is none."""
-        if copy.op not in ops.UPDATES or copy.operands[0] not in self.backs or not self._once(copy.operands[0]):
+    def moved(self, value: Value, copy: Value) -> Value | None:
+        """A part, or an update that nothing else than parts is read beside, of what a transpose gave back: of the transpose, in the
+        current record; None where it is none."""
+        turned = self.backs.get(copy.operands[0]) if copy.operands else None
+        if turned is None:
             return None
-        return self._back(value, copy.op(self.backs[copy.operands[0]], turned_array(copy.operands[1]), **turned_place(copy)))
+        if copy.op is ops.slice:
+            return turned_back(ops.slice(turned, **turned_place(copy)))
+        if copy.op in ops.UPDATES and self.users[self.there[copy.operands[0]]] == self.parts.get(self.there[copy.operands[0]], 0) + 1:
+            return self._back(value, copy.op(turned, turned_array(copy.operands[1]), **turned_place(copy)))
+        return None
 
     def _back(self, value: Value, turned: Value) -> Value:
         back = turned_back(turned)
