@@ -278,14 +278,3 @@ def test_python_numbers_that_are_put_into_arrays(values: Any, dtype: type) -> No
         return
     for one, other in zip(bw.jit(placed)(x.copy()), expected, strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
-
-
-@pytest.mark.filterwarnings("ignore:All-NaN slice")
-@pytest.mark.parametrize("method", ["averaged_inverted_cdf", "closest_observation"])
-def test_quantiles_beside_nan_that_are_means_or_nearest(method: Any) -> None:
-    x = np.array([[3.0, 1.0, np.nan, 2.0, 5.0, 4.0], [0.5, np.nan, np.nan, -1.0, 7.0, 2.5], [2.0, 2.5, 0.25, 1.0, -3.0, 9.0]])
-    levels = np.array([0.0, 0.2, 0.25, 0.4, 0.5, 2 / 3, 1.0])
-    native(lambda x: (np.nanquantile(x, levels, axis=1, method=method), np.nanpercentile(x, 40, axis=0, method=method)), x)
-    whole = np.nan_to_num(x)
-    found = bw.jit(lambda x, q: np.quantile(x, q, axis=1, method=method))(whole, levels)        # at levels that are not known
-    np.testing.assert_array_equal(found, np.quantile(whole, levels, axis=1, method=method))

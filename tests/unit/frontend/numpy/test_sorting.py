@@ -21,7 +21,6 @@ N = np.where(rng.random((3, 5)) < 0.3, np.nan, X)
 EDGES = np.array([-1.0, 0.0, 0.5, 2.0])
 METHODS = ("linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
            "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased")
-NAN_METHODS = ("linear", "lower", "higher", "nearest", "midpoint", "inverted_cdf", "hazen", "weibull", "median_unbiased")
 
 
 def _in_place(x: Any) -> Any:
@@ -76,7 +75,7 @@ def test_quantile_methods(method: str) -> None:
     compare(lambda x: np.quantile(x, [0.0, 0.21, 0.5, 0.93, 1.0], 1, method=method), X)
 
 
-@pytest.mark.parametrize("method", NAN_METHODS)
+@pytest.mark.parametrize("method", METHODS)
 def test_nanquantile_methods(method: str) -> None:
     compare(lambda x: np.nanquantile(x, [0.0, 0.21, 0.5, 0.93, 1.0], 0, method=method), N)
 
@@ -88,7 +87,8 @@ def test_results_of_unknown_size_are_refused() -> None:
 
 
 LEVELS = np.array([0.1, 0.5, 1.0])
-LEVEL_METHODS = ["linear", "lower", "higher", "nearest", "midpoint", "hazen", "weibull", "inverted_cdf"]
+LEVEL_METHODS = ["linear", "lower", "higher", "nearest", "midpoint", "hazen", "weibull", "inverted_cdf",
+                 "averaged_inverted_cdf", "closest_observation"]
 
 
 @pytest.mark.filterwarnings("ignore:All-NaN")
