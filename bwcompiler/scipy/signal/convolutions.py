@@ -13,6 +13,7 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.linalg.linear import contract, pair, permuted
+from bwcompiler.frontend.tracing.calls import call_function
 from bwcompiler.frontend.tracing.operands import number_value, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
@@ -109,6 +110,8 @@ def _everywhere(in1: Any, in2: Any, mode: str, method: str = "direct") -> Any:
     axes = list(range(x.rank))
     if method != "direct" and x.dtype.is_differentiable and _is_long(x, y, mode, axes):
         return _transformed(x, y, mode, axes)
+    if x.rank == 1 and x.dtype.is_differentiable and mode in ("full", "same") and x.shape[0] >= y.shape[0] > 0 and method != "fft":
+        return call_function(np.convolve, fresh(x), fresh(y), mode)
     return fresh(convolved(x, y, (axes, axes), ([], []), mode))
 
 
@@ -167,7 +170,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int
     if _is_long(x, y, mode, chosen):
         return _transformed(x, y, mode, chosen)
     if axes is None:
-        return _everywhere(fresh(x), fresh(y), mode)
+        return _everywhere(fresh(x), fresh(y), mode, "fft")
     if mode == "valid" and all(x.shape[k] <= y.shape[k] for k in chosen):
         x, y = y, x
     rest = [k for k in range(x.rank) if k not in chosen]

@@ -200,3 +200,12 @@ def test_derivatives_of_chirp_transforms_and_periodograms() -> None:
                  lambda: bw.scipy.signal.lombscargle(TIMES, TIMES, ANGULAR, normalize="other")):
         with pytest.raises(ValueError):
             call()
+
+
+@pytest.mark.parametrize("mode", ["full", "same"])
+def test_kernels_that_are_not_finite_meet_no_padding(mode: str) -> None:
+    x = np.array([1.0, -2.0, 0.5, 4.0, 3.0])
+    for kernel in (np.array([1.0, np.nan, 2.0]), np.array([np.inf, 1.0])):
+        for function in (scipy.signal.convolve, scipy.signal.correlate):
+            found = bw.jit(lambda x, y, function=function: function(x, y, mode))(x, kernel)
+            np.testing.assert_allclose(found, function(x, kernel, mode, method="direct"))
