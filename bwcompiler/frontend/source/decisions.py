@@ -12,7 +12,7 @@ import numpy as np
 from bwcompiler.frontend.numpy.selected.packing import merged
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.carried.growth import append, refuse_whole
-from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.changes import changed
 from bwcompiler.frontend.source.concrete.contents import read, user_method
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.effects.checks import raised
@@ -27,7 +27,8 @@ from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-_NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
+TOTAL = "sum"                  # the key of a sum
+NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
 
 
 def decided(x: Any) -> Any:
@@ -106,9 +107,6 @@ def not_in(x: Any, items: Any) -> Any:
     return not_(in_(x, items))
 
 
-_SKIPPED = object()
-
-
 def elements(source: Any) -> Iterator[tuple[Any, Any]]:
     """What a comprehension goes over, each with whether it is there."""
     if isinstance(source, Selection) and not source.lead:
@@ -119,31 +117,30 @@ def elements(source: Any) -> Iterator[tuple[Any, Any]]:
     return iter([(one.present, one.value) if type(one) is gaps.Maybe else (True, one) for one in source])
 
 
-def kept(present: Any, test: Callable[[], Any], element: Callable[[], Any]) -> Any:
-    """An element of a comprehension."""
-    going = and_(present, test)
-    if isinstance(going, Tracer):
-        made: list[Any] = own([])
-        if_(going, lambda: append(made, element()), nothing, _NO_VARIABLES)
-        return made[0]
-    return element() if decided(going) else _SKIPPED
+def kept(found: Any, element: Callable[[], Any]) -> None:
+    """An element of the list that a comprehension makes, or of the sum that stands for it."""
+    if type(found) is dict:
+        one = element()
+        changed(found)[TOTAL] = HANDLERS["binary"]("add", found[TOTAL], one)
+    else:
+        append(found, element())
 
 
-def sifted(found: list[Any]) -> list[Any]:
-    """The elements that a comprehension keeps."""
-    return [one for one in found if one is not _SKIPPED]
+def sifted(test: Any, then: Callable[[], None]) -> None:
+    """Elements that a comprehension keeps where a test holds."""
+    if_(test, then, nothing, NO_VARIABLES)
 
 
 def assert_(test: Any, message: Callable[[], Any] | None = None) -> None:
     """assert test, message()."""
     def fail() -> None:
         raise raised(AssertionError() if message is None else AssertionError(message()))
-    if_(test, nothing, fail, _NO_VARIABLES)
+    if_(test, nothing, fail, NO_VARIABLES)
 
 
 def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
     """then() if test else orelse()."""
-    return if_(test, then, orelse, _NO_VARIABLES)
+    return if_(test, then, orelse, NO_VARIABLES)
 
 
 HANDLERS["choose"] = choose

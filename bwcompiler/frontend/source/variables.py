@@ -49,6 +49,14 @@ class Divided(BaseException):
         self.parts = parts
 
 
+class Again(BaseException):
+    """The body of a loop has to be traced again, as more is known of what it carries; `loop` is the one whose body it is."""
+
+    def __init__(self, loop: Any, carried: set[str] | None = None) -> None:
+        self.loop = loop
+        self.carried = carried or set()
+
+
 def why_unbound(name: str, hint: str) -> str:
     """What is said where a variable is used that may have no value; a `return` in a loop makes one that the user does not know."""
     if name.startswith(PREFIX):

@@ -146,10 +146,21 @@ def assembled(sequence: Any) -> Any:
     """np.array of a sequence that may hold tracers."""
     if not _holds_tracers(sequence):
         return np.asarray(sequence)
-    columns = _columns(sequence)
-    if columns is not None:
-        return columns
-    return stack_all([assembled(item) if isinstance(item, SEQUENCES) else item for item in sequence])
+    items = [_part(item) for item in sequence]
+    if not are_rows(items):
+        columns = _columns(sequence)
+        if columns is not None:
+            return columns
+    return stack_all(items)
+
+
+def _part(item: Any) -> Any:
+    """An item of a sequence: an array, or a part of one, in the place of a sequence that holds tracers."""
+    if not isinstance(item, SEQUENCES):
+        return item
+    parts = [_part(one) for one in item] if _holds_tracers(item) else []
+    rows = together(parts)
+    return rows[0][0] if len(rows) == 1 and rows[0][1] else assembled(item)
 
 
 def _columns(sequence: Any) -> Tracer | None:

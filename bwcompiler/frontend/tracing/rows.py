@@ -7,36 +7,59 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.tracing.storages.region import Storage
-from bwcompiler.frontend.tracing.storages.views import Slice, StridedView, same_chain
+from bwcompiler.frontend.tracing.storages.views import Chain, Slice, StridedView
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.types import tensor
 
 
 class _Row(NamedTuple):
-    """x[number], as `views[0]` of a storage gives it, seen through the other views."""
+    """A part of a storage: `places`, those that it has on the axes of the storage that it does not walk along."""
 
     storage: Storage
-    number: int
-    views: Sequence[StridedView]
+    places: tuple[int | None, ...]
+    view: StridedView
 
-    def follows(self, other: _Row, step: int) -> bool:
-        return (self.storage is other.storage and self.number - other.number == step
-                and _across(self.views[0]) == _across(other.views[0]) and same_chain(tuple(self.views[1:]), tuple(other.views[1:])))
+    def step_from(self, other: _Row) -> tuple[int, int] | None:
+        """How far it lies behind another one, and on which axis; None where it does on several, or is another part."""
+        if self.storage is not other.storage or not _alike(self.view, other.view):
+            return None
+        steps = [(axis, x - y) for axis, (x, y) in enumerate(zip(self.places, other.places, strict=True)) if
+                 x is not None and y is not None and x != y]
+        return steps[0] if len(steps) == 1 else None
 
 
-def _across(view: StridedView) -> Any:
-    """What a row takes of the other axes."""
-    return view.axes, [(part.start, part.size, part.step) for part in view.slices[1:]]
+def _alike(x: StridedView, y: StridedView) -> bool:
+    """Whether two views take the same of the axes that they walk along."""
+    return x.axes == y.axes and all((a.start, a.size, a.step) == (b.start, b.size, b.step) for axis, (a, b) in enumerate(
+        zip(x.slices, y.slices, strict=True)) if axis in x.axes)
 
 
 def _row(item: Any) -> _Row | None:
     if not isinstance(item, Tracer) or not item._chain or item._storage.undecided is not None:
         return None
-    views = [step for step in item._chain if type(step) is StridedView]
-    if len(views) < len(item._chain) or not views[0].slices or 0 in views[0].axes:
+    view = _composed(item._chain)
+    if view is None:
         return None
-    first = views[0].slices[0]
-    return _Row(item._storage, first.start, views) if type(first.start) is int and first.size == 1 else None
+    places = tuple([None if axis in view.axes else part.start for axis, part in enumerate(view.slices)])
+    if all(place is None for place in places) or any(place is not None and type(place) is not int for place in places):
+        return None
+    return _Row(item._storage, places, view)
+
+
+def _composed(chain: Chain) -> StridedView | None:
+    """One view that is all of a chain; None where there is none."""
+    found = chain[0]
+    if not isinstance(found, StridedView):
+        return None
+    for step in chain[1:]:
+        if not isinstance(step, StridedView):
+            return None
+        cut = found.indexed([part if axis in step.axes else part.start for axis, part in enumerate(step.slices)])
+        if cut is None:
+            return None
+        kept = [axis for axis in range(len(step.slices)) if axis in step.axes]        # which axis of `cut` each of them is
+        found = StridedView(cut.base_shape, cut.slices, tuple([None if axis is None else cut.axes[kept.index(axis)] for axis in step.axes]))
+    return found
 
 
 def together(items: Sequence[Any]) -> list[tuple[Any, bool]]:
@@ -45,12 +68,12 @@ def together(items: Sequence[Any]) -> list[tuple[Any, bool]]:
     rows = [_row(item) for item in items]
     start = 0
     while start < len(items):
-        end = _end(rows, start)
-        first, second = rows[start:start + 2] if end > start + 1 else (None, None)
-        if first is None or second is None:
+        step, end = _end(rows, start)
+        first = rows[start]
+        if first is None or step is None:
             found.append((items[start], False))
         else:
-            found.append((_joined(first, second.number - first.number, end - start), True))
+            found.append((_joined(first, *step, end - start), True))
         start = end
     return found
 
@@ -60,25 +83,21 @@ def are_rows(items: Sequence[Any]) -> bool:
     return len(items) > 1 and any(_row(item) for item in items[:2]) and 2 * len(together(items)) <= len(items)
 
 
-def _end(rows: Sequence[_Row | None], start: int) -> int:
-    """Where the rows end that begin at `start`."""
-    end, step = start + 1, 0
+def _end(rows: Sequence[_Row | None], start: int) -> tuple[tuple[int, int] | None, int]:
+    """The axis and the step of the rows that begin at `start`, if there are several, and where they end."""
+    end, step = start + 1, None
     while end < len(rows):
         row, before = rows[end], rows[end - 1]
-        if row is None or before is None:
+        further = None if row is None or before is None else row.step_from(before)
+        if further is None or step not in (None, further):
             break
-        step = step or row.number - before.number
-        if step == 0 or not row.follows(before, step):
-            break
+        step = further
         end += 1
-    return end
+    return step, end
 
 
-def _joined(row: _Row, step: int, count: int) -> Tracer:
-    first, *others = row.views
-    slices = (Slice(row.number, count, step), *first.slices[1:])
-    views = [StridedView(first.base_shape, slices, (0, *first.axes))]
-    for view in others:                            # of each row
-        axes = tuple([None if axis is None else axis + 1 for axis in view.axes])
-        views.append(StridedView((count, *view.base_shape), (Slice(0, count, 1), *view.slices), (0, *axes)))
-    return handle(row.storage, tuple(views), tensor(row.storage.type.dtype, views[-1].shape))
+def _joined(row: _Row, axis: int, step: int, count: int) -> Tracer:
+    view, first = row.view, row.places[axis]
+    slices = (*view.slices[:axis], Slice(first, count, step), *view.slices[axis + 1:])
+    made = StridedView(view.base_shape, slices, (axis, *view.axes))
+    return handle(row.storage, (made,), tensor(row.storage.type.dtype, made.shape))

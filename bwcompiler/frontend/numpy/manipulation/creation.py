@@ -296,7 +296,9 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) 
 
 def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
     """np.arange between bounds that are affine in the indices of loops."""
-    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    if dtype is None and any(isinstance(bound, float) for bound in bounds):
+        dtype = np.float64
+    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*map(_integral, bounds), 1)[:3]
     first, last = extent_of(start), extent_of(stop)
     size = None
     if first is not None and last is not None and isinstance(step, int | np.integer) and step:
@@ -312,6 +314,11 @@ def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
     counted = call(lambda: fresh_array(ops.iota(shape=(size,), axis=0, dtype=I64)))
     found = counted if step == 1 and first == 0 else start + step * counted
     return found if dtype is None else found.astype(dtype)
+
+
+def _integral(bound: Any) -> Any:
+    """A float that is an integer, as one."""
+    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
 def linspace(start: Any, stop: Any, num: int = 50, **options: Any) -> Any:

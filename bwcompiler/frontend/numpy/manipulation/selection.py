@@ -313,6 +313,10 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     axis = normalize_axis(axis, x.ndim)
     if isinstance(obj, tuple | Selection) or (isinstance(obj, Tracer) and obj.dtype == bool):
         return positions.delete(x, obj, axis)
+    if isinstance(obj, Tracer) and not obj.ndim and x.shape[axis]:
+        deleted = as_tracer(np.arange(x.shape[axis]))[obj]
+        left = np.arange(x.shape[axis] - 1)
+        return np.take(x, left + (left >= deleted), axis)
     return _along(x, axis, np.delete(np.arange(x.shape[axis]), _known(obj, "delete")))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.manipulation.creation import arange
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.tracing.calls import call, call_function, call_numpy
 from bwcompiler.frontend.tracing.indexing.masked_selection import holds_selection
@@ -33,11 +34,33 @@ def on_sequences(function: Any) -> Callable[..., Any] | None:
         if active_region() is not None and (function in _MAKERS or any(is_traced(arg) for arg in (*args, *kwargs.values()))) and (
                 not holds_selection(*args)):
             return call_function(function, *args, **kwargs)
+        if function is np.piecewise and active_region() is not None:
+            return _piecewise(*args, **kwargs)
         return function(*args, **kwargs)
 
     wrapper.__name__ = wrapper.__qualname__ = function.__name__
     wrapper.__doc__ = f"As np.{function.__name__}."
     return wrapper
+
+
+class _TracedPieceError(Exception):
+    """A function gives traced values at known places."""
+
+
+def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -> Any:
+    """np.piecewise at places that are known, of functions that may give traced values."""
+    def known(function: Any) -> Any:
+        def piece(*given: Any, **options: Any) -> Any:
+            found = function(*given, **options)
+            if is_traced(found):
+                raise _TracedPieceError
+            return found
+        return piece if callable(function) else function
+
+    try:
+        return np.piecewise(x, condlist, [known(function) for function in funclist], *args, **kwargs)
+    except _TracedPieceError:
+        return call_function(np.piecewise, x, condlist, funclist, *args, **kwargs)
 
 
 def on_operands(function: Any) -> Callable[..., Any]:
@@ -69,17 +92,30 @@ class Concatenator:
 
     def __getitem__(self, key: Any) -> Any:
         parts = key if isinstance(key, tuple) else (key,)
-        if not any(isinstance(part, Tracer) or (isinstance(part, list) and is_traced(part)) for part in parts):
+        if not any(map(_is_traced_part, parts)):
             return self._numpy[key]
         return call_numpy(self._numpy.__getitem__, (parts,), {}, self._joined, parts)
 
     def _joined(self, parts: tuple[Any, ...]) -> Any:
         if any(isinstance(part, str) for part in parts):
             raise UnsupportedError("np.r_['...'] with traced arrays is not supported\n  hint: np.concatenate, np.stack")
-        arrays = [as_tracer(np.r_[part] if isinstance(part, slice) else part) for part in parts]
+        arrays = [as_tracer(_steps(part) if isinstance(part, slice) else part) for part in parts]
         if self._columns:
             return concatenate([np.atleast_1d(x)[:, None] if x.ndim < 2 else x for x in arrays], -1)
         return concatenate([np.atleast_1d(x) for x in arrays], 0)
+
+
+def _is_traced_part(part: Any) -> bool:
+    if isinstance(part, slice):
+        return any(isinstance(bound, Tracer) for bound in (part.start, part.stop, part.step))
+    return isinstance(part, Tracer) or (isinstance(part, list) and is_traced(part))
+
+
+def _steps(part: slice) -> Any:
+    """start:stop:step, of which the bounds may be indices of loops."""
+    if not _is_traced_part(part):
+        return np.r_[part]
+    return arange(0 if part.start is None else part.start, part.stop, 1 if part.step is None else part.step)
 
 
 r_, c_ = Concatenator(np.r_, False), Concatenator(np.c_, True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import ShapeError, at
-from bwcompiler.frontend.source.carried import same_arrays
+from bwcompiler.frontend.source.carried import same_arrays, things
 from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, protect_rows
 from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, look_for_aliases
 from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
@@ -275,6 +275,8 @@ class Traceable:
         self.ends = self.names.held(self.variables.stored)
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
         self._look_for_more()
+        things.require_alone(self.scope, [self.ends[name] for name in dict.fromkeys((*self.variables.carried, *self.variables.results))],
+                             [growth.items for growth in self.growths.values()])
         look_for_aliases(self)
         look_for_first_writes(self)
         look_for_shared_choices(self)
@@ -294,7 +296,9 @@ class Traceable:
         """What was appended becomes rows of the arrays for that, if there are such arrays already."""
         region = self.region
         assert region is not None
-        self.elements = [(growth, elements_of(growth, region)) for growth in (*self.growths.values(), *self.found_growths.values())]
+        is_counted = isinstance(self.count, int)
+        self.elements = [(growth, elements_of(growth, region, is_counted)) for growth in (
+            *self.growths.values(), *self.found_growths.values())]
         storages = dict.fromkeys(leaf.storage for _, elements in self.elements for one in elements for leaf in one.leaves if isinstance(
             leaf, Row))
         types = [storage.type for storage in storages]

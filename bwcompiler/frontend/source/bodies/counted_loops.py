@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced,
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle, index_like
 from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.extent import Extent, Index, add_extents, lower, mentions_index, substitute
+from bwcompiler.ir.extent import Index, add_extents, lower, mentions_index, substitute
 from bwcompiler.ir.op import Value, input_value
 
 
@@ -42,7 +42,7 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         policy.divisible.add(index)
     try:
         leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
-        _check(traceable, leaves, traced, count)
+        _check(traceable, leaves, traced, elements)
         items = call(_emit, leaves, traced, index)
     except BaseException as refused:
         traceable.restore()
@@ -62,16 +62,16 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         _settle_counters(traceable, traced, count)
 
 
-def _check(traceable: Traceable, leaves: Sequence[Leaf], traced: Traced, count: Extent) -> None:
+def _check(traceable: Traceable, leaves: Sequence[Leaf], traced: Traced, elements: Elements) -> None:
     """Raise NotCapturable for a loop that is better unrolled, or that one op cannot be."""
     result = traced.result
     lifted = {handle._storage for handle in result.lifted} - {rows._storage for rows in traceable.rows}
     carries = any(isinstance(leaf, Tracer) for name in traceable.order() for leaf in tree.leaves(traceable.entry[name]))
-    if not lifted and not result.captured and not carries:
+    if not lifted and (elements.is_tried or not result.captured) and not carries:
         not_capturable("")                         # computes with numbers that are known
     if may_overflow(result.graph, [number for number, leaf in enumerate(leaves) if leaf.kind is int]):
         not_capturable("it computes with an integer that may have more than 64 bits")
-    if lower(count) < 1 and any(result.name not in traceable.carried for result in traceable.results):
+    if lower(elements.count) < 1 and any(result.name not in traceable.carried for result in traceable.results):
         not_capturable("the loop may have no iterations, and a variable that it binds is used after it")
 
 

@@ -17,6 +17,7 @@ from bwcompiler.errors import TracerError
 from bwcompiler.frontend.numpy.selected.packing import packed
 from bwcompiler.frontend.source.carried.growth import is_growing
 from bwcompiler.frontend.source.carried.still import element, is_joined
+from bwcompiler.frontend.source.carried.things import at_places
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.variables import Divided, not_capturable
@@ -40,15 +41,17 @@ class Elements(NamedTuple):
     """count: how many, an extent or a traced integer.  at: the element at an index (from 0), which is a handle.
 
     traced  a tracing of the body that goes over them (`capture.Traceable`), if there was one.
+    is_tried  whether a loop over them is recorded only if it computes with traced values: else all that it makes is to be known.
     """
 
     count: Any
     at: Callable[[Any], Any]
     traced: Any = None
+    is_tried: bool = False
 
     def after_first(self) -> Elements:
         """All but the first, of a number that is known."""
-        return Elements(self.count - 1, lambda k: self.at(k + 1))
+        return Elements(self.count - 1, lambda k: self.at(k + 1), is_tried=self.is_tried)
 
 
 class Span:
@@ -150,6 +153,9 @@ def elements_of(source: Any) -> Elements | None:
         return None if found is None else Elements(len(source), found)
     if is_joined(source):
         return _of_arrays(source)
+    if type(source) in (list, tuple) and source:
+        found = at_places(source)
+        return None if found is None else Elements(len(source), found)
     return _of_header(source) if isinstance(source, Header) else None
 
 

@@ -16,6 +16,7 @@ from bwcompiler import ops, tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.carried import still
 from bwcompiler.frontend.source.carried.schedules import schedule
+from bwcompiler.frontend.source.carried.things import Thing, boxed, unboxed
 from bwcompiler.frontend.source.effects.places import scopes_around, short
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
 from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable, open_policy
@@ -27,7 +28,7 @@ from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, Storage
-from bwcompiler.frontend.tracing.storages.views import StridedView
+from bwcompiler.frontend.tracing.storages.views import StridedView, everything_of, index_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array, handle
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent, substitute
 from bwcompiler.ir.op import Value
@@ -98,7 +99,7 @@ class Growth:
     def end(self) -> None:
         """After an iteration: what the next one reads."""
         if self.count:
-            self.last = (*self.last, *self.items)[-self.count:]
+            self.last = (*self.last, *map(boxed, self.items))[-self.count:]
 
     def restore(self) -> None:
         """Give the list what it held."""
@@ -246,7 +247,7 @@ def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
     if place > growth.count:
         growth.count = place
         raise Again(loop)
-    return growth.last[-place]
+    return unboxed(growth.last[-place], double=True)
 
 
 def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
@@ -254,14 +255,18 @@ def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
     around = [(other, outer) for other, outer in _growths(growth.base) if other is not loop]
     if not around and len(growth.entry) < growth.count:
         raise NotCapturable(f"its first iteration reads {growth.count} elements of a list of {len(growth.entry)}", peel=True)
-    return tuple([_from_end(around, place) if around else growth.entry[-place] for place in range(growth.count, 0, -1)])
+    return tuple([boxed(_from_end(around, place) if around else growth.entry[-place]) for place in range(growth.count, 0, -1)])
 
 
 # ----- rows
-def elements_of(growth: Growth, region: Region) -> list[Element]:
-    """What the iteration has appended; raises NotCapturable for what the rows of arrays cannot hold."""
+def elements_of(growth: Growth, region: Region, is_counted: bool) -> list[Element]:
+    """What the iteration has appended; raises NotCapturable for what the rows of arrays cannot hold.
+
+    is_counted: whether the number of iterations is known, so that no element may be missing.
+    """
+    items = [boxed(item) if is_counted else item for item in packed(growth.items)]
     return [Element(tree.structure(item), [_leaf(leaf, region) for leaf in _leaves(item)], call(value_of, item.present) if type(
-        item) is Maybe and isinstance(item.present, Tracer) else None) for item in packed(growth.items)]
+        item) is Maybe and isinstance(item.present, Tracer) else None) for item in items]
 
 
 def require_gaps(elements: Sequence[Element], region: Region) -> None:
@@ -378,6 +383,8 @@ def _leaves(item: Any) -> list[Any]:
     """The leaves of numbers, arrays and tuples of these."""
     if isinstance(item, tuple):
         return [leaf for part in item for leaf in _leaves(part)]
+    if type(item) is Thing:
+        return [leaf for part in item.parts for leaf in _leaves(part)]
     if type(item) is Maybe:
         return [*_leaves(item.present), *_leaves(item.value)]
     if isinstance(item, Block):                    # views of the rows of a loop inside are no rows themselves
@@ -423,8 +430,9 @@ def _row(buffer: Tracer, index: Any) -> Tracer:
 
 def row(buffer: Tracer, number: int, storage: Storage, leaf: Tracer) -> Tracer:
     """The leaf as it was in an iteration."""
-    found: Any = call(_row, buffer, number)
-    made = handle(found._storage, (*found._chain, *leaf._chain), leaf._type)
+    shape: Any = buffer._type.shape                # of a view, also where nobody may write to the storage: numbers are rows of it
+    chain = index_chain(buffer._chain, shape, [number, *everything_of(shape[1:])])
+    made = handle(buffer._storage, (*chain, *leaf._chain), leaf._type)
     made._kind = leaf._kind
     if not storage.writable:
         made._storage.writable = False
@@ -448,7 +456,7 @@ def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, bu
         append(growth.base, *unpacked([block]))
         return
     for number in range(count):
-        made = [tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves]) for one in elements]
+        made = [unboxed(tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves])) for one in elements]
         append(growth.base, *unpacked(made if iterations is None else [where_there(iterations > number, one) for one in made]))
 
 
@@ -459,4 +467,4 @@ def _append_known(growth: Growth, elements: Sequence[Element], schedules: Sequen
         for one, known in zip(elements, schedules, strict=True):
             if known is None or known[number]:
                 item = tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves])
-                append(growth.base, *unpacked([item if known is None else _value(item)]))
+                append(growth.base, *unpacked([unboxed(item) if known is None else _value(item)]))

@@ -25,7 +25,7 @@ from bwcompiler.frontend.source.syntax.nodes import copied, walk
 
 RUNTIME = "__bw__"
 ITEM = "__bw_item__"
-PRESENT = "__bw_present__"     # whether an element is there, in comprehensions
+LIST = "__bw_list__"           # what a comprehension makes
 
 _KEPT = frozenset(("locals", "vars", "globals", "eval", "exec", "dir"))     # functions that see the frame they are called in
 _IDENTITY: dict[type[ast.cmpop], str] = {ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
@@ -123,6 +123,7 @@ class _Rewriter(ast.NodeTransformer):
             return node
         if isinstance(node.func, ast.Name) and node.func.id in _WHOLE and len(node.args) and isinstance(node.args[0], ast.GeneratorExp):
             node.args[0] = ast.copy_location(ast.ListComp(node.args[0].elt, node.args[0].generators), node.args[0])
+            node.args[0].is_summed = node.func.id == "sum" and len(node.args) == 1 and not node.keywords  # type: ignore[attr-defined]
         kept = keeps(node)
         made = [makes(arg) if kept else False for arg in [*node.args, *[one.value for one in node.keywords]]]
         if isinstance(node.func, ast.Attribute):   # a method, no property
@@ -271,24 +272,38 @@ class _Rewriter(ast.NodeTransformer):
     visit_GeneratorExp = visit_List = visit_Set = visit_SetComp = _made
 
     def visit_ListComp(self, node: ast.ListComp) -> Any:
-        """[x for item in items if test] with elements that are there or not, as data decides."""
-        generator = node.generators[0]
-        if len(node.generators) > 1 or generator.is_async or not all(map(is_pure, (node.elt, *generator.ifs))):
+        """[x for item in items if test]: loops that append to a list, to which bodies are lambdas."""
+        others = node.generators[1:]
+        parts = [node.elt, *[part for one in node.generators for part in one.ifs], *[one.iter for one in others]]
+        bound = stores([one.target for one in node.generators])
+        if any(one.is_async for one in node.generators) or not all(map(is_pure, parts)) or _functions_read(parts, bound):
             return self._made(node)
-        tests = generator.ifs
-        test = ast.copy_location(ast.BoolOp(ast.And(), tests), tests[0]) if len(tests) > 1 else tests[0] if tests else ast.copy_location(
-            ast.Constant(True), node)
         made = makes(node.elt)
-        self._consumed(generator.iter, generator.target)
-        element, test, source = self._computed(self.visit(node.elt), made), self.visit(test), self.visit(generator.iter)
-        present = ast.copy_location(ast.Name(PRESENT, ast.Load()), node)
-        kept = self._runtime("kept", node.elt, present, self._later(test), self._later(element))
-        target: Any = ast.Tuple([ast.Name(PRESENT, ast.Store()), self.visit(generator.target)], ast.Store())
-        ast.copy_location(target, generator.target)
-        source = self._items(source, 1 + _depth(generator.target))
-        looped = ast.comprehension(target, self._runtime("elements", generator.iter, source), [], 0)
-        found = ast.copy_location(ast.ListComp(kept, [looped]), node)
-        return self._runtime("made", node, self._runtime("sifted", node, found))
+        element = self._later(self._computed(self.visit(node.elt), made))
+        found: ast.expr = self._runtime("kept", node.elt, self._list(node), element)
+        for generator in reversed(node.generators):
+            for test in reversed(generator.ifs):
+                found = self._runtime("sifted", test, self.visit(test), self._later(found))
+            self._consumed(generator.iter, generator.target)
+            found = self._runtime("each", generator.iter, self._header(generator.iter), self._body(generator.target, found))
+        kind = "summed" if getattr(node, "is_summed", False) else "listed"
+        return self._runtime("made", node, self._runtime(kind, node, self._with(LIST, found)))
+
+    def _list(self, node: ast.AST) -> ast.expr:
+        return ast.copy_location(ast.Name(LIST, ast.Load()), node)
+
+    def _with(self, name: str, node: ast.expr) -> ast.expr:
+        """A function of one parameter."""
+        return ast.copy_location(ast.Lambda(ast.arguments([], [ast.arg(name)], None, [], [], None, []), node), node)
+
+    def _body(self, target: ast.expr, found: ast.expr) -> ast.expr:
+        """A function of what a target is bound to."""
+        if isinstance(target, ast.Name):
+            return self._with(target.id, found)
+        item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), target)
+        item = ast.copy_location(ast.Tuple([self._items(item, _depth(target)) if _depth(target) else item], ast.Load()), target)
+        once = ast.copy_location(ast.ListComp(found, [ast.comprehension(self.visit(target), item, [], 0)]), found)
+        return self._with(ITEM, once)
 
     # ----- statements
     def visit_Assign(self, node: Any) -> Any:
@@ -448,6 +463,12 @@ def _bounds(test: ast.expr) -> list[ast.expr]:
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt | ast.LtE) or called(test.left) != "len":
         return []
     return [test.comparators[0]] if isinstance(test.comparators[0], ast.Constant | ast.Name | ast.Attribute) else []
+
+
+def _functions_read(nodes: list[ast.expr], names: list[str]) -> bool:
+    """Whether functions that are made in expressions read variables, of which Python has one for all of them."""
+    functions = [part for node in nodes for part in walk(node) if isinstance(part, ast.Lambda)]
+    return any(isinstance(part, ast.Name) and part.id in names for function in functions for part in walk(function.body))
 
 
 def _depth(target: ast.expr) -> int:

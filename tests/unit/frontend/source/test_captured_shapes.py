@@ -175,11 +175,65 @@ def _nothing(x):
     return total
 
 
-@pytest.mark.parametrize("program", [_steps_of_two, _rounded_up, _backwards, _growing, _nothing], ids=lambda program: program.__name__)
+def _of_floats(x):
+    values = np.maximum(x[:20] * x[20], 0.1)
+    for step in range(18, -1, -1):                 # a lattice of prices, from its end
+        prices = (1.5 + x[21]) ** np.arange(step, -step - 1, -2.0)
+        values = np.maximum(0.5 * (values[:-1] + values[1:]), prices * x[22])
+    return values[0]
+
+
+@pytest.mark.parametrize("program", [_steps_of_two, _rounded_up, _backwards, _growing, _nothing, _of_floats], ids=lambda program: program.__name__)
 def test_arange_with_steps_between_indices(program) -> None:
     x = np.cos(np.arange(24.0))
     compiled, direction = bw.value_and_grad(program), np.sin(np.arange(24.0))
     value, gradient = compiled(x)
     np.testing.assert_allclose(value, program(x), rtol=1e-13)
-    np.testing.assert_allclose(gradient @ direction, (program(x + direction) - program(x - direction)) / 2, rtol=1e-11, atol=1e-12)
+    h = 1e-6 if program is _of_floats else 1.0     # the others are linear
+    slope = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
+    np.testing.assert_allclose(gradient @ direction, slope, rtol=1e-11 if h == 1.0 else 1e-7, atol=1e-12)
     assert not trace(program, (x,)).notes
+
+
+def _joined_places(x):
+    total, matrix = 0.0, np.outer(x, x[:12])
+    for i in range(12):
+        others = np.r_[0:i, i + 1:12]
+        columns = np.c_[i:i + 3, i + 1:i + 4]
+        total = total + np.sin(matrix[i, others]) @ x[others] * i + np.sum(x[columns]) * x[i]
+    return total
+
+
+def _without_one(x):
+    total, matrix = 0.0, np.outer(x, x[:12])
+    for i in range(12):
+        total = total + np.sin(np.delete(matrix[i], i)).sum() + np.linalg.det(np.delete(np.delete(matrix[:3, :3], i // 4, 0), -1, 1))
+    return total
+
+
+def _without_the_least(x):
+    for _ in range(12):
+        x = np.delete(x * np.sin(x + 1), np.argmin(x))
+    return np.sum(x ** 2)
+
+
+@pytest.mark.parametrize("program", [_joined_places, _without_one, _without_the_least], ids=lambda program: program.__name__)
+def test_all_places_but_one(program) -> None:
+    x = np.cos(np.arange(24.0))
+    compiled, direction, h = bw.value_and_grad(program), np.sin(np.arange(24.0)), 1e-6
+    value, gradient = compiled(x)
+    np.testing.assert_allclose(value, program(x), rtol=1e-13)
+    slope = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
+    np.testing.assert_allclose(gradient @ direction, slope, rtol=1e-6, atol=1e-9)
+    if program is not _without_the_least:
+        assert not trace(program, (x,)).notes
+
+
+def test_deleting_at_a_place_that_is_not_there() -> None:
+    matrix = np.arange(6.0).reshape(2, 3)
+    compiled = bw.jit(lambda x, k: (np.delete(x, k), np.delete(x, k, 1)))
+    for k in (0, 2, -1, -3):
+        for one, other in zip(compiled(matrix, k), (np.delete(matrix, k), np.delete(matrix, k, 1)), strict=True):
+            np.testing.assert_array_equal(one, other)
+    with pytest.raises(IndexError):
+        compiled(matrix, 3)

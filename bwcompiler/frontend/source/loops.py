@@ -1,0 +1,290 @@
+"""Loops of captured code: `for`, `while` and comprehensions, recorded where that pays and can be done, else run iteration by iteration."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.source.bodies import iteration
+from bwcompiler.frontend.source.bodies.branches import branch
+from bwcompiler.frontend.source.bodies.capture import MOST_COPIES, SHORT
+from bwcompiler.frontend.source.bodies.counted_loops import counted
+from bwcompiler.frontend.source.bodies.data_loops import for_loop, while_loop
+from bwcompiler.frontend.source.bodies.known_loops import counted_while
+from bwcompiler.frontend.source.carried.growth import Unbounded
+from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.concrete.contents import live, read_items
+from bwcompiler.frontend.source.concrete.texts import require_known
+from bwcompiler.frontend.source.decisions import NO_VARIABLES, TOTAL, decided, elements, if_, not_, nothing
+from bwcompiler.frontend.source.items import iterable
+from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
+from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import Policy, Site, open_region
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+
+MOST_GUARDED = 10_000          # iterations that are traced under a condition each, of a loop whose end is data: it may have none
+SHORTEST = 3                   # loops of fewer iterations are always unrolled
+HEAVY = 400                    # values that the iterations of a short loop record: then it is not
+
+
+def listed(fill: Callable[[list[Any]], None]) -> list[Any]:
+    """The list that a comprehension makes: fill(list) appends to it."""
+    found: list[Any] = own([])
+    fill(found)
+    return found
+
+
+def summed(fill: Callable[[Any], None]) -> list[Any]:
+    """What a comprehension makes of which only the sum is wanted: the sum alone, where nobody knows how many elements there are."""
+    found: list[Any] = own([])
+    try:
+        fill(found)
+    except (Unbounded, TracerError) as refused:
+        if found or not any(isinstance(one, Unbounded) for one in (refused, refused.__context__)):
+            raise
+        total = own({TOTAL: 0})
+        fill(total)
+        return [total[TOTAL]]
+    return found
+
+
+def each(source: Any, body: Callable[[Any], None]) -> None:
+    """A loop of a comprehension."""
+    if open_policy() is not None and not isinstance(source, Selection) and not gaps.has_gaps(source):
+        for_(source, body, NO_VARIABLES, is_tried=True)
+        return
+    for present, item in elements(source):
+        def where_there(item: Any = item) -> None:
+            body(item)
+        if_(present, where_there, nothing, NO_VARIABLES)
+
+
+def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, ...], ...], flag: str | None = None,
+         is_tried: bool = False) -> None:
+    """for item in source: body(item); until the variable `flag` is true.
+
+    is_tried: it is recorded only if it computes with traced values.
+    """
+    policy, source = open_policy(), live(source)
+    require_known(*([source] if type(source) is str else []))
+    elements = None if policy is None or not policy.converting else iteration.elements_of(source)
+    if is_tried and elements is not None:
+        elements = elements._replace(is_tried=True)
+    names = Variables(*variables)
+    first = True
+    if policy is not None and elements is not None and _pays(elements, policy, body):
+        captured = _captured(elements, body, names, flag, policy)
+        if captured:
+            return
+        first = captured is not None               # of the rest of the iterations it is not known yet
+    source = source if gaps.has_gaps(source) else read_items(iterable(source))
+    held = None if flag is None else Names(body)
+    tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
+    if policy is not None and gaps.has_gaps(source) and flag is None:
+        source = _captured_blocks(source, body, names, tested, policy)
+    elements_left = iter(source)
+    with _unrolling(policy, elements):
+        for number in itertools.count():
+            done = False if held is None or flag is None else held[flag]
+            if not isinstance(done, Tracer) and done:
+                return
+            try:
+                element = next(elements_left)
+            except StopIteration:
+                return
+            going = not_(done) if isinstance(done, Tracer) else True
+            if type(element) is gaps.Maybe:
+                going, element = np.logical_and(going, element.present), element.value
+            if isinstance(going, Tracer) and policy is not None:
+                if number == MOST_GUARDED:
+                    raise _endless(policy.notes.get(site_of(body), "it goes over an iterator"))
+                branch(going, functools.partial(body, element), nothing, tested, Names(body), policy)
+            else:
+                before = -1 if policy is None or number else len(open_region().record.values)
+                body(element)
+                if before >= 0 and first and elements is not None and policy is not None and _is_heavy(elements, policy, body, before):
+                    first = False                  # few iterations, but long ones
+            if not first:
+                assert elements is not None and policy is not None
+                first = True
+                if _captured(elements.after_first(), body, names, flag, policy, may_peel=False):
+                    return
+
+
+def _endless(why: str) -> TracerError:
+    return TracerError(at(current_source(open_region().outer), "the end of this loop depends on traced values, and it cannot be recorded: "
+                          f"{why}\n  hint: for _ in range(n), with a `break`"))
+
+
+def _captured_blocks(source: Any, body: Callable[[Any], None], names: Variables, tested: Variables, policy: Policy) -> Iterator[Any]:
+    """The elements of a list; but where a loop has appended some of them, as data decided, a loop over those is recorded instead."""
+    for part in gaps.segments(source):
+        if not isinstance(part, gaps.Block):
+            yield from part
+        elif not policy.loops or site_of(body) in policy.unrolled or not _captured_block(part, body, names, tested, policy):
+            yield from gaps.unpacked([part])
+
+
+def _captured_block(block: gaps.Block, body: Callable[[Any], None], names: Variables, tested: Variables, policy: Policy) -> bool:
+    """Whether a loop over what a loop has appended was recorded."""
+    def where_there(number: Any) -> None:
+        branch(block.present[number], functools.partial(body, block.row(number)), nothing, tested, Names(body), policy)
+    try:
+        counted(where_there, names, iteration.Elements(block.count, lambda k: k), policy, body)
+    except NotCapturable as refused:
+        policy.notes.setdefault(site_of(body), refused.reason)
+        return False
+    return True
+
+
+@contextmanager
+def _unrolling(policy: Policy | None, elements: iteration.Elements | None) -> Iterator[None]:
+    """What runs inside is traced once per iteration: noted for the loops in it."""
+    if policy is None or elements is None or not isinstance(elements.count, int):
+        yield
+        return
+    before, policy.copies = policy.copies, policy.copies * max(1, elements.count)
+    try:
+        yield
+    finally:
+        policy.copies = before
+
+
+def _size(value: Value) -> int:
+    return 1 + sum(_size(part) for inside in value.attrs.values() if isinstance(inside, Graph) for part in inside.body)
+
+
+def _is_heavy(elements: iteration.Elements, policy: Policy, body: Callable[..., Any], before: int) -> bool:
+    """Whether a loop of few iterations, the first of which recorded what stands behind `before`, is long enough to be recorded."""
+    if not isinstance(elements.count, int) or not SHORTEST < elements.count <= SHORT or not policy.loops:
+        return False
+    each = sum(map(_size, open_region().record.values[before:]))
+    return each * elements.count > HEAVY and site_of(body) not in policy.unrolled and site_of(body) not in policy.notes
+
+
+def unrolled(source: Any, reason: str) -> Any:
+    """What a loop goes over that keeps its form; noted, if it is long and traced values are computed in it."""
+    policy = open_policy()
+    read_items(source)
+    if policy is None:
+        return source
+    frame = sys._getframe(1)
+    return _noting(source, (frame.f_code.co_filename, frame.f_lineno, 0), reason, policy)
+
+
+def _noting(source: Any, site: Site, reason: str, policy: Policy) -> Iterator[Any]:
+    before = len(open_region().record.values)
+    for number, item in enumerate(source):
+        if number == SHORT and len(open_region().record.values) > before:
+            policy.notes.setdefault(site, reason)
+        yield item
+
+
+def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, flag: str | None, policy: Policy,
+              may_peel: bool = True) -> bool | None:
+    """Whether a loop was recorded, None where perhaps all its iterations but the first can be; raises where it has to be, and cannot."""
+    try:
+        if flag is not None or isinstance(elements.count, Tracer):
+            for_loop(elements, body, names, flag, policy)
+        else:
+            counted(body, names, elements, policy, divisible=isinstance(elements.count, int) and elements.count > iteration.MOST_PARTS * 2)
+        return True
+    except NotCapturable as refused:
+        if refused.repeat > 1 and flag is None and isinstance(elements.count, int) and elements.count >= refused.repeat * 2:
+            return _repeated(elements, body, names, policy, refused.repeat)
+        if isinstance(elements.count, Tracer):
+            raise TracerError(at(current_source(open_region().outer), "the number of iterations of this loop depends on traced values, and "
+                                 f"it cannot be recorded: {refused.reason}\n  hint: a fixed number of iterations with np.where")) from None
+        if not isinstance(elements.count, int):
+            raise
+        if may_peel and refused.peel and elements.count > SHORT:
+            return None
+        if refused.reason:
+            policy.notes.setdefault(site_of(body), refused.reason)
+        return False
+
+
+def _repeated(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, policy: Policy, period: int) -> bool:
+    """A loop of which `period` iterations are recorded as one; the rest is unrolled."""
+    def several(first: Any) -> None:
+        for number in range(period):
+            body(elements.at(first * period + number))
+
+    whole = elements.count // period
+    try:
+        counted(several, names, iteration.Elements(whole, lambda k: k, is_tried=elements.is_tried), policy, body)
+    except NotCapturable as refused:
+        policy.notes.setdefault(site_of(body), refused.reason)
+        return False
+    for number in range(whole * period, elements.count):
+        body(elements.at(number))
+    return True
+
+
+def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]) -> bool:
+    """Whether a loop is to be captured: it is long enough, or its length is not known."""
+    site = site_of(body)
+    if isinstance(elements.count, int) and (not policy.loops or site in policy.unrolled):
+        if site in policy.unrolled and elements.count >= SHORT:
+            policy.notes.setdefault(site, policy.unrolled[site])
+        return False
+    if not isinstance(elements.count, int) or elements.count >= SHORT:
+        return True
+    return elements.count > 1 and policy.copies * elements.count * 2 ** _nested(body.__code__) > MOST_COPIES
+
+
+@functools.cache
+def _nested(code: CodeType) -> int:
+    """How many loops stand one inside of the other in the body of a loop."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return max([_nested(one) + (one.co_varnames[:1] == (ITEM,)) for one in inner], default=0)
+
+
+def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[tuple[str, ...], ...],
+           bound: Callable[[], Any] | None = None) -> None:
+    """while test(): body(); bound: of the length of a list, which the test gives."""
+    policy, names = open_policy(), Variables(*variables)
+    for number in itertools.count():
+        going = decided(test())
+        if isinstance(going, Tracer):
+            assert policy is not None
+            while_loop(going, test, body, names, policy, None if bound is None else bound())
+            return
+        if not going or (number == 0 and policy is not None and policy.converting and _known(test, body, names, policy)):
+            return
+        body()
+
+
+def _known(test: Callable[[], Any], body: Callable[..., None], names: Variables, policy: Policy) -> bool:
+    """Whether a loop whose test is known was recorded as one of a number of iterations."""
+    site = site_of(body)
+    if not policy.loops or site in policy.unrolled or site in policy.uncounted:
+        return False
+    found = counted_while(test, body, names, policy)
+    if found is None or found.iterations < SHORT:
+        policy.uncounted.add(site)
+        return False
+    elements = found.elements()
+    captured = _captured(elements, body, names, None, policy)
+    if captured is None:
+        body()
+        captured = _captured(elements.after_first(), body, names, None, policy, may_peel=False)
+        for _ in range(0 if captured else found.iterations - 1):
+            body()
+        captured = True
+    if captured:
+        found.settle()
+    return captured

@@ -1,0 +1,158 @@
+"""Dictionaries, lists and objects that loops append to lists, and make for that."""
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.frontend.tracing.trace import trace
+
+X = np.array([0.7, -0.4, 1.3, 0.2])
+
+
+class Ball:
+    __slots__ = ("v", "x")
+
+    def __init__(self, x, v):
+        self.x, self.v = x, v
+
+    def energy(self):
+        return self.v ** 2 + self.x @ self.x
+
+
+@dataclasses.dataclass
+class Sample:
+    t: float
+    x: np.ndarray
+    tag: str = "sample"
+
+
+def of_dictionaries(x):
+    history = [{"k": -1, "x": x, "sum": x.sum()}]
+    for k in range(20):
+        x = 0.9 * x + 0.1 * np.roll(x, 1)
+        history.append({"k": k, "x": x, "sum": x.sum()})
+    history[3]["x"] = 2 * history[3]["x"]
+    history[-1]["new"] = x[0]
+    assert list(history[4]) == ["k", "x", "sum"]
+    return sum(one["k"] * one["x"][0] for one in history) + max(one["sum"] for one in history) + history[-1]["new"]
+
+
+def of_objects(x):
+    balls = [Ball(x, 1.0)]
+    for _ in range(20):
+        balls.append(Ball(balls[-1].x + 0.1 * balls[-1].v, 0.9 * balls[-1].v + 0.1 * x[0]))
+    balls[2].v += 3.0
+    return sum(ball.energy() for ball in balls) + np.array([ball.x for ball in balls]).sum()
+
+
+def of_dataclasses(x):
+    found, t = [], 0.0
+    for _ in range(15):
+        x = x * 0.9
+        t += 0.1
+        found.append(Sample(t, np.sin(t + x)))
+    changed = [dataclasses.replace(one, t=2 * one.t) for one in found]
+    return sum(one.t * one.x.sum() for one in changed if one.tag == "sample")
+
+
+def of_lists(x):
+    rows = []
+    for k in range(12):
+        rows.append([x[0] * k, [x[1], {"a": x[2] + k}]])
+    rows[2][1][1]["a"] *= 3
+    return sum(row[0] * row[1][1]["a"] for row in rows)
+
+
+def with_another_name(x):
+    history, last = [], None
+    for k in range(20):
+        last = {"x": x[0] * k}
+        history.append(last)
+    last["x"] = 100 * x[1]
+    return sum(one["x"] for one in history)
+
+
+def in_two_lists(x):
+    history, others = [], []
+    for k in range(20):
+        one = {"x": x[0] * k}
+        history.append(one)
+        others.append(one)
+    for one in others:
+        one["x"] = one["x"] * 2
+    return sum(one["x"] for one in history)
+
+
+def made_before(x):
+    history, one = [], {"x": x[0]}
+    for k in range(20):
+        one["x"] = one["x"] + k
+        history.append(one)
+    return sum(one["x"] for one in history)
+
+
+def part_made_before(x):
+    shared, history = [x[0]], []
+    for k in range(20):
+        history.append({"k": k, "list": shared})
+    shared[0] = 5 * x[1]
+    return sum(one["k"] * one["list"][0] for one in history)
+
+
+def changed_later(x):
+    history = []
+    for k in range(20):
+        history.append({"x": x[0] * k, "next": 0.0})
+        if k:
+            history[-2]["next"] = x[1] * k
+    return sum(one["x"] * one["next"] for one in history)
+
+
+def as_data_decides(x):
+    history = []
+    for k in range(20):
+        x = 0.9 * x + 0.05 * k
+        if x[0] > 1.0:
+            history.append((k, x[1]))
+    return sum(k * v for k, v in history)
+
+
+def compared(x):
+    history = []
+    for k in range(20):
+        history.append({"x": x[0] * k})
+    again = copy.copy(history)
+    return sum(one["x"] for one, other in zip(history, again, strict=True) if one is other)
+
+
+def in_nested_loops(x):
+    rows = []
+    for i in range(9):
+        cells = []
+        for j in range(10):
+            cells.append({"v": x[0] * i + x[1] * j})
+        rows.append({"i": i, "cells": cells})
+    return sum(row["i"] * row["cells"][4]["v"] for row in rows)
+
+
+PROGRAMS = [of_dictionaries, of_objects, of_dataclasses, of_lists, with_another_name, in_two_lists, made_before, part_made_before,
+            changed_later, as_data_decides, compared, in_nested_loops]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_python(program):
+    compiled, direction, h = bw.value_and_grad(program), np.cos(np.arange(4.0)), 1e-6
+    for x in (X, 0.5 * X[::-1] + 0.1):
+        value, gradient = compiled(x)
+        np.testing.assert_allclose(value, program(x), rtol=1e-13)
+        slope = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
+        np.testing.assert_allclose(gradient @ direction, slope, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("program", [of_dictionaries, of_objects, of_dataclasses, of_lists, in_nested_loops],
+                         ids=lambda program: program.__name__)
+def test_recorded_as_a_loop(program):
+    assert any(value.op.name == "loop" for value in trace(program, (X,)).graph.body)
