@@ -44,7 +44,7 @@ def users_place(traceback: TracebackType | None) -> tuple[FrameType | None, int]
 
 # Modules of captured code, and packages, that do what the user wrote with his own objects: `table[key]`, `f(x)`, `x.name`, `int(text)`.
 FOR_USERS = tuple([f"bwcompiler.frontend.source.{name}" for name in (
-    "calls", "concrete.contents", "concrete.makers", "decisions", "items", "library", "runtime")])
+    "calls", "concrete.contents", "concrete.makers", "decisions", "items", "library", "loops", "runtime")])
 
 
 def cut_to_user_frames(error: Exception) -> None:
