@@ -243,7 +243,8 @@ def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]
         return False
     if not isinstance(elements.count, int) or elements.count >= SHORT:
         return True
-    return elements.count > 1 and policy.copies * elements.count * 2 ** _nested(body.__code__) > MOST_COPIES
+    least = SHORTEST if elements.is_tried else 1   # comprehensions often make vectors of three
+    return elements.count > least and policy.copies * elements.count * 2 ** _nested(body.__code__) > MOST_COPIES
 
 
 @functools.cache
