@@ -71,14 +71,6 @@ def not_capturable(reason: str, peel: bool = False) -> NoReturn:
     raise NotCapturable(reason, current_source(region.outer if region is not None else None), peel)
 
 
-class Again(BaseException):
-    """The body of a loop has to be traced again, as more is known of what it carries; `loop` is the one whose body it is."""
-
-    def __init__(self, loop: Any, carried: set[str] | None = None) -> None:
-        self.loop = loop
-        self.carried = carried or set()
-
-
 class Names:
     """Variables of a function by name, as its bodies see them: cells.
 

@@ -296,9 +296,8 @@ class Traceable:
         """What was appended becomes rows of the arrays for that, if there are such arrays already."""
         region = self.region
         assert region is not None
-        is_counted = isinstance(self.count, int)
-        self.elements = [(growth, elements_of(growth, region, is_counted)) for growth in (
-            *self.growths.values(), *self.found_growths.values())]
+        growths, is_counted = [*self.growths.values(), *self.found_growths.values()], isinstance(self.count, int)
+        self.elements = [(growth, elements_of(growth, region, is_counted)) for growth in growths]
         storages = dict.fromkeys(leaf.storage for _, elements in self.elements for one in elements for leaf in one.leaves if isinstance(
             leaf, Row))
         types = [storage.type for storage in storages]
