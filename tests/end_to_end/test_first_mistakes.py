@@ -19,6 +19,7 @@ from bwcompiler.errors import (
     EscapedTracerError,
     GradientError,
     SignatureError,
+    StaleValueWarning,
     TracerBoolError,
     TracerError,
     TracerIndexError,
@@ -196,7 +197,8 @@ def test_escaped_tracer() -> None:
         kept.append(x * 2)
         return x
 
-    bw.jit(keep)(X)
+    with pytest.warns(StaleValueWarning, match="kept keeps traced values"):
+        bw.jit(keep)(X)
     with pytest.raises(EscapedTracerError):
         kept[0] + 1
     with pytest.raises(EscapedTracerError):

@@ -38,7 +38,7 @@ def test_one_trace_serves_all_orders() -> None:
     traces = []
 
     def function(x: Any) -> Any:
-        traces.append(x)
+        traces.append(1)
         return np.concatenate([x.T, x.T]).reshape(-1).sum() + x.ravel()[1]
 
     compiled = bw.jit(function)

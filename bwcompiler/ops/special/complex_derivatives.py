@@ -134,7 +134,7 @@ _polynomial("eval_jacobi", "eval_jacobi", lambda n, a, b: (n + a + b + 1.0) * 0.
 
 
 # ----- real functions
-def _voigt(out: Value, x: Value, sigma: Value, gamma: Value) -> tuple[Value, Value, Value]:
+def _voigt(x: Value, sigma: Value, gamma: Value) -> tuple[Value, Value, Value]:
     """z, and w'(z) over √(2π) σ, of V = Re w(z) / (√(2π) σ) with z = (x + iγ) / (√2 σ)."""
     scale = sigma * math.sqrt(2.0)
     z = make_complex(x / scale, gamma / scale)
@@ -143,17 +143,17 @@ def _voigt(out: Value, x: Value, sigma: Value, gamma: Value) -> tuple[Value, Val
 
 
 def _voigt_by_place(out: Value, *xs: Value) -> Value:
-    _, slope, scale = _voigt(out, *xs)
+    _, slope, scale = _voigt(*xs)
     return real(slope) / scale
 
 
 def _voigt_by_width(out: Value, x: Value, sigma: Value, gamma: Value) -> Value:
-    z, slope, _ = _voigt(out, x, sigma, gamma)
+    z, slope, _ = _voigt(x, sigma, gamma)
     return -((out + real(z * slope)) / sigma)
 
 
 def _voigt_by_decay(out: Value, *xs: Value) -> Value:
-    _, slope, scale = _voigt(out, *xs)
+    _, slope, scale = _voigt(*xs)
     return -(imag(slope) / scale)
 
 

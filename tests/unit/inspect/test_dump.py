@@ -161,7 +161,7 @@ def chain(length):
 
 
 def test_boxes_do_not_overlap_and_edges_go_down():
-    for program in (chain(20), bw.compile(lambda x: sum(np.sin(x * k) for k in range(12)), np.ones(3))):
+    for program in (chain(20), bw.compile(lambda x: sum(np.sin(x * k) for k in range(12)), np.ones(3), autoloop=False)):
         found = layout(GraphView(program.adjoint, "adjoint"))
         assert max(map(len, found.layers)) > 1 and len(found.edges) > 10
         for layer in found.layers:

@@ -119,7 +119,7 @@ def _out_of_range(name: str, x: Payload, y: Payload, dtype: DType, shape: tuple[
     return full(value=bool(answer), shape=shape, dtype=BOOL)
 
 
-def _weak_result(name: str, inputs: tuple[Any, ...], result: Value) -> type | None:
+def _weak_result(inputs: tuple[Any, ...], result: Value) -> type | None:
     """Python numbers stay Python numbers under operators."""
     for x in inputs:
         kind = x._kind if isinstance(x, Tracer) else type(x)
@@ -149,7 +149,7 @@ def operator(name: str, *inputs: Any) -> Any:
         return tuple([laid_out(fresh(value), inputs) for value in result])
     made = fresh(result)
     if not result.type.shape:
-        made._kind = _weak_result(name, inputs, result) or made._kind
+        made._kind = _weak_result(inputs, result) or made._kind
         return made
     return laid_out(made, inputs)
 

@@ -335,7 +335,7 @@ def linspace(start: Any, stop: Any, num: int = 50, **options: Any) -> Any:
 
 
 # ----- the ..._like functions
-def _like(a: Any, fill_value: Any, dtype: Any, shape: Any, order: Any) -> Tracer:
+def _like(a: Any, fill_value: Any, dtype: Any, shape: Any) -> Tracer:
     x = as_tracer(a)
     target = requested(dtype) or x._type.dtype
     return _full_traced(x.shape if shape is None else shape, fill_value, target)
@@ -343,24 +343,24 @@ def _like(a: Any, fill_value: Any, dtype: Any, shape: Any, order: Any) -> Tracer
 
 @implements(np.zeros_like)
 def zeros_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None) -> Any:
-    return _like(a, 0, dtype, shape, order)
+    return _like(a, 0, dtype, shape)
 
 
 @implements(np.ones_like)
 def ones_like(a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None) -> Any:
-    return _like(a, 1, dtype, shape, order)
+    return _like(a, 1, dtype, shape)
 
 
 @implements(np.empty_like)
 def empty_like(prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
                device: Any = None) -> Any:
-    return _like(prototype, 0, dtype, shape, order)
+    return _like(prototype, 0, dtype, shape)
 
 
 @implements(np.full_like)
 def full_like(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
               device: Any = None) -> Any:
-    return _like(a, fill_value, dtype, shape, order)
+    return _like(a, fill_value, dtype, shape)
 
 
 # ----- np.zeros(n, like=x) and so on arrive here

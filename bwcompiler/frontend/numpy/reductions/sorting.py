@@ -43,7 +43,7 @@ def sorted_value(x: Value, axis: int, kind: str | None = None) -> Value:
     return ops.sort(x, axis=axis, kind=kind)
 
 
-def _line(a: Any, axis: Any, name: str) -> tuple[Value, int]:
+def _line(a: Any, axis: Any) -> tuple[Value, int]:
     """The value and the axis to work along; axis=None flattens."""
     x = value_as(a)
     if axis is None:
@@ -54,7 +54,7 @@ def _line(a: Any, axis: Any, name: str) -> tuple[Value, int]:
 @implements(np.sort)
 def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     refuse_options("np.sort", order=(order, None))
-    x, place = _line(a, axis, "sort")
+    x, place = _line(a, axis)
     return fresh(sorted_value(x, place, _kind(kind, stable)))
 
 
@@ -62,7 +62,7 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
     refuse_options("np.argsort", order=(order, None))
     x = value_as(a)
-    x, place = _line(fresh(x if x.rank else reshape(x, (1,))), axis, "argsort")
+    x, place = _line(fresh(x if x.rank else reshape(x, (1,))), axis)
     return fresh(_positions(x, place, _kind(kind, stable)))
 
 
@@ -88,7 +88,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", or
 
 def _check_kth(a: Any, kth: Any, axis: Any, name: str) -> None:
     require_known(kth, name, "kth")
-    x, place = _line(a, axis, name)
+    x, place = _line(a, axis)
     extent = x.shape[place]
     for position in np.ravel(kth):
         if extent and not -extent <= position < extent:

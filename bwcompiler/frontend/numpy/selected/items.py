@@ -140,12 +140,12 @@ def by_selections(x: Any, entries: list[Any]) -> Selection:
     found = mask_of_places(x, entries)
     if found is not None:
         return selection(x, found)
-    entries, where, lead = _adjacent(x, entries)
+    entries, where, lead = _adjacent(entries)
     positions = [np.where(where, entry.array, 0) if isinstance(entry, Selection) else entry for entry in entries]
     return Selection(x[tuple(positions)], where, lead)
 
 
-def _adjacent(x: Any, entries: list[Any]) -> tuple[list[Any], Any, int]:
+def _adjacent(entries: list[Any]) -> tuple[list[Any], Any, int]:
     """The entries with selections by one mask of one axis, that mask, and where NumPy puts the axis."""
     selections = [entry for entry in entries if isinstance(entry, Selection)]
     if any(entry.dtype.kind not in "iu" or entry.ndim != 1 for entry in selections):

@@ -60,7 +60,7 @@ def sliced(x: Selection, part: slice) -> Selection:
     return as_view(given, prefix(np.take(x.array, places, axis=x.lead) if size else x.array, left, x.lead))
 
 
-def _along_own(x: Selection, axis: Any, name: str) -> Selection | None:
+def _along_own(x: Selection, axis: Any) -> Selection | None:
     """x with one axis for its mask, if a function works along that one; None where it works along another."""
     if axis is None:
         return flat(x)
@@ -71,7 +71,7 @@ def _running(function: Any, neutral: int) -> Any:
     def handler(a: Selection, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         if out is not None:
             refuse(f"np.{function.__name__} with out=")
-        x = _along_own(a, axis, function.__name__)
+        x = _along_own(a, axis)
         if x is None:
             x = merged(a)
             return with_all(x, function(x.array, axis=selected_axis(x, axis), dtype=dtype))
@@ -86,7 +86,7 @@ SELECTED.update({np.cumsum: _running(np.cumsum, 0), np.cumprod: _running(np.cump
 def diff(a: Selection, n: Any = 1, axis: Any = -1, prepend: Any = np._NoValue, append: Any = np._NoValue) -> Any:
     if prepend is not np._NoValue or append is not np._NoValue:
         refuse("np.diff with prepend= or append=")
-    x = _along_own(a, axis, "diff")
+    x = _along_own(a, axis)
     if x is None:
         x = merged(a)
         return with_all(x, np.diff(x.array, n, axis=selected_axis(x, axis)))
@@ -119,7 +119,7 @@ def _last(dtype: Any) -> Any:
 
 @selected(np.sort)
 def sort(a: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Selection:
-    x = _along_own(a, axis, "sort")
+    x = _along_own(a, axis)
     if x is None:
         x = merged(a)
         return with_all(x, np.sort(x.array, axis=selected_axis(x, axis)))
@@ -128,7 +128,7 @@ def sort(a: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *, s
 
 @selected(np.argsort)
 def argsort(a: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Selection:
-    x = _along_own(a, axis, "argsort")
+    x = _along_own(a, axis)
     if x is None:
         refuse("np.argsort along another axis")
     x = packed(x)
@@ -153,7 +153,7 @@ def _at(x: Selection, place: Any) -> Any:
 
 
 def _ordered(a: Selection, axis: Any, name: str) -> Selection | None:
-    x = _along_own(a, axis, name)
+    x = _along_own(a, axis)
     if x is not None and x.dtype.kind not in "fiub":
         refuse(f"np.{name} of {x.dtype} numbers")
     if x is not None and x.dtype.kind != "f":

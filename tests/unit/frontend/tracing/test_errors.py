@@ -360,7 +360,8 @@ def test_escaped_tracer() -> None:
         KEPT.append(x)
         return x
 
-    trace(leak, (np.ones(3),))
+    with pytest.warns(errors.StaleValueWarning, match="KEPT keeps traced values"):
+        trace(leak, (np.ones(3),))
     product, argument = KEPT[-2:]
     for use in (lambda t: t + 1, lambda t: np.sin(t), lambda t: t[0], lambda t: t.sum(), lambda t: bool(t), lambda t: np.sum(t)):
         with pytest.raises(errors.EscapedTracerError, match="'leak'") as caught:

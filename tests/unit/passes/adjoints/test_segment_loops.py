@@ -14,8 +14,6 @@ from bwcompiler.passes.adjoints.loop_adjoint import trips_of
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from tests.support.loop_programs import PROGRAMS, check_gradients, results
 
-RNG = np.random.default_rng(3)
-
 
 def recursion(r):
     """Durbin's: an iteration reads what there is so far of y, and writes all of it."""
@@ -107,8 +105,8 @@ def test_differences_and_second_order(name, monkeypatch):
     check_gradients(program, *args)
 
 
-def test_forward_over_reverse(monkeypatch):
-    r, direction = np.linspace(0.9, 0.3, 10), RNG.standard_normal(10)
+def test_forward_over_reverse(monkeypatch, rng):
+    r, direction = np.linspace(0.9, 0.3, 10), rng.standard_normal(10)
     slope = lambda x: bw.jvp(gradient(recursion), (x,), (direction,))[1]
     [whole] = results(slope, r, modes=("interpreted",))
     in_segments_of(3, monkeypatch)
