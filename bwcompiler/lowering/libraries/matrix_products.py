@@ -33,9 +33,7 @@ def is_written_out(value: Value) -> bool:
     inner = value.operands[0].shape[-1]
     if value.dtype.kind != "f" or not inner or not all(isinstance(extent, int) for extent in (*value.shape, inner)):
         return False
-    if columns == 1:
-        return bool(rows <= 8 and inner <= 8)
-    return bool(columns <= 32 and (inner * columns <= 64 or (inner <= 32 and rows * inner * columns <= 4096)))
+    return bool(1 < columns <= 32 and (inner * columns <= 64 or (inner <= 32 and rows * inner * columns <= 4096)))
 
 
 def is_called(value: Value) -> bool:

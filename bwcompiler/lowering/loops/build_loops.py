@@ -336,8 +336,10 @@ class _Tree:
         position = {axis: loop.extent() for axis, loop in zip(kept, loops, strict=False)}
         target = linear_offset(value.shape, tuple([position.get(axis, 0) for axis in member.axes]))
         source = linear_offset(shape, tuple([loop.extent() for loop in loops]))
-        body: list[Statement] = [Accumulate((self.layout.memory(value), target), combine, load(partial, source))]
-        for loop, extent in zip(reversed(loops), reversed(shape), strict=True):
+        total = Accumulator(f"{value.label}.lanes", combine, value.dtype)
+        body: list[Statement] = [Reduce(total), Loop(loops[-1], self.width, [Accumulate(total, combine, load(partial, source))], "vector"),
+                                 Accumulate((self.layout.memory(value), target), combine, total.total())]
+        for loop, extent in zip(reversed(loops[:-1]), reversed(shape[:-1]), strict=True):
             body = [Loop(loop, extent, body)]
         self.layout.flushes += body
 

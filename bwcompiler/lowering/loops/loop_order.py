@@ -15,6 +15,7 @@ DEAR_ROW = 10                 # operations per element of short rows that are ha
 DEAR = 20                     # of a mathematical function;
 DEAR_NUMBER = 30              # or rows of so many elements around one of these, which else is computed for one row at a time;
 FULL_ROW = 0.75               # not where rows fill so much of the vectors that they take, and nothing is summed up per row
+LEAST_ROWS = 8                # that are handled side by side
 _VECTOR_BYTES = 64
 _COSTS = {ops.divide: 4, ops.sqrt: 4}
 
@@ -44,7 +45,7 @@ def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | N
     if extent >= SHORT_ROWS and _slides(group, outer):
         return axis
     volume = _volume(group, inner)
-    if not 0 < volume <= SHORT_ROW or extent < SHORT_ROWS or _fills_vectors(group, inner):
+    if not 0 < volume <= SHORT_ROW or extent < LEAST_ROWS or _fills_vectors(group, inner):
         return None
     elements, numbers = ([member.value.op for member in group.members if len(member.domain_axes) == rank
                           and member.value.op.kind == "elementwise" and not member.is_number] for rank in (len(group.extents), len(outer)))

@@ -1,19 +1,19 @@
 """Matrix products of which so little is summed that reading and writing matrices takes the time: they join the loops around them.
 
     columns and rows            x[i, 0] y[0, j]                    multiply
-    vectors, some backwards     sum over k of x[k] y[n - k]        a call would gather the elements first
+    vectors                     sum over k of x[k] y[k]            a call takes longer than their sum, and gathers what goes backwards
+    a matrix and a vector       sum over k of x[i, k] y[k]         and of x[k] y[k, j]
     a batch with vectors        sum over k of x[b, i, k] y[b, k]   and of x[b, k] y[b, k, j]
     tall, and few terms         x[i, 0] y[0, j] + x[i, 1] y[1, j] + ...
-    tall, and a vector          sum over k of x[i, k] y[k]
-    a vector, and tall          sum over i of x[i] y[i, j]
 
-The last three are of more than TALL rows: those are what layers of few neurons over many points are made of.  What a call would write
+The last one is of more than TALL rows: that is what layers of few neurons over many points are made of.  What a call would write
 and another loop read again (a bias, an activation function, a difference) is computed in the same loop then, by all threads.
 """
 
 from __future__ import annotations
 
 from bwcompiler import ops
+from bwcompiler.ir.extent import upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
@@ -22,18 +22,25 @@ from bwcompiler.passes.rewriting.window_rules import reshaped
 TALL = 1024                    # rows
 MOST_TERMS = 8                 # that are written out,
 MOST_PRODUCTS = 64             # and multiplications per row: more of them take longer than reading and writing
-SHORT_SUM = 12                 # terms: of a row that is multiplied with a vector; longer ones are summed faster by a call
-MOST_COLUMNS = 32              # of what a vector is multiplied with
+SHORT_SUM = 12                 # terms, of any number of sums of a matrix and a vector: longer ones are summed faster by a call, but
+MOST_COLUMNS = 32              # so few sums,
+MOST_BESIDE = 1 << 13          # or multiplications, where sums lie side by side;
+FULL_SUM, LONGEST_SUM = 32, 64 # terms that fill the lanes of a loop by themselves, where terms do,
+MOST_ALONG = 1536              # or multiplications
 
 
 def narrow_product(type_: TensorType, x: Value, y: Value) -> Value | None:
     """The same product without a matmul; None where a call is as good."""
     if not type_.dtype.is_differentiable:
         return None
-    return _outer_product(x, y) or _dot_of_steps(type_, x, y) or _batch_with_vectors(type_, x, y) or _tall_product(type_, x, y)
+    for rule in (_outer_product, _dot, _batch_with_vectors, _matrix_with_vector, _tall_product):
+        found = rule(type_, x, y)
+        if found is not None:
+            return found
+    return None
 
 
-def _outer_product(x: Value, y: Value) -> Value | None:
+def _outer_product(type_: TensorType, x: Value, y: Value) -> Value | None:
     *batch, rows, inner = x.shape
     if inner != 1:
         return None
@@ -44,22 +51,11 @@ def _outer_product(x: Value, y: Value) -> Value | None:
                         ops.broadcast(right, shape=shape, axes=(*lead, rank - 1)))
 
 
-def _dot_of_steps(type_: TensorType, x: Value, y: Value) -> Value | None:
-    """Of two vectors of which one goes through memory backwards, or in steps."""
-    if x.rank != 2 or x.shape[0] != 1 or y.shape[1] != 1 or not type_.dtype.is_float or not (_has_steps(x) or _has_steps(y)):
+def _dot(type_: TensorType, x: Value, y: Value) -> Value | None:
+    if x.rank != 2 or x.shape[0] != 1 or y.shape[1] != 1 or not type_.dtype.is_float:
         return None
     terms = x.shape[1]
     return reshaped(ops.sum(ops.multiply(reshaped(x, (terms,)), reshaped(y, (terms,))), axes=(0,)), type_.shape)
-
-
-def _has_steps(vector: Value) -> bool:
-    while vector.op is ops.reshape or vector.op is ops.transpose:
-        vector = vector.operands[0]
-    if vector.op is ops.flip:
-        return True
-    if vector.op is not ops.slice:
-        return False
-    return any(extent != 1 and step != 1 for extent, step in zip(vector.shape, vector.attrs["steps"], strict=True))
 
 
 def _batch_with_vectors(type_: TensorType, x: Value, y: Value) -> Value | None:
@@ -76,26 +72,56 @@ def _batch_with_vectors(type_: TensorType, x: Value, y: Value) -> Value | None:
     return reshaped(ops.sum(ops.multiply(matrix, vectors), axes=(axis,)), type_.shape)
 
 
+def _matrix_with_vector(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """rows[i, k] vector[k] = columns[k, i] vector[k]: the sum over the one of these that lies in memory, but for rows of few terms.
+
+    Those are summed side by side, as columns are, though their elements lie apart: an addition need not wait for the one before it.
+    """
+    if x.rank != 2 or not type_.dtype.is_float or not all(upper(extent) for extent in (*x.shape, *y.shape)):
+        return None
+    rows: Value | None
+    columns: Value | None
+    if y.shape[1] == 1:
+        vector, rows, columns = y, x, is_matrix_transpose(x)
+        beside = columns is not None
+    elif x.shape[0] == 1:
+        vector, rows, columns = x, is_matrix_transpose(y), y
+        beside = rows is None
+    else:
+        return None
+    axis = _summed_axis(upper(y.shape[0]), max([upper(extent) for extent in type_.shape]), beside)
+    if axis is None:
+        return None
+    return _sum_with((rows if axis else columns) or ops.transpose(x, axes=(1, 0)), vector, axis, type_)
+
+
+def _summed_axis(terms: int, sums: int, beside: bool) -> int | None:
+    """0 for columns, 1 for rows, None for a call, as measured.  beside: whether elements of one term lie side by side in memory."""
+    few = sums <= MOST_COLUMNS
+    if beside:
+        return 0 if few or terms <= SHORT_SUM or terms * sums <= MOST_BESIDE else None
+    if sums >= TALL:
+        return 1 if terms <= SHORT_SUM else None
+    if terms < FULL_SUM or (few and terms >= TALL):
+        return 0
+    return 1 if (few and terms <= LONGEST_SUM) or terms * sums <= MOST_ALONG else None
+
+
 def _tall_product(type_: TensorType, x: Value, y: Value) -> Value | None:
     """Of two matrices."""
     extents = (*x.shape, *y.shape)
     if x.rank != 2 or not type_.dtype.is_float or not all(isinstance(extent, int) and extent for extent in extents):
         return None
     rows, inner, columns = x.shape[0], x.shape[1], y.shape[1]
-    if rows >= TALL and columns == 1 and inner <= SHORT_SUM:
-        return _with_vector(x, reshaped(y, (inner,)), 1, type_)
-    if inner >= TALL and 1 in (rows, columns) and max(rows, columns) <= MOST_COLUMNS:
-        vector, tall = (x, y) if rows == 1 else (y, is_matrix_transpose(x) or ops.transpose(x, axes=(1, 0)))
-        return _with_vector(tall, reshaped(vector, (inner,)), 0, type_)
     if rows >= TALL and inner <= MOST_TERMS and inner * columns <= MOST_PRODUCTS:
         return _term_by_term(type_, x, y)
     return None
 
 
-def _with_vector(tall: Value, vector: Value, axis: int, type_: TensorType) -> Value:
-    """sum over an axis of tall * vector, which lies along that axis."""
-    products = ops.multiply(tall, ops.broadcast(vector, shape=tall.shape, axes=(axis,)))
-    return reshaped(ops.sum(products, axes=(axis,)), type_.shape)
+def _sum_with(matrix: Value, vector: Value, axis: int, type_: TensorType) -> Value:
+    """sum over an axis of a matrix times a vector that lies along that axis."""
+    along = reshaped(vector, (matrix.shape[axis],))
+    return reshaped(ops.sum(ops.multiply(matrix, ops.broadcast(along, shape=matrix.shape, axes=(axis,))), axes=(axis,)), type_.shape)
 
 
 def _term_by_term(type_: TensorType, x: Value, y: Value) -> Value:

@@ -237,5 +237,5 @@ def test_equal_small_products_are_written_once() -> None:
         return np.sum(x)
 
     matrix_products._sums_of_products.cache_clear()
-    text = bw.compile(steps, np.ones((3, 3)), np.ones(3)).as_text("llvm")
+    text = bw.compile(steps, np.ones((3, 3)), np.ones((3, 3))).as_text("llvm")
     assert matrix_products._sums_of_products.cache_info().misses <= 5 and 1 <= text.count("define internal void @gemm") <= 5
