@@ -15,6 +15,7 @@ from bwcompiler.frontend.numpy.linalg.linear import dot, pair
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate, stack
 from bwcompiler.frontend.numpy.manipulation.layout import broadcast_to, everything, indexed, moveaxis, reshaped
 from bwcompiler.frontend.numpy.reductions.reductions import cumsum, sum_
+from bwcompiler.frontend.tracing.control_flow.branches import cond
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import (
     _holds_tracers,
@@ -38,6 +39,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F64, I64
 
 NOTHING = np._NoValue
+WIDE = 32      # elements of kernels from which it pays to ask whether they are finite, in place of selecting what lies in the array
 
 
 # ----- differences and integrals
@@ -342,18 +344,29 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
 def _slid(x: Tracer, kernel: Tracer, mode: str, width: int) -> Tracer:
     """Products of `kernel` with the windows of x."""
     low, high = {"valid": (0, 0), "full": (width - 1, width - 1), "same": (width // 2, (width - 1) // 2)}[mode]
-    a, b = pair(x, kernel)
-    if not low or not a.dtype.is_differentiable:
-        return dot(fresh(_windows(a, width, low, high)), fresh(b))  # type: ignore[no-any-return]
-    # windows that reach over an end are products of what lies in x alone: a kernel of nan or inf times padding would be nan
-    size = int(a.shape[0])
+    a, b = map(fresh, pair(x, kernel))
+    if not low or not a._type.dtype.is_differentiable:
+        return _products_of_padded(a, b, low, high)
+    if width < WIDE:
+        return _products_within(a, b, low, high)
+    return cond(np.all(np.isfinite(b)), lambda a, b: _products_of_padded(a, b, low, high),  # type: ignore[no-any-return]
+                lambda a, b: _products_within(a, b, low, high), a, b)
+
+
+def _products_of_padded(a: Tracer, b: Tracer, low: int, high: int) -> Tracer:
+    return dot(fresh(_windows(value_of(a), b.size, low, high)), b)  # type: ignore[no-any-return]
+
+
+def _products_within(a: Tracer, b: Tracer, low: int, high: int) -> Tracer:
+    """At the ends of what lies in `a` alone: a kernel of nan or inf times padding would be nan."""
+    x, width = value_of(a), b.size
     reached = np.add.outer(np.arange(width), np.arange(width - 1))      # the k-th element of the i-th window of an end
-    first = (reached[:, :low] >= low, cut(a, 0, 0, width - 1), (low, 0))
-    last = (reached[:, :high] < width - 1, cut(a, 0, size - width + 1, width - 1), (0, high))
-    factors = np.reshape(fresh(b), (width, 1))
+    first = (reached[:, :low] >= low, cut(x, 0, 0, width - 1), (low, 0))
+    last = (reached[:, :high] < width - 1, cut(x, 0, a.size - width + 1, width - 1), (0, high))
+    factors = np.reshape(b, (width, 1))
     ends = [np.sum(np.where(inside, factors, 0) * fresh(_windows(end, width, *padding)).T, axis=0)
             for inside, end, padding in (first, last)]
-    return concatenate([ends[0], dot(fresh(_windows(a, width, 0, 0)), fresh(b)), ends[1]])  # type: ignore[no-any-return]
+    return concatenate([ends[0], dot(fresh(_windows(x, width, 0, 0)), b), ends[1]])  # type: ignore[no-any-return]
 
 
 def _windows(x: Value, width: int, low: int, high: int) -> Value:

@@ -231,10 +231,19 @@ def test_kernels_that_are_not_finite_meet_no_padding(mode: Any, kernel: list[flo
     native(lambda x, y: (np.convolve(x, y, mode), np.correlate(x, y, mode), np.correlate(y, x, mode)), x, y)
 
 
+@pytest.mark.parametrize("mode", ["full", "same"])
+@pytest.mark.parametrize("beside", [1.0, np.nan, np.inf])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+def test_wide_kernels_that_are_not_finite(mode: Any, beside: float, dtype: Any, rng: np.random.Generator) -> None:
+    x, y = rng.integers(-9, 9, 50).astype(dtype), rng.integers(-9, 9, 40).astype(dtype)
+    y[[3, 38]] = beside
+    native(lambda x, y: (np.convolve(x, y, mode), np.correlate(x, y, mode), np.correlate(y, x, mode)), x, y)
+
+
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
-@pytest.mark.parametrize("width", [1, 2, 3, 5])
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 40])
 def test_derivatives_of_convolutions_up_to_their_ends(mode: Any, width: int, rng: np.random.Generator) -> None:
-    x, kernel = rng.normal(size=5), rng.normal(size=width)
+    x, kernel = rng.normal(size=max(width, 5)), rng.normal(size=width)
     check_derivatives(lambda x, y: (np.convolve(x, y, mode), np.correlate(x, y, mode)), x, kernel)
 
 
