@@ -23,9 +23,10 @@ from bwcompiler.frontend.numpy.reductions.reductions import all_, any_, finished
 from bwcompiler.frontend.tracing.control_flow.loops import fori_loop, while_loop
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_parsing import entries_of, is_mask, parse
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_reduction
-from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse_options
+from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, refuse_options
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import REGISTRY, Value
@@ -252,6 +253,9 @@ def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if not isinstance(target, Tracer):
         raise TracerArrayError(f"np.{name}.at on a concrete array with traced operands\n"
                                "  hint: make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n)")
+    if any(isinstance(entry, Selection) or (isinstance(entry, Tracer) and is_mask(entry)) for entry in entries_of(index)):
+        HANDLERS["selected_at"](ufunc, target, index, *rest)
+        return
     if not rest:
         _apply(ufunc, target, index, ())
         return
@@ -268,10 +272,7 @@ def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 def _apply(ufunc: Any, target: Tracer, index: Any, operands: tuple[Tracer, ...]) -> None:
     """target[index] = ufunc(target[index], *operands), as often for an element as it is indexed."""
-    entries = entries_of(index)
-    if any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
-        raise UnsupportedError(f"np.{ufunc.__name__}.at with a traced mask is not supported\n  hint: np.where(mask, ..., x)")
-    parsed = parse(tuple(entries), target.shape)
+    parsed = parse(tuple(entries_of(index)), target.shape)
     if not parsed.arrays:
         setitem(target, index, call_ufunc(ufunc, (getitem(target, index), *operands), {}))
     elif any(isinstance(array, Tracer) for _, array, _ in parsed.arrays):

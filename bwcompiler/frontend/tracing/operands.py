@@ -22,6 +22,7 @@ from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.storages.new_strides import result_strides
 from bwcompiler.frontend.tracing.storages.region import active_region, open_region, shadow_of_chain
+from bwcompiler.frontend.tracing.storages.shapes import fortran_strides
 from bwcompiler.frontend.tracing.storages.views import broadcast_value, shadow
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, fresh
 from bwcompiler.ir.op import Value
@@ -275,27 +276,29 @@ def shadow_of(x: Any) -> np.ndarray[Any, Any]:
     return x if isinstance(x, np.ndarray) and x.dtype != object else np.zeros(())
 
 
-def laid_out(made: Tracer, inputs: Sequence[Any]) -> Tracer:
+def laid_out(made: Tracer, inputs: Sequence[Any], order: Any = "K") -> Tracer:
     """A new handle, its storage laid out as NumPy would after computing it element by element from the inputs."""
-    made._storage.layout = _elementwise_layout(made.shape, inputs)
+    made._storage.layout = _elementwise_layout(made.shape, inputs, order)
     return made
 
 
-def _elementwise_layout(shape: tuple[int, ...], inputs: Sequence[Any]) -> Layout:
+def _elementwise_layout(shape: tuple[int, ...], inputs: Sequence[Any], order: Any) -> Layout:
     if len(shape) < 2 or 0 in shape:
         return C_ORDER
-    tracers = [x for x in inputs if isinstance(x, Tracer) and _orders_axes(x.shape)]
+    if order in ("C", "F"):
+        return fixed(fortran_strides(shape) if order == "F" else None)
+    tracers = [x for x in inputs if isinstance(x, Tracer) and (order == "A" or _orders_axes(x.shape))]
     arrays = [array for array in map(_concrete, [x for x in inputs if isinstance(x, np.ndarray | list | tuple)])
-              if _orders_axes(array.shape)]
-    others = [x for x in tracers if x._storage.layout not in (None, C_ORDER) or not all(step.in_order for step in x._chain)]
+              if order == "A" or _orders_axes(array.shape)]
+    others = [x for x in tracers if order == "A" or x._storage.layout not in (None, C_ORDER) or not all(step.in_order for step in x._chain)]
     if not others and all(array.flags.c_contiguous for array in arrays):
         return C_ORDER
-    first = others[0]._storage.layout if others else None
+    first = others[0]._storage.layout if others and order == "K" else None
     if first is not None and len(others) == len(tracers) and not arrays and all(
             x._storage.layout is first and not x._chain and x.shape == shape for x in others):
         return first.dense(shape)
     memories = [x._memory() for x in tracers]
-    layout = Layout(lambda: result_strides(shape, [*[memory.shadow() for memory in memories], *arrays]),
+    layout = Layout(lambda: result_strides(shape, [*[memory.shadow() for memory in memories], *arrays], order),
                     [memory.layout for memory in memories])
     return fixed(layout.strides()) if all(memory.layout.settled for memory in memories) else layout
 

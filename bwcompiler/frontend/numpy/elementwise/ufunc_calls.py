@@ -208,41 +208,52 @@ def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     dtype = requested(kwargs.pop("dtype", None))
     casting = kwargs.pop("casting", "same_kind")
     kwargs.pop("subok", None)
-    if kwargs.get("order") == "K":
-        kwargs.pop("order")
+    order = _memory_order(kwargs.pop("order", "K"))
     for key, value in kwargs.items():
         raise UnsupportedError(f"np.{name}: keyword {key}={value!r} is not supported on traced arrays")
     result = evaluate(entry, inputs, dtype, casting)
     results = result if isinstance(result, tuple) else (result,)
     if where is not True:
-        results = tuple([_masked(name, value, where, outs[k] if k < len(outs) else None) for k, value in enumerate(results)])
+        results = tuple([_masked(name, value, where, outs[k] if k < len(outs) else None, casting) for k, value in enumerate(results)])
     if not outs:
-        return _wrapped(results if len(results) > 1 else results[0], inputs)
+        return _wrapped(results if len(results) > 1 else results[0], inputs, order)
     written = []
     for value, out in zip(results, outs, strict=True):
         if out is not None:
             store(out, value, casting, name)
-        written.append(laid_out(fresh(value), inputs) if out is None else out)
+        written.append(laid_out(fresh(value), inputs, order) if out is None else out)
     return tuple(written) if len(written) > 1 else written[0]
 
 
 GENERALISED = {"matmul": "matmul", "vecdot": "vecdot", "vecmat": "vecmat", "matvec": "matvec"}
 
 
-def _wrapped(result: Any, inputs: tuple[Any, ...]) -> Any:
+def _wrapped(result: Any, inputs: tuple[Any, ...], order: str = "K") -> Any:
     if isinstance(result, tuple):
-        return tuple([laid_out(fresh(value), inputs) for value in result])
-    return laid_out(fresh(result), inputs)
+        return tuple([laid_out(fresh(value), inputs, order) for value in result])
+    return laid_out(fresh(result), inputs, order)
 
 
-def _masked(name: str, value: Value, where: Any, out: Any) -> Value:
+def _memory_order(order: Any) -> str:
+    """`order=` of a ufunc, which is of the result's memory alone."""
+    if order is None:
+        return "K"
+    if not isinstance(order, str):
+        raise TypeError(f"order must be str, not {type(order).__name__}")
+    if order.upper() not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    return order.upper()
+
+
+def _masked(name: str, value: Value, where: Any, out: Any, casting: str) -> Value:
     if out is None:
         raise UnsupportedError(f"np.{name}: where= without out= leaves elements uninitialised\n"
                                "  hint: give out=, or use np.where(condition, a, b)")
     mask = mask_as(where, name)
     shape = broadcast_shapes([value.shape, mask.shape])
-    old = materialise(value_as(out), value.dtype, shape)
-    return ops.select(materialise(mask, BOOL, shape), materialise(value, value.dtype, shape), old)
+    old = value_as(out)
+    require_cast(value.dtype, old.dtype, casting, f"np.{name}: out=")
+    return ops.select(materialise(mask, BOOL, shape), materialise(value, old.dtype, shape), materialise(old, old.dtype, shape))
 
 
 HANDLERS.update(operator=operator, in_place=in_place)

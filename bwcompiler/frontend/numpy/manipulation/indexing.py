@@ -230,10 +230,7 @@ def _scatter(op: Op, base: Tracer, parsed: ParsedIndex, value: Any) -> None:
 
 def scatter_add(x: Tracer, index: Any, value: Any) -> None:
     """np.add.at(x, index, value)."""
-    entries = entries_of(index)
-    if any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
-        raise UnsupportedError("np.add.at with a traced mask is not supported\n  hint: x += np.where(mask, v, 0)")
-    parsed = parse(tuple(entries), x.shape)
+    parsed = parse(tuple(entries_of(index)), x.shape)
     base = basic_part(x, parsed)
     if parsed.arrays:
         _scatter(ops.scatter_add, base, parsed, value)

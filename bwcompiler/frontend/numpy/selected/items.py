@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -184,23 +185,38 @@ def set_selected(x: Any, entries: list[Any], value: Any) -> None:
     if mask is not None:
         set_where(x, mask, 0, value)
         return
-    if len(entries) != 1 or entries[0].ndim != 1 or entries[0].dtype.kind not in "iu" or (isinstance(value, Selection) and value.lead):
+    write_selected(x, entries, value, operator.setitem)
+
+
+def write_selected(x: Any, entries: list[Any], value: Any, write: Callable[[Any, Any, Any], object]) -> None:
+    """Let `write(x, index, value)` write at positions that a mask selects, along the first axes of x."""
+    selections = [entry for entry in entries if isinstance(entry, Selection)]
+    if len(selections) != len(entries) or any(one.ndim != 1 or one.dtype.kind not in "iu" for one in selections) or (
+            isinstance(value, Selection) and value.lead):
         refuse("an assignment at such positions")
-    index, size = merged(entries[0]), x.shape[0]
+    indices, size = [merged(one) for one in selections], x.shape[0]
     if isinstance(value, Selection):
-        index, value = aligned([index, merged(value)])
+        *indices, value = aligned([*indices, merged(value)])
         value = value.array
-    elif np.ndim(value) == x.ndim and np.shape(value)[0] != 1:
-        value, index = value, packed(index)
-        require(index.count == np.shape(value)[0], ValueError(f"{np.shape(value)[0]} values are assigned to another number of elements"))
-        index = Selection(index.array[:np.shape(value)[0]], index.where[:np.shape(value)[0]])
+    elif np.ndim(value) == x.ndim - len(indices) + 1 and np.shape(value)[0] != 1:
+        indices, count = [packed(one) for one in aligned(indices)], np.shape(value)[0]
+        require(indices[0].count == count, ValueError(f"{count} values are assigned to another number of elements"))
+        indices = [Selection(one.array[:count], one.where[:count]) for one in indices]
+    else:
+        indices = aligned(indices)
+    places = [_inside(one, axis, x.shape[axis]) for axis, one in enumerate(indices)]
+    places[0] = np.where(indices[0].where, places[0], size)
+    room = np.concatenate([x, x[:1]])              # the last row takes what is not selected
+    write(room, tuple(places), value)
+    x[...] = room[:size]
+
+
+def _inside(index: Selection, axis: int, size: int) -> Any:
+    """The positions from the start of an axis, 0 where none is selected; IndexError when the program runs and one lies outside."""
     outside = np.logical_or(index.array >= size, index.array < -size)
     require(np.logical_not(np.any(np.logical_and(index.where, outside))),
-            IndexError(f"an index is out of bounds for axis 0 with size {size}"))
-    places = np.where(index.where, np.where(index.array < 0, index.array + size, index.array), size)
-    room = np.concatenate([x, x[:1]])              # the last row takes what is not selected
-    room[places] = value
-    x[...] = room[:size]
+            IndexError(f"an index is out of bounds for axis {axis} with size {size}"))
+    return np.where(index.where, np.where(index.array < 0, index.array + size, index.array), 0)
 
 
 # ----- x[..., mask] = value

@@ -117,7 +117,8 @@ def maker_of(array: Any) -> Site | None:
 
 def require_traced(array: Any, *written: Any) -> None:
     """Where a concrete array is to take traced values, trace the function again with a traced one."""
-    if not any(is_traced(x) or isinstance(x, Selection) for x in written):
+    parts = [part for x in written for part in (x if type(x) is tuple else (x,))]                 # of an index, for `np.add.at`
+    if not any(is_traced(part) or isinstance(part, Selection) for part in parts):
         return
     site = maker_of(array)
     if site is not None:

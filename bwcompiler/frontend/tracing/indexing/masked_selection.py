@@ -114,6 +114,8 @@ class Selection:
         if method == "accumulate" and name in _RUNNING:
             kwargs.setdefault("axis", 0)
             return _run(_RUNNING[name], *inputs, **kwargs)
+        if method == "at" and not kwargs:
+            return call(HANDLERS["selected_at"], ufunc, *inputs)
         return call(refuse, f"np.{name}{'' if method == '__call__' else '.' + method}{' with ' + ', '.join(kwargs) if kwargs else ''}")
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.tracing.storages.shapes import Shape, c_strides, known_shape
+from bwcompiler.frontend.tracing.storages.shapes import Shape, c_strides, fortran_strides, known_shape
 
 
-def result_strides(shape: Shape, operands: Sequence[np.ndarray[Any, Any]]) -> tuple[int, ...] | None:
-    """Strides in elements that NumPy gives a new array computed from operands laid out like these; None for C order."""
+def result_strides(shape: Shape, operands: Sequence[np.ndarray[Any, Any]], order: Any = "K") -> tuple[int, ...] | None:
+    """Strides in elements that NumPy gives a new array computed from operands laid out so, by order "K" or "A"; None for C order."""
     if len(shape) < 2 or 0 in shape:
         return None
     shape = known_shape(shape)
+    if order == "A":
+        return fortran_strides(shape) if all(operand.flags.f_contiguous for operand in operands) else None
     views = [_small(operand, shape) for operand in operands]
     flags: Any = [["readonly"]] * len(views) + [["writeonly", "allocate"]]
     return _ordered_like(np.nditer([*views, None], [], flags, [np.dtype(np.int8)] * len(flags), "K").operands[-1], shape)

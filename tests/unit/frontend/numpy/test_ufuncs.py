@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from tests.unit.frontend.comparing import compare
 
 rng = np.random.default_rng(7)
@@ -73,6 +74,9 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], ...] | tuple[Any, ...]] = {
     "ufunc keywords": (lambda x, y: (np.add(x, y, dtype=np.float32, casting="same_kind"), np.multiply(x, 2, where=True)), X, Y),
     "ufunc out": (lambda x, y: _ufunc_out(x, y), X, Y),
     "ufunc where": (lambda x, y: np.multiply(x, y, out=np.zeros_like(x), where=x > 0), X, Y),
+    "ufunc order": (lambda x, y: [np.ravel(made, "K") for order in ("C", "F", "A", "K", "f", None)
+                                  for made in (np.add(x, y, order=order), np.add(x.T, y.T, order=order), np.sin(x.T, order=order),
+                                               np.add(x.T, y[:, 0], order=order), *np.modf(x, order=order))], X, Y),
     "ufunc methods": (
         lambda x: (
             np.add.reduce(x),
@@ -125,3 +129,16 @@ def _ufunc_out(x: Any, y: Any) -> Any:
 def test_expression(name: str) -> None:
     fun, *args = EXPRESSIONS[name]
     compare(fun, *args)
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")      # NumPy's own, as it reads the old numbers
+@pytest.mark.parametrize("dtype", [np.complex128, np.float32])
+def test_out_of_another_dtype_where_it_is_written(dtype: Any) -> None:
+    compare(lambda x, y: np.multiply(x, y, out=np.full(x.shape, 2, dtype), where=x > 0), X, Y)
+
+
+def test_orders_of_ufuncs_are_asked_as_by_numpy() -> None:
+    with pytest.raises(ValueError, match="order must be one of"):
+        bw.jit(lambda x: np.sin(x, order="X"))(X)
+    with pytest.raises(TypeError, match="order must be str"):
+        bw.jit(lambda x: np.sin(x, order=1))(X)
