@@ -94,7 +94,8 @@ def companion(a: Any) -> Any:
         raise ValueError("The length of `a` along the last axis must be at least 2.")
     first = -coefficients[..., 1:] / (1.0 * coefficients[..., :1])
     size = first.shape[-1]
-    return np.concatenate([first[..., None, :], np.broadcast_to(np.eye(size - 1, size), (*first.shape[:-1], size - 1, size))], -2)
+    below = np.broadcast_to(np.eye(size - 1, size, dtype=first.dtype), (*first.shape[:-1], size - 1, size))
+    return np.concatenate([first[..., None, :], below], -2)
 
 
 def block_diag(*arrs: Any) -> Any:

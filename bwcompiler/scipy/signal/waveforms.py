@@ -55,7 +55,7 @@ def chirp(t: Any, f0: Any, t1: Any, f1: Any, method: str = "linear", phi: Any = 
         raise ValueError("For a hyperbolic chirp, f0 and f1 must be nonzero.")
     f0, t1, f1 = (_array(one) if is_traced(one) else one for one in (f0, t1, f1))
     phase = _phase(_array(t), f0, t1, f1, method, vertex_zero)
-    phase = phase + np.pi / 180 * (_array(phi) if is_traced(phi) else phi)
+    phase = phase + np.deg2rad(_array(phi) if is_traced(phi) else phi)          # a number of NumPy's: the sum is float64
     return np.exp(1j * phase) if complex else np.cos(phase)
 
 
@@ -133,13 +133,14 @@ def vectorstrength(events: Any, period: Any) -> Any:
 
 
 # ----- responses to frequencies
-def _places(points: Any, whole: bool, fs: float, include_nyquist: bool) -> tuple[Any, Any]:
-    """The frequencies in units of fs, and as angles."""
+def _places(points: Any, whole: bool, fs: float, include_nyquist: bool, dtype: Any) -> tuple[Any, Any]:
+    """The frequencies in units of fs, and as angles, in the precision of coefficients of a dtype."""
+    real = np.finfo(dtype).dtype
     if isinstance(points, int | np.integer) or points is None:
         last = TURN if whole else np.pi
-        angles = np.linspace(0, last, 512 if points is None else int(points), endpoint=include_nyquist and not whole)
+        angles = np.linspace(0, last, 512 if points is None else int(points), endpoint=include_nyquist and not whole, dtype=real)
         return angles * (fs / TURN), angles
-    given: Any = np.atleast_1d(_array(points)) if is_traced(points) else np.atleast_1d(np.asarray(points, float))
+    given: Any = np.atleast_1d(_array(points) if is_traced(points) else np.asarray(points)).astype(real)
     return given, given * (TURN / fs)
 
 
@@ -165,9 +166,11 @@ def freqz(b: Any, a: Any = 1, worN: Any = 512, whole: bool = False, plot: None =
     forward, back = (np.atleast_1d(fresh(number_value(one))) for one in (b, a))
     if forward.ndim > 1 or back.ndim > 1:
         raise UnsupportedError("scipy.signal.freqz of traced values: coefficients have one axis\n  hint: bw.vmap over filters")
-    frequencies, angles = _places(worN, whole, fs, include_nyquist)
+    frequencies, angles = _places(worN, whole, fs, include_nyquist, np.result_type(forward, back))
     z = np.exp(-1j * angles)
-    return frequencies, _polynomial(forward, z) / _polynomial(back, z)
+    response = _polynomial(forward, z) / _polynomial(back, z)
+    by_transform = back.size == 1 and np.ndim(worN) == 0 and frequencies.size * (1 if whole else 2) - 2 * include_nyquist >= forward.size
+    return frequencies, response.astype(np.result_type(forward, np.complex64)) if by_transform else response
 
 
 @graph_function
@@ -183,7 +186,7 @@ def freqz_sos(sos: Any, worN: Any = 512, whole: bool = False, fs: float = TURN) 
         raise ValueError("sos array must be shape (n_sections, 6)")
     if not sections.shape[0]:
         raise ValueError("Cannot compute frequencies with no sections")
-    frequencies, angles = _places(worN, whole, fs, False)
+    frequencies, angles = _places(worN, whole, fs, False, sections.dtype)
     z = np.exp(-1j * angles)
     forward, back = (_polynomial(part.T[:, :, None], z).prod(0) for part in (sections[:, :3], sections[:, 3:]))
     return frequencies, forward / back
@@ -225,7 +228,7 @@ def group_delay(system: Any, w: Any = 512, whole: bool = False, fs: float = TURN
 @graph_function
 def _group_delay(b: Any, a: Any, w: Any, whole: bool, fs: float) -> Any:
     forward, back = (np.atleast_1d(fresh(number_value(one))) for one in (b, a))
-    frequencies, angles = _places(w, whole, fs, False)
+    frequencies, angles = _places(w, whole, fs, False, np.float64)
     joined = np.convolve(forward, np.conj(back[::-1]))
     z = np.exp(-1j * angles)
     numerator, denominator = _polynomial(joined * np.arange(joined.shape[0]), z), _polynomial(joined, z)

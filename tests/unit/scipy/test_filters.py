@@ -188,3 +188,15 @@ def test_refusals() -> None:
         for module in (bw.scipy.signal, scipy.signal):
             with pytest.raises(ValueError):
                 wrong(module)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex64])
+def test_responses_have_the_precision_of_the_coefficients(dtype: Any) -> None:
+    b = np.array([1, 2, 3, 4], dtype)
+    for call in (lambda s, b: s.freqz(b, worN=8), lambda s, b: s.freqz(b, worN=2), lambda s, b: s.freqz(b, b + 1, 8),
+                 lambda s, b: s.freqz(b, b, np.array([0.1, 0.2])), lambda s, b: s.freqz(b, [2.0], 5, whole=True),
+                 lambda s, b: s.freqz(b, 1, 3, include_nyquist=True), lambda s, b: s.chirp(b.real, 1, 2, 3)):
+        expected = call(scipy.signal, b)
+        for found, wanted in zip(np.atleast_1d(bw.jit(lambda b, c=call: c(bw.scipy.signal, b))(b)), np.atleast_1d(expected), strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+            assert found.dtype == wanted.dtype or (dtype == np.complex64 and wanted.dtype == np.complex128 and found.dtype == np.float64)

@@ -279,3 +279,14 @@ def test_moments_that_need_not_exist(name: str) -> None:
         np.testing.assert_allclose(bw.jit(lambda *shapes, m=method: getattr(ours, m)(*shapes, loc=0.5, scale=2.0))(*shapes),
                                    getattr(getattr(scipy.stats, name), method)(*shapes, loc=0.5, scale=2.0), rtol=1e-11)
     check_derivatives(lambda *shapes: ours.var(*shapes), *shapes[:-1], shape[-2:])
+
+
+def test_tails_of_the_cosine_distribution() -> None:
+    ends = np.array([-np.pi, -np.pi + 1e-9, -np.pi + 1e-3, -np.pi + 0.499, -np.pi + 0.501, -1e-9, 0.0, 1.0, 3.0, np.pi])
+    tails = np.array([0.0, 2.6525823848649222e-29, 2.652582252194e-11])                     # t³ / 12 π (1 - t² / 20)
+    cosine = bw.scipy.stats.cosine
+    for found in (cosine.cdf(ends), cosine.sf(-ends)):
+        np.testing.assert_allclose(found, scipy.stats.cosine.cdf(ends), rtol=1e-6)
+        np.testing.assert_allclose(found[:3], tails, rtol=3e-7)
+    assert cosine.logcdf(-np.pi) == cosine.logsf(np.pi) == -np.inf
+    check_derivatives(cosine.logcdf, ends[3:-1], order=2)
