@@ -223,6 +223,8 @@ def vander(x: Any, N: Any = None, increasing: Any = False) -> Any:
     base = as_tracer(base.astype(np.promote_types(base.dtype, np.int64)))
     count = base.shape[0] if N is None else N
     powers = [operator("power", base, k) for k in range(count)]
+    if not powers:
+        return fresh(filled(0, base._type.dtype, (*base.shape, 0)))
     return stack(powers if increasing else powers[::-1], 1)
 
 

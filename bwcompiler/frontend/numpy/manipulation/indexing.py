@@ -332,7 +332,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     payloads, kinds = zip(*[operand(choice) for choice in (*choicelist, default)], strict=True)
     dtype = common_dtype(tuple(kinds))                              # of all choices, so that Python numbers stay weak
     shape = broadcast_shapes([value_as(condition).shape for condition in condlist] + [payload.shape for payload in payloads[:-1]])
-    result = materialise(payloads[-1], dtype, shape)
+    result = materialise(wrapping(payloads[-1]), dtype, shape)      # of the default alone: NumPy fills an array with it
     for condition, choice in zip(reversed(condlist), reversed(payloads[:-1]), strict=True):
         result = ops.select(broadcast_value(value_as(condition), shape), materialise(choice, dtype, shape), result)
     return fresh_array(result)

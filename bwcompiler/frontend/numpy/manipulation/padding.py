@@ -131,7 +131,7 @@ def _odd(x: Value, axis: int, low: int, high: int, mode: str) -> Value:
         return _repeated(x, axis, low, high, "edge")
     skip = int(mode == "reflect")
     if max(low, high) > extent - skip:
-        raise UnsupportedError(f"np.pad: mode={mode!r} with reflect_type='odd' by more than the extent {extent} is not supported")
+        return _odd_by_more(fresh(x), axis, np.arange(-low, extent + high), skip)
 
     def mirrored(edge: Value, part: Value) -> Value:
         twice = broadcast_value(ops.add(edge, edge), part.shape)
@@ -140,6 +140,18 @@ def _odd(x: Value, axis: int, low: int, high: int, mode: str) -> Value:
     before = mirrored(cut(x, axis, 0, 1), cut(x, axis, max(low - 1 + skip, 0), low, -1))
     after = mirrored(cut(x, axis, extent - 1, 1), cut(x, axis, extent - 1 - skip, high, -1))
     return _joined(before, x, after, axis)
+
+
+def _odd_by_more(x: Any, axis: int, places: Any, skip: int) -> Value:
+    """Reflected at both ends again and again: after a period everything is as before, and 2 (last - first) higher."""
+    size = x.shape[axis]
+    turns, rest = np.divmod(places, 2 * (size - skip))
+    mirrored = rest >= size
+    found = np.take(x, np.where(mirrored, 2 * size - 1 - skip - rest, rest), axis)
+    along = (-1, *[1] * (x.ndim - 1 - axis))
+    first, last = np.take(x, [0], axis), np.take(x, [size - 1], axis)
+    found = np.where(mirrored.reshape(along), 2 * last - found, found)
+    return value_as(found + (2 * (last - first) * turns.reshape(along)).astype(x.dtype) if turns.any() else found)
 
 
 def _statistic(x: Value, axis: int, low: int, high: int, function: Callable[..., Any], lengths: tuple[Any, Any]) -> Value:

@@ -221,7 +221,8 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     if target.is_differentiable:
         x = cast(x, F32 if x.dtype is F16 and dtype is None else target)                               # as NumPy: sums outgrow halves
         return finished(cast(mean_value(x, axes, where), target), x, axes, keepdims, out, "mean")
-    total = reduce_value(ops.sum, masked(cast(x, I64 if target is BOOL else target), where, 0), axes)    # NumPy sums as integers,
+    whole = cast(cast(x, BOOL), I64) if target is BOOL else cast(x, target)
+    total = reduce_value(ops.sum, masked(whole, where, 0), axes)                                       # NumPy sums as integers,
     count = _count(x, axes, where, F64)                                                                # then divides as floats
     return finished(cast(ops.divide(cast(total, F64), count), target), x, axes, keepdims, out, "mean")
 

@@ -121,14 +121,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 def _periodic_interp(x: Any, xp: Any, fp: Any, period: Any) -> Any:
     """As NumPy does it: everything modulo the period, sorted, one point more at each end."""
-    if isinstance(period, Tracer):
-        raise UnsupportedError("np.interp: a traced period is not supported\n  hint: x / period, with period 1")
-    if period == 0:
+    if not isinstance(period, Tracer) and period == 0:
         raise ValueError("period must be a non-zero value")
-    length = abs(float(period))
+    length: Any = abs(fresh(cast(value_as(period), F64)))
     at, knots = (np.remainder(fresh(cast(value_as(item), F64)), length) for item in (x, xp))
     order = np.argsort(knots)
-    knots, heights = knots[order], fresh(cast(value_as(fp), F64))[order]
+    values = value_as(fp)
+    knots, heights = knots[order], fresh(cast(values, C128 if values.dtype.is_complex else F64))[order]
     knots = np.concatenate([knots[-1:] - length, knots, knots[:1] + length])
     return interp(at, knots, np.concatenate([heights[-1:], heights, heights[:1]]))
 

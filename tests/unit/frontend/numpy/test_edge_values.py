@@ -287,3 +287,16 @@ def test_python_numbers_that_are_put_into_arrays(values: Any, dtype: type) -> No
         return
     for one, other in zip(bw.jit(placed)(x.copy()), expected, strict=True):
         np.testing.assert_array_equal(one, other, strict=True)
+
+
+@pytest.mark.parametrize("period", [3.5, -2.7, 100.0])
+def test_interpolation_around_a_period(period: float, rng: np.random.Generator) -> None:
+    x, knots, heights = rng.normal(size=7) * 4, np.array([3.0, 1.0, 2.2]), rng.normal(size=3)
+    native(lambda x, p: (np.interp(x, knots, heights, period=p), np.interp(x, knots, heights * 1j, period=period)), x, np.float64(period))
+    check_derivatives(lambda x, k, h, p: np.interp(x, k, h, period=p), x, knots, heights, np.array(period))
+
+
+def test_means_of_truth_values_and_defaults_out_of_range_and_no_columns() -> None:
+    signs = np.array([[1, -1], [0, 0], [-3, 3]])
+    native(lambda x: (np.mean(x, dtype=bool), np.mean(x, 1, dtype=bool), np.vander(x[0], 0), np.vander(x[0] / 2, 0)), signs)
+    native(lambda u: (np.select([u > 1], [u], 300), np.select([u > 1], [u], -1)), BYTES)

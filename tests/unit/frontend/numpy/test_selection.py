@@ -83,6 +83,8 @@ EXPRESSIONS: dict[str, tuple[Any, ...]] = {
     "pad with keywords": (lambda x: (np.pad(x, 2, "reflect", reflect_type="odd"), np.pad(x, 2, "mean", stat_length=2),
                                      np.pad(x, 1, "linear_ramp", end_values=((1, 2), (3, 4))), np.pad(x, 1, constant_values=2),
                                      np.pad(x, [(0, 0), (2, 0)], "symmetric", reflect_type="odd")), X),
+    "pad by reflections of reflections": (lambda x: [np.pad(y, width, mode, reflect_type="odd") for y in (x, np.floor(x * 9).astype(np.int8))
+                                                     for width in (5, (0, 9), ((11, 1), (0, 3))) for mode in ("reflect", "symmetric")], X),
 }
 if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
     EXPRESSIONS["pad of some axes"] = (lambda x: np.pad(x, {1: (2, 0)}, "symmetric", reflect_type="odd"), X)
