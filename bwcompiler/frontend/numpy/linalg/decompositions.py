@@ -10,10 +10,10 @@ from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import Axes, normalize_axes, normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufuncs import magnitude, truth
+from bwcompiler.frontend.numpy.linalg.generalised import matmul
 from bwcompiler.frontend.numpy.linalg.linear import (
     cross_vectors,
     float_matrix,
-    matmul,
     matmul_values,
     matrix_power,
     outer,

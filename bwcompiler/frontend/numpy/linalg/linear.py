@@ -7,18 +7,17 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
-from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, cut, filled, last_axis_element, materialise, operand, reshape
-from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
-from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.promotion import common_dtype, strong
+from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, fresh_array
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import BOOL, I64, DType, dtype_of
+from bwcompiler.ir.types import BOOL, I64, DType
 from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.linalg.known_triangles import known_triangle
@@ -75,15 +74,6 @@ def matmul_values(x: Value, y: Value) -> Value:
     rows = left.shape[-2:-1] if x.rank > 1 else ()
     columns = right.shape[-1:] if y.rank > 1 else ()
     return reshape(product, (*batch, *rows, *columns))
-
-
-@implements(np.matmul)
-def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind", subok: Any = True) -> Any:
-    if dtype is not None:
-        for kind in (operand(x1)[1], operand(x2)[1]):
-            require_cast(strong(kind), dtype_of(dtype), casting, "np.matmul")
-    a, b = pair(x1, x2, requested(dtype))
-    return delivered("matmul", matmul_values(a, b), out)
 
 
 @implements(np.dot)
@@ -267,40 +257,3 @@ def moved_last(x: Value, axis: int) -> Value:
     """x with one axis moved to the end."""
     place = normalize_axis(axis, x.rank)
     return permuted(x, (*[k for k in range(x.rank) if k != place], place))
-
-
-# ----- products of matrices and vectors
-def vecdot_ufunc(x1: Any, x2: Any, /, out: Any = None, axis: int = -1, **options: Any) -> Any:
-    _refuse_others("vecdot", options)
-    return delivered("vecdot", value_of(vecdot(x1, x2, axis=axis)), out)
-
-
-def _with_vectors(name: str, left: bool, right: bool) -> Any:
-    """np.matvec and np.vecmat: matmul in which an operand is a stack of vectors."""
-    def function(x1: Any, x2: Any, /, out: Any = None, **options: Any) -> Any:
-        _refuse_others(name, options)
-        x, y = conjugated_first(pair(x1, x2)) if left else pair(x1, x2)
-        if x.rank < (1 if left else 2) or y.rank < (1 if right else 2):
-            raise ShapeError(f"np.{name}: a matrix and a vector are expected, got shapes {x.shape} and {y.shape}")
-        x = reshape(x, (*x.shape[:-1], 1, x.shape[-1])) if left else x
-        y = reshape(y, (*y.shape, 1)) if right else y
-        product = matmul_values(x, y)
-        shape = product.shape[:-1] if right else (*product.shape[:-2], product.shape[-1])
-        return delivered(name, reshape(product, shape), out)
-    return function
-
-
-def _refuse_others(name: str, options: dict[str, Any]) -> None:
-    """No other keyword is supported."""
-    for key, value in options.items():
-        raise UnsupportedError(f"np.{name}: keyword {key}={value!r} is not supported on traced arrays")
-
-
-HANDLERS.update(vecdot=vecdot_ufunc, matvec=_with_vectors("matvec", False, True), vecmat=_with_vectors("vecmat", True, False))
-
-
-@implements(np.cross)
-def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Any:
-    if axis is not None:
-        axisa = axisb = axisc = axis
-    return cross_vectors(a, b, axisa, axisb, axisc)
