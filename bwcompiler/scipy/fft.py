@@ -111,8 +111,10 @@ def _several(name: str, rule: Callable[..., Value], default: Axes, of: str) -> A
     def function(x: Any, s: Axes = None, axes: Axes = default, norm: str | None = None, overwrite_x: bool = False,
                  workers: int | None = None, *, plan: None = None) -> Any:
         places = (axes,) if isinstance(axes, int) else axes
-        counts = (s,) if isinstance(s, int) else s
-        return fresh(rule(value_as(x), counts, places, norm))
+        counts, value = (s,) if isinstance(s, int) else s, value_as(x)
+        if places is not None and len({normalize_axis(axis, value.rank) for axis in places}) < len(places):        # np.fft takes them
+            raise ValueError("all axes must be unique")
+        return fresh(rule(value, counts, places, norm))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""`{of}` along several axes: `axes`, all (or the last ones, as many as s has) if None; s: points along each.

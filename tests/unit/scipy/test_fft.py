@@ -167,3 +167,11 @@ def test_errors():
         bw.scipy.fft.dct(X, 5)
     with pytest.raises(ValueError, match="size < 2"):
         bw.scipy.fft.dct(X[..., :1], 1)
+
+
+@pytest.mark.parametrize("name", ["fftn", "irfft2", "rfftn", "hfftn"])
+@pytest.mark.parametrize("axes", [(0, 0), (1, -1)])
+def test_axes_of_several_are_different(name: str, axes: tuple[int, int]) -> None:
+    for module in (scipy.fft, bw.scipy.fft):
+        with pytest.raises(ValueError, match="all axes must be unique"):
+            getattr(module, name)(np.ones((3, 4)), axes=axes)
