@@ -9,10 +9,9 @@ from typing import Any
 from bwcompiler import spellings
 
 _MINIMIZE = "bw.scipy.optimize.minimize(fun, x0, method={!r}), which takes the derivatives from fun"
-_GLOBAL = "scipy.optimize.{} itself, with bw.jit(fun)"
+_GLOBAL = "scipy.optimize.{} itself, outside of compiled functions, with bw.jit(fun)"
 _INSTEAD = {
     "optimize": {
-        "fsolve": "bw.scipy.optimize.root(fun, x0).x",
         "leastsq": "bw.scipy.optimize.least_squares(fun, x0).x",
         "fminbound": "bw.scipy.optimize.minimize_scalar(fun, bounds=(a, b), method='bounded').x",
         "check_grad": "bw.check_grads(fun, (x,))",

@@ -60,6 +60,9 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.jit(lambda x: x.sum(dim=0))(X), TypeError, "np.sum has no keyword 'dim'\n  hint: axis="),
     (lambda: bw.jit(lambda x: np.mean(x, keepdim=True))(X), TypeError, "np.mean has no keyword 'keepdim'\n  hint: keepdims="),
     (lambda: bw.jit(lambda x: x.view(3, 1))(X), TypeError, "x.view takes a dtype, not 3\n  hint: x.reshape(3, ...)"),
+    (lambda: bw.vmap(np.sum(X)), TypeError, "of type float64\n  hint: bw.vmap(f)(x), not bw.vmap(f(x))"),
+    (lambda: bw.grad(lambda x, n: x ** n, argnums=1, static_argnums=1)(1.0, 3), GradientError,
+     "n is static, a number that is compiled in: it has no derivative\n  hint: leave it out of static_argnums"),
     (lambda: bw.jit(classmethod(lambda cls, x: x)), TypeError, "of type classmethod\n  hint: @classmethod goes above"),
     (lambda: bw.compile(lambda x, y: x * y, X, y=X), TypeError, "compile has no keyword 'y'\n  hint: examples of arguments are passed by position"),
     (lambda: bw.hvp(np.sum)(X), SignatureError, "there is one argument\n  hint: bw.hvp(f)(x, v)"),
@@ -110,6 +113,14 @@ def test_a_recursion_without_end_shows_the_users_lines() -> None:
         bw.grad(halved)(8.0)
     assert any("a recursion that ends by traced values" in note for note in raised.value.__notes__)
     assert {entry.path.name for entry in raised.traceback} == {Path(__file__).name}
+
+
+@pytest.mark.parametrize("transform", [bw.jit, bw.grad, bw.vmap, bw.jacobian])
+def test_arguments_that_the_function_does_not_take_show_the_users_lines(transform: Callable[..., Any]) -> None:
+    for args, kwargs in (((X,), {}), ((X, X, X), {}), ((X, X), {"z": X})):
+        with pytest.raises(TypeError, match="argument") as raised:
+            transform(lambda x, y: np.sum(x * y))(*args, **kwargs)
+        assert {entry.path.name for entry in raised.traceback} == {Path(__file__).name}
 
 
 @pytest.mark.parametrize("fun", [lambda x: x.sum(), lambda x: x * 2.0, lambda x: x ** 2, lambda x: x[0, 0], lambda x: -x])

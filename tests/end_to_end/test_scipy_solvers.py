@@ -187,6 +187,30 @@ def test_root_of_trees() -> None:
     np.testing.assert_allclose(given.x, np.full((1, 2), np.sqrt(2.0)))
 
 
+def test_fsolve() -> None:
+    listed = lambda x, r: [x[0] ** 2 + x[1] ** 2 - r**2, x[0] - 2 * x[1]]
+    slopes = lambda x, r: [[2 * x[0], 2 * x[1]], [1.0, -2.0]]
+    found, expected = (f(listed, [1.0, 2.0], args=(2.0,), full_output=True, **given) for f, given in (
+        (optimize.fsolve, {}), (reference.fsolve, {"fprime": slopes})))
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+    assert (found[1]["nfev"], found[1]["njev"], found[2]) == (expected[1]["nfev"], expected[1]["njev"], expected[2])
+    for keywords in ({"fprime": slopes}, {"fprime": lambda x, r: np.transpose(slopes(x, r)), "col_deriv": True}, {"xtol": 1e-10}):
+        np.testing.assert_allclose(optimize.fsolve(listed, [1.0, 2.0], 2.0, **keywords), expected[0], rtol=1e-8)
+    tree = optimize.fsolve(lambda p: (p["u"] ** 2 - 4.0, p["v"] - p["u"]), {"u": 1.0, "v": np.ones(2)})
+    assert abs(tree["u"] - 2.0) < 1e-9 and np.allclose(tree["v"], 2.0)
+    for x0 in (1.0, [1.0], np.ones((1, 1))):
+        assert optimize.fsolve(lambda x: x**3 + x - 2.0, x0).shape == reference.fsolve(lambda x: x**3 + x - 2.0, x0).shape == (1,)
+        cubic = lambda a, x0=x0: optimize.fsolve(lambda x: x**3 + x - a, x0)[0]
+        np.testing.assert_allclose((cubic(2.0), bw.grad(cubic)(2.0), bw.grad(bw.grad(cubic))(2.0)), (1.0, 1 / 4, -6 / 64), rtol=1e-7)
+    by_start = lambda start: np.sum(optimize.fsolve(lambda x: x**3 - 8.0, start))
+    assert bw.value_and_grad(by_start)(np.ones(2))[1].tolist() == [0.0, 0.0]
+    for option in ({"full_output": True}, {"fprime": lambda x: 3 * x**2}):
+        with pytest.raises(UnsupportedError, match="fsolve inside of a traced function"):
+            bw.jit(lambda a, option=option: optimize.fsolve(lambda x: x**3 - a, 1.0, **option)[0])(8.0)
+    with pytest.warns(RuntimeWarning, match="iteration is not making"):
+        bw.jit(lambda a: optimize.fsolve(lambda x: x**2 + a, 1.0))(1.0)
+
+
 @pytest.mark.parametrize("name", ["bisect", "brenth", "brentq", "ridder", "toms748"])
 def test_roots_between_two_places(name: str) -> None:
     cubic = lambda x, a: x**3 - a
@@ -348,7 +372,18 @@ def test_scipys_own_functions_in_captured_code() -> None:
     by_argument = lambda a: reference.brentq(lambda x, a: x**3 - a, 0.0, 10.0, args=(a,))
     by_closure = lambda a: reference.brentq(lambda x: x**3 - a, 0.0, 10.0)
     plain = lambda a: a * reference.brentq(lambda x: x**3 - 8.0, 0.0, 10.0)
-    np.testing.assert_allclose([bw.grad(f)(8.0) for f in (by_argument, by_closure, plain)], [1 / 12, 1 / 12, 2.0])
+    solved = lambda a: reference.fsolve(lambda x: x**3 - a, 1.0)[0]
+    np.testing.assert_allclose([bw.grad(f)(8.0) for f in (by_argument, by_closure, plain, solved)], [1 / 12, 1 / 12, 2.0, 1 / 12], rtol=1e-6)
+
+
+def test_solvers_that_are_not_here_take_no_functions_of_traced_values() -> None:
+    known = lambda a: a * reference.leastsq(lambda x: x - 3.0, 1.0)[0][0]
+    assert abs(bw.grad(known)(8.0) - 3.0) < 1e-6
+    with pytest.raises(UnsupportedError) as raised:
+        bw.grad(lambda a: reference.leastsq(lambda x: x - a, 1.0)[0][0])(8.0)
+    place, found, hint = str(raised.value).split("\n")
+    assert place.startswith(f"{__file__}:") and "scipy.optimize.leastsq is given a function that computes with traced values" in found
+    assert hint == "  hint: bw.scipy.optimize.least_squares(fun, x0).x"
 
 
 def test_functions_are_traced_once_however_often_a_solver_is_called() -> None:

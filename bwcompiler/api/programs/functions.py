@@ -397,7 +397,7 @@ def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable
     if fun is None:
         return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, mutates=mutates,
                                  autoloop=autoloop)
-    require_function(fun)
+    require_function(fun, "jit")
     check_statics("jit", fun, static_argnums, static_argnames)
     check_mutates("jit", fun, mutates)
     if isinstance(fun, JitFunction) and (static_argnums, static_argnames, mutates, autoloop) == ((), (), True, True):

@@ -69,7 +69,7 @@ def without_names(traced: Callable[..., R]) -> Callable[..., R]:
 
 def check_function(fun: Callable[..., Any], name: str, argnums: Argnums) -> None:
     """Raise for `grad(f(x))` and `grad(f, x)`, which should be `grad(f)(x)`."""
-    require_function(fun)
+    require_function(fun, name)
     if getattr(argnums, "ndim", 0):
         raise GradientError(f"{name}: argnums= is an array; it says which arguments are differentiated, by their positions\n"
                             f"  hint: bw.{name}(f)(x), not bw.{name}(f, x)")

@@ -140,10 +140,10 @@ class Arguments:
         return [number for number, position in enumerate(self.dynamic) if start <= position < stop]
 
 
-def require_function(fun: Any) -> None:
-    """Raise TypeError for what cannot be called: `bw.grad(f(x))`."""
+def require_function(fun: Any, name: str = "grad") -> None:
+    """Raise TypeError for what cannot be called: `bw.grad(f(x))`, with the transform's name."""
     if not callable(fun):
-        hint = "@classmethod goes above, nearer to the caller" if isinstance(fun, classmethod) else "bw.grad(f)(x), not bw.grad(f(x))"
+        hint = "@classmethod goes above, nearer to the caller" if isinstance(fun, classmethod) else f"bw.{name}(f)(x), not bw.{name}(f(x))"
         raise TypeError(f"a function is expected, not {fun!r} of type {type(fun).__name__}\n  hint: {hint}")
 
 

@@ -41,6 +41,11 @@ def stop_at(code: CodeType) -> None:
     _stops.add(code)
 
 
+def calls_users(code: CodeType) -> bool:
+    """Whether this code does nothing but call the user's function."""
+    return code in _stops
+
+
 def observe_below(code: CodeType) -> None:
     """Callers of this code are no part of what is traced: their lines may be told, but what they read is not observed."""
     _borders.add(code)

@@ -1,4 +1,4 @@
-"""`root`, `root_scalar`, `newton`, `brentq` ... of SciPy, with Jacobians and slopes taken from the functions."""
+"""`root`, `fsolve`, `root_scalar`, `newton`, `brentq` ... of SciPy, with Jacobians and slopes taken from the functions."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.reverse import value_and_grad
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
+from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.scipy.optimize.minimizers import as_arguments
 from bwcompiler.scipy.packing import Derived, Packing, as_vector, is_traced_call, number_packing
 from bwcompiler.scipy.solutions import COUNT, FLAG, NUMBER, called_back, differentiated_root, elementwise_root, handle
@@ -74,6 +75,45 @@ def _root_in_trace(fun: Function, packing: Packing, start: Any, args: tuple[Any,
     found, success, calls = called_back(solve, equation, (start,), (ShapeDtypeStruct((packing.size,), np.float64), FLAG, COUNT), start)
     x = differentiated_root(equation, found)
     return scipy_optimize.OptimizeResult(x=packing.restore(x), fun=equation(x), success=success, nfev=calls)
+
+
+def fsolve(func: Function, x0: Any, args: Any = (), fprime: Any = None, full_output: bool = False, col_deriv: bool = False,
+           **keywords: Any) -> Any:
+    """scipy.optimize.fsolve of func(x, *args), as many values as x has elements, whose Jacobian comes from func: the root, or a tuple.
+
+    x0 is an array, which func gets with one axis, or a tree, and so is the root.  Other keywords go to SciPy as they are.  Inside of a
+    traced function the derivative of the root is that of the equation, which needs an invertible Jacobian; fprime and full_output are
+    refused there with UnsupportedError.  Raises what differentiating func raises.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> circle = lambda x, r: [x[0] ** 2 + x[1] ** 2 - r ** 2, x[0] - x[1]]
+    >>> bw.scipy.optimize.fsolve(circle, [1.0, 2.0], args=(2.0,)).round(6).tolist()
+    [1.414214, 1.414214]
+    >>> bw.grad(lambda r: bw.scipy.optimize.fsolve(circle, [1.0, 2.0], args=(r,))[0])(2.0).round(6).item()
+    0.707107
+    """
+    args = as_arguments(args)
+    packing, start = Packing.of(np.ravel(x0) if isinstance(x0, np.ndarray | Tracer) else x0)
+    if is_traced_call():
+        _without(func, "fsolve", fprime=fprime, full_output=full_output)
+        return _fsolve_in_trace(func, packing, start, args, keywords)
+    derived = Derived.of(func, packing)
+    slopes = derived.jacobian if fprime is None else lambda x, *args: fprime(packing.restore(x), *args)
+    found = scipy_optimize.fsolve(derived.values, start, args, slopes, full_output, col_deriv and fprime is not None, **keywords)
+    x, *rest = found if full_output else (found,)
+    return (packing.restore(x), *rest) if full_output else packing.restore(x)
+
+
+def _fsolve_in_trace(func: Function, packing: Packing, start: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def equation(x: Any) -> Any:
+        return as_vector(call_user(func, (packing.restore(x), *args), {}))
+
+    def solve(function: Any, outside: tuple[Any, ...], start: Any) -> Any:
+        return fsolve(function, start, outside, **keywords)
+
+    start = handle(start)
+    found = called_back(solve, equation, (start,), ShapeDtypeStruct((packing.size,), np.float64), start)
+    return packing.restore(differentiated_root(equation, found))
 
 
 # ----- of one number

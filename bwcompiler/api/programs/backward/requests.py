@@ -38,6 +38,9 @@ def check_has_arrays(arguments: Arguments, numbers: Iterable[int]) -> None:
     """Raise for a differentiated argument that is an object (or a text ...) as a whole, which is compiled in."""
     for found in filter(None, map(arguments.object_in, numbers)):
         path, value = found
+        if isinstance(value, int | float | complex):
+            raise GradientError(f"{path} is static, a number that is compiled in: it has no derivative\n"
+                                "  hint: leave it out of static_argnums and static_argnames, or out of argnums / wrt")
         kind = type(value).__name__
         hint = ("argnums=1 is the argument behind self" if path == "self" else
                 "pass np.asarray(x)" if is_buffer(value) else

@@ -8,11 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 from bwcompiler import lazy
+from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.source.library.vectorized import holds_traced
 from bwcompiler.frontend.tracing.operands import is_traced
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
 
 PLACES = {"sparse": ("sparse", "sparse.linalg"),                                        # where functions are, if not in the module itself
           "spatial": ("spatial.distance", "spatial.transform")}
+SOLVERS = ("integrate", "optimize")                          # their functions call functions that they are given
 
 
 def factors_twin(function: Any) -> Callable[..., Any] | None:
@@ -42,14 +46,34 @@ def scipy_twin(function: Any) -> Callable[..., Any] | None:
         public, mine = sys.modules.get(f"scipy.{place}"), functools.reduce(getattr, place.split("."), scipy)
         find = find or _finder(public, mine, function, name, owner)
     if find is None:
-        return None
+        return _without_twin(function, space[0], name) if space[0] in SOLVERS else None
 
     def chosen(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
-        ours = any(is_traced(arg) or type(arg).__module__.startswith("bwcompiler.scipy.") for arg in given) or any(
-            callable(arg) and holds_traced(arg) for arg in given)
+        ours = any(is_traced(arg) or type(arg).__module__.startswith("bwcompiler.scipy.") for arg in given) or _computes_with_traced(given)
         return (find() if ours else function)(*args, **kwargs)
     return chosen
+
+
+def _computes_with_traced(given: tuple[Any, ...]) -> bool:
+    """Whether a function among the arguments computes with traced values."""
+    return any(callable(arg) and holds_traced(arg) for arg in given)
+
+
+def _without_twin(function: Any, space: str, name: str | None) -> Callable[..., Any] | None:
+    """What is called in the place of a solver that has no counterpart: it must not call functions of traced values, from C with numbers."""
+    if name is None or getattr(sys.modules.get(f"scipy.{space}"), name, None) != function:
+        return None
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if not _computes_with_traced((*args, *kwargs.values())):
+            return function(*args, **kwargs)
+        try:
+            return getattr(getattr(lazy.stand_in("scipy"), space), name)       # which says what to write instead
+        except AttributeError as error:
+            raise UnsupportedError(at(current_source(open_region().outer), f"scipy.{space}.{name} is given a function that computes with "
+                                      f"traced values: {error}")) from None
+    return called
 
 
 def _finder(public: Any, mine: Any, function: Any, name: str | None, owner: Any) -> Callable[[], Any] | None:

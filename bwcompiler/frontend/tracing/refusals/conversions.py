@@ -42,7 +42,6 @@ _REWRITES = {
     "det": "np.linalg.det(a)",
     "norm": "np.linalg.norm(x)",
     "cholesky": "np.linalg.cholesky(a), which gives the lower factor",
-    "fsolve": "bwcompiler.scipy.optimize.root(fun, x0).x",
     "simpson": "np.sum of the weighted samples",
     "trapezoid": "np.trapezoid(y, x)",
 }

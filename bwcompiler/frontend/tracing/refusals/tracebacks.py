@@ -7,7 +7,7 @@ import os
 from types import FrameType, TracebackType
 
 from bwcompiler.errors import BwError, InternalError, TracerError, is_located, located
-from bwcompiler.frontend.tracing.source import is_hidden, is_library
+from bwcompiler.frontend.tracing.source import calls_users, is_hidden, is_library
 from bwcompiler.frontend.tracing.storages.region import Region
 from bwcompiler.ir.source import Source
 
@@ -62,8 +62,8 @@ def _is_ours(traceback: TracebackType | None) -> bool:
     while traceback is not None and traceback.tb_next is not None:
         called |= not is_hidden(traceback.tb_frame.f_code)
         traceback = traceback.tb_next
-    if traceback is None or not is_hidden(traceback.tb_frame.f_code):
-        return False
+    if traceback is None or not is_hidden(traceback.tb_frame.f_code) or calls_users(traceback.tb_frame.f_code):
+        return False                               # the last of these: with other arguments than it takes
     code, module = traceback.tb_frame.f_code, str(traceback.tb_frame.f_globals.get("__name__", ""))
     on_purpose = dis.opname[code.co_code[traceback.tb_lasti]] == "RAISE_VARARGS"
     return not (called and (on_purpose or module.startswith(FOR_USERS) or not module.startswith("bwcompiler")))
