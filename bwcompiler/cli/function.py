@@ -151,7 +151,7 @@ def parse_spec(text: str) -> Any:
 
 def _bad_spec(part: str, text: str) -> UsageProblem:
     what = repr(text) if part.replace(" ", "") == text.replace(" ", "") else f"{part!r} in {text!r}"
-    return UsageProblem(f"{what} is not a type; write for example f64[32,64], i64[10], f32[] (a scalar), a number, or "
+    return UsageProblem(f"{what} is not a type; write for example f64[32,64], i64[10], f32[] (a scalar), a number, a quoted text, or "
                         f"{{'w': f64[3], 'b': f64[]}}; dtypes: {', '.join(dtype.name for dtype in DTYPES)}")
 
 
@@ -170,7 +170,7 @@ def _spec_of(node: ast.expr, text: str) -> Any:
             return [_spec_of(part, text) for part in parts]
         case ast.Dict(keys=keys, values=values) if all(isinstance(key, ast.Constant) for key in keys):
             return {key.value: _spec_of(value, text) for key, value in zip(keys, values, strict=True) if isinstance(key, ast.Constant)}
-        case ast.Constant(value=value) if value is None or isinstance(value, bool | int | float | complex):
+        case ast.Constant(value=value) if value is None or isinstance(value, bool | int | float | complex | str):
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=value)) if isinstance(value, int | float | complex):
             return -value
@@ -209,10 +209,10 @@ def _parameters(function: UserFunction, specs: dict[str, Any]) -> dict[str, insp
         parameters = inspect.signature(function.fun).parameters
     except (TypeError, ValueError):
         return {name: inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in specs}
-    required = [name for name, parameter in parameters.items()
-                if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty]
-    if required:
-        raise UserProblem(f"{function.name} has the keyword-only parameter {required[0]}; write a function of positional ones around it")
+    by_name = [name for name, parameter in parameters.items()
+               if parameter.kind is parameter.KEYWORD_ONLY and (parameter.default is parameter.empty or name in specs)]
+    if by_name:
+        raise UserProblem(f"{function.name} has the keyword-only parameter {by_name[0]}; write a function of positional ones around it")
     return {name: parameter for name, parameter in parameters.items()
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)}
 

@@ -156,7 +156,7 @@ def _gradients(program: ProgramLike) -> list[str]:
         lines.append("no derivative comes back through")
         width = _width(passed)
         rows = [f"  {_place(value, width)}  (to {_listed(arguments)})\n    {stop.reason}" for value, (stop, arguments) in passed.items()]
-        lines += _shortened(rows, "forward")
+        lines += _shortened(list(dict.fromkeys(rows)), "forward")          # unrolled, a line is there once for each iteration
     return lines
 
 

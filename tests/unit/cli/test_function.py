@@ -57,7 +57,7 @@ def seen(spec):
 # ----- types
 @pytest.mark.parametrize(("text", "expected"), [
     ("f64[32,64]", ("float64", (32, 64))), ("f32[]", ("float32", ())), ("i8", ("int8", ())), ("float32[3]", ("float32", (3,))),
-    (" bool [ 2 , 3 ] ", ("bool", (2, 3))), ("c128[0]", ("complex128", (0,))), ("3", 3), ("-0.5", -0.5), ("True", True), ("None", None),
+    (" bool [ 2 , 3 ] ", ("bool", (2, 3))), ("c128[0]", ("complex128", (0,))), ("3", 3), ("-0.5", -0.5), ("True", True), ("None", None), ("'sum'", "sum"),
     ("2j", 2j), ("{'w': f64[3], 'b': f64[]}", {"w": ("float64", (3,)), "b": ("float64", ())}),
     ("[f64[2], (i64, 1)]", [("float64", (2,)), (("int64", ()), 1)]), ("[]", []), ("(f64[],)", (("float64", ()),)),
 ])
@@ -68,7 +68,7 @@ def test_specs(text, expected):
 @pytest.mark.parametrize(("text", "message"), [
     ("f65[3]", "'f65[3]' is not a type; write for example f64[32,64]"), ("f64[n]", "'f64[n]' is not a type"),
     ("f64[1.5]", "is not a type"), ("f64[", "'f64[' is not a type"), ("{'w': g[3]}", r"'g[3]' in \"{'w': g[3]}\" is not a type"),
-    ("{**x}", "is not a type"), ("__import__('os')", "is not a type"), ("'text'", "is not a type"), ("f64[-1]", "is not a type"),
+    ("{**x}", "is not a type"), ("__import__('os')", "is not a type"), ("b'text'", "is not a type"), ("f64[-1]", "is not a type"),
     ("f64[True]", "is not a type"),
 ])
 def test_wrong_specs(text, message):
@@ -142,13 +142,14 @@ def test_examples_by_name(folder):
     ("user_file.py:loss", ["wieght=f64[3]"], "--arg wieght: loss has no parameter wieght; there are: x, w, scale, shift"),
     ("user_file.py:loss", ["scal=f64[3]"], "did you mean scale?"),
     ("user_file.py:other", [], "returned 2 arguments, other takes 1; return a dict by name, or give the types with --arg"),
-    ("user_file.py:keyword", ["x=f64"], "keyword-only parameter n"),
+    ("user_file.py:keyword", ["x=f64"], "keyword-only parameter n"), ("optional.py:f", ["n=3"], "keyword-only parameter n"),
     ("without.py:f", ["x=f64"], "f needs the types of y; write --arg y=f64[32,64] (dtype and shape), or define example_args() in without.py"),
     ("failing.py:f", [], "example_args() of failing.py failed: "),
     ("none.py:f", [], "must return a tuple of arguments (or a dict by name), it returned NoneType"),
 ])
 def test_wrong_arguments(folder, target, given, message):
     (folder / "without.py").write_text("def f(x, y): return x\n")
+    (folder / "optional.py").write_text("def f(x, *, n=2): return x\n")
     (folder / "failing.py").write_text("def f(x): return x\ndef example_args(): return 1 / 0\n")
     (folder / "none.py").write_text("def f(x): return x\ndef example_args(): pass\n")
     with pytest.raises(UserProblem) as error:

@@ -314,6 +314,13 @@ def test_ends_of_derivatives_in_a_long_loop() -> None:
         assert [stop.value.op.name for stop in ways.stops] == ["greater"] * (300 if argument is graph.inputs[0] else 299)
 
 
+def test_what_ends_in_each_iteration_of_an_unrolled_loop_is_told_once() -> None:
+    def positive(x: Any) -> Any:
+        return sum([x[k] for k in range(5) if x[k] > 0])
+
+    assert bw.compile(positive, np.ones(5)).explain().count("greater: a boolean result has no derivative") == 1
+
+
 def test_why_what_is_dear_is_computed_again():
     large = np.ones(1_000_000)
     assert "1 of them dear, which costs less than keeping it\n" in bw.compile(lambda x: np.sum(np.sin(x) ** 2), large).explain()
