@@ -384,3 +384,27 @@ def test_masked_arrays() -> None:
         masked[0] = 5.0 + k
         if k == 1:
             masked.mask[2] = True
+
+
+def test_code_and_defaults_that_are_put_into_a_function() -> None:
+    """As IPython's autoreload does with functions of a module that was edited."""
+    def inner(x: Any, power: int = 2, *, gain: float = 1.0) -> Any:
+        return gain * x ** power
+
+    def outer(x: Any) -> Any:
+        return inner(x) + 1.0
+
+    def edited(x: Any, power: int = 2, *, gain: float = 1.0) -> Any:
+        return -gain * x ** power
+
+    outer_edited: Any = lambda x: inner(x) + 2.0
+    value, slope, of_method = bw.jit(outer), bw.grad(outer), bw.jit(types.MethodType(inner, 3.0))
+    assert (value(3.0), slope(3.0), of_method()) == (10.0, 6.0, 9.0)
+    inner.__defaults__ = (3,)
+    assert (value(3.0), slope(3.0), of_method()) == (28.0, 27.0, 27.0)
+    inner.__kwdefaults__ = {"gain": 2.0}
+    assert (value(3.0), slope(3.0), of_method()) == (55.0, 54.0, 54.0)
+    inner.__code__ = edited.__code__
+    assert (value(3.0), slope(3.0), of_method()) == (-53.0, -54.0, -54.0)
+    outer.__code__ = outer_edited.__code__
+    assert (value(3.0), slope(3.0)) == (-52.0, -54.0)

@@ -101,11 +101,17 @@ list.item:
   %member.at = getelementptr ptr, ptr %members, i64 %index
   %member = load ptr, ptr %member.at
   br label %dispatch
+from.slot:
+  %slot.at = getelementptr i8, ptr %outside, i64 %index
+  %pointed = load ptr, ptr %slot.at
+  %empty.slot = icmp eq ptr %pointed, null
+  br i1 %empty.slot, label %fail, label %dispatch
 from.itself:
   br label %dispatch
 dispatch:
   %object = phi ptr [ %item.object, %from.item ], [ %found, %lookup ], [ %contents, %from.cell ],
-                    [ %attribute, %from.attribute ], [ %member, %list.item ], [ %outside, %from.itself ]
+                    [ %attribute, %from.attribute ], [ %member, %list.item ], [ %pointed, %from.slot ],
+                    [ %outside, %from.itself ]
 {field("type", abi.TYPE)}
   %size.at = getelementptr i8, ptr %object, i64 {abi.CONTAINER_SIZE}
   %a.pointer = inttoptr i64 %a to ptr

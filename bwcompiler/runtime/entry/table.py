@@ -8,6 +8,7 @@ Offsets are in bytes from the start of the table.  Objects are referred to by ad
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,9 +29,10 @@ HEADER = (
 
 # A guard operation is 8 words: operation, source, base, key, a, b, is the object held, leaf.
 # The source says where the object is: item `key` of the vector in register `base`, entry `key` of the dict in it; or, of
-# the object at address `base`: its entry `key` as a dict, contents as a cell, attribute `key`, item `key` as a list, itself.
+# the object at address `base`: its entry `key` as a dict, contents as a cell, attribute `key`, item `key` as a list, the pointer
+# `key` bytes behind its beginning, itself.
 GUARDS = {name: number for number, name in enumerate("end array number scalar plain none tuple list dict same size bytes holds".split())}
-SOURCES = {name: number for number, name in enumerate("item entry global cell attribute list_item itself".split())}
+SOURCES = {name: number for number, name in enumerate("item entry global cell attribute list_item slot itself".split())}
 GUARD_BYTES = 64
 COPY, STRIDES = 1 << 32, 1 << 33  # in word b of an array: it may be copied; its strides follow in the specification
 # A result operation is 4 words: operation, a, b.  A packing operation is 4 words: operation, a, b.
@@ -238,8 +240,9 @@ class _Builder:
             self.questions.append(question)
             self.guards += [GUARDS["holds"], SOURCES["itself"], id(question), 0, 0, 0, 0, 0]
             return
-        kind = {"item": "list_item", "entry": "global"}.get(read.kind, read.kind)
-        key = 0 if kind == "cell" else read.key if kind == "list_item" else self.key(read.key)
+        slot = abi.function_slots().get(read.key) if type(read.base) is types.FunctionType else None
+        kind = "slot" if slot is not None else {"item": "list_item", "entry": "global"}.get(read.kind, read.kind)
+        key = 0 if kind == "cell" else slot or (read.key if kind == "list_item" else self.key(read.key))
         source = (SOURCES[kind], id(read.base), key)
         if read.tree is None:
             self.expect(read.expected, source)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import pickle
 import sys
@@ -369,3 +370,12 @@ def test_what_builtins_point_to_outlives_all_modules() -> None:
     definition = weakref.ref(executable._definition.__wrapped__("short"))  # type: ignore[attr-defined]
     gc.collect()
     assert definition() is not None
+
+
+def test_code_and_defaults_are_pointers_in_a_function() -> None:
+    def function(x: int = 1, *, y: int = 2) -> None: ...
+
+    slots = python_abi.function_slots()
+    assert set(slots) == {"__code__", "__defaults__", "__kwdefaults__"}
+    for name, offset in slots.items():
+        assert ctypes.c_size_t.from_address(id(function) + offset).value == id(getattr(function, name))

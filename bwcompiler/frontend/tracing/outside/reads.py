@@ -47,6 +47,7 @@ from bwcompiler.ir.source import Source
 
 ONE_BY_ONE = 512               # of the reads, items of containers: more are compared all at once
 DEPTH = 4                      # of containers in containers
+PARTS = ("__code__", "__defaults__", "__kwdefaults__")         # of functions, that may be assigned to
 
 _WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"))
 
@@ -100,8 +101,17 @@ class Outside:
         if is_library(code):
             return
         cells = dict(zip(code.co_freevars, fun.__closure__ or (), strict=True))
+        self._made_of(fun)
         self._defaults(fun)
         self._code(code, fun.__globals__, cells, dict(zip(code.co_varnames[:code.co_argcount], bound, strict=False)))
+
+    def _made_of(self, fun: types.FunctionType) -> None:
+        """Its code and defaults, which notebooks that reload modules put into functions that are there (IPython's autoreload)."""
+        source = Source(fun.__code__.co_filename, fun.__code__.co_firstlineno, 0, fun.__code__.co_name)
+        for name in PARTS:
+            value = getattr(fun, name)
+            if value is not None:
+                self.repeated.guard(Read("attribute", fun, name, value), f"{fun.__name__}.{name}", source)
 
     def _defaults(self, fun: types.FunctionType) -> None:
         """What defaults of parameters hold (`def f(x, seen=[])`): there is one for all calls."""
