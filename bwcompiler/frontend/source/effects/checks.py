@@ -10,13 +10,13 @@ import copy
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import LeftOutWarning, TracerBoolError, at
+from bwcompiler.errors import LeftOutWarning, TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.callbacks import Struct, host_call
@@ -26,11 +26,13 @@ from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, levels_to_the_user
-from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, open_region
+from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import F64, tensor
 
+_DIVIDING = frozenset((ops.divide, ops.floor_divide, ops.remainder))
 _PLACE = re.compile("\0(\\d+)\0")      # of a traced value in a text: see Tracer.__format__
 
 
@@ -138,17 +140,48 @@ def _with_values(error: BaseException, texts: list[Any], numbers: Any, specifica
 
 
 class Trying:
-    """Around the body of a `try` that has handlers."""
+    """Around the body of a `try` that has handlers.
+
+    divides: they catch what Python raises for a division by zero, which compiled code does not: it gives what NumPy gives.
+    """
+
+    def __init__(self, divides: bool) -> None:
+        self.divides = divides
+        self.before: tuple[Region, int] | None = None
 
     def __enter__(self) -> None:
         policy = open_policy()
         if policy is not None:
             policy.trying += 1
+            self.before = (open_region(), len(open_region().record.values))
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
         policy = open_policy()
-        if policy is not None:
-            policy.trying -= 1
+        if policy is None:
+            return
+        policy.trying -= 1
+        if self.divides and kind is None and self.before is not None and self.before[0] is open_region():
+            for found in _divisions(open_region().record.values[self.before[1]:]):
+                refusal = TracerError(at(found.source, "a number is divided by a traced one, inside of a `try` that catches "
+                                         "ZeroDivisionError: compiled code gives what NumPy gives, and raises nothing\n"
+                                         "  hint: test the divisor with `if`, with what `except` does in its branch"))
+                policy.needed = True               # as it is written it would go on
+                raise Recapture(("", 0, policy.trying + 1), refusal)
+
+
+def _divisions(values: Sequence[Value]) -> Iterator[Value]:
+    """Divisions of numbers by what may be zero, those in loops and branches too."""
+    for value in values:
+        if value.op in _DIVIDING and value.type.shape == () and not _is_never_zero(value.operands[1]):
+            yield value
+        for region in value.op.regions:
+            yield from _divisions(value.attrs[region].body)
+
+
+def _is_never_zero(divisor: Value) -> bool:
+    while divisor.op is ops.cast:
+        divisor = divisor.operands[0]
+    return divisor.op is ops.full and divisor.attrs["value"] != 0
 
 
 # ----- messages

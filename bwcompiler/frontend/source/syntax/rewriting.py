@@ -36,6 +36,7 @@ _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.Pow: "pow",
     ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor", ast.LShift: "lshift", ast.RShift: "rshift"}
 _WHOLE = frozenset(("list", "max", "min", "sorted", "sum", "tuple"))        # functions that take all elements of what they get
+_DIVISION_ERRORS = frozenset(("ArithmeticError", "ZeroDivisionError"))      # that Python raises where NumPy gives inf or nan
 _HEADERS = frozenset(("range", "enumerate", "zip", "reversed", "map", "arange"))
 
 
@@ -346,7 +347,9 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if not node.handlers:
             return node
-        around = ast.withitem(self._runtime("trying", node.body[0]), None)
+        caught = [part.id for handler in node.handlers if handler.type for part in ast.walk(handler.type) if isinstance(part, ast.Name)]
+        divides = ast.Constant(not _DIVISION_ERRORS.isdisjoint(caught))
+        around = ast.withitem(self._runtime("trying", node.body[0], divides), None)
         node.body = [ast.copy_location(ast.With([around], node.body), node.body[0])]
         return node
 

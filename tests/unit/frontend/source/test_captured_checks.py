@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import LeftOutWarning, TracerBoolError
+from bwcompiler.errors import LeftOutWarning, TracerBoolError, TracerError
 from tests.support.source import from_text
 
 ASSERTED = """\
@@ -141,6 +141,48 @@ def test_what_a_try_may_catch_is_refused():
 
     with pytest.raises(TracerBoolError, match=r"(?s)raise ValueError.*inside of a `try`"):
         bw.jit(guarded)(1.0)
+
+
+def ratio(x, y):
+    return x // y
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_divisions_in_a_try_that_catches_what_python_raises_are_refused(loops):
+    def guarded(x, y):
+        try:
+            if loops:
+                for _ in range(20):
+                    x = x / y
+            else:
+                x = ratio(x, y)
+        except (ValueError, ZeroDivisionError):
+            x = 0.0
+        return x
+
+    with pytest.raises(TracerError, match=r"(?s)(x / y|x // y).*a number is divided by a traced one, inside of a `try`.*hint: test the divisor"):
+        bw.jit(guarded)(1.0, 0.0)
+
+
+def test_divisions_in_a_try_that_raise_nothing():
+    def guarded(x, y):
+        try:
+            mean = np.sum(x / y) / x.size + np.sum(x) % 2.0        # arrays, and divisors that are known
+            half = float(mean) / 2
+        except ZeroDivisionError:
+            half = 0.0
+        try:
+            half = half / y[0]
+        except ValueError:
+            half = 1.0
+        try:
+            known = 1 / (x.size - 3)
+        except ZeroDivisionError:
+            known = 7.0
+        return half + known
+
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 8.0])
+    assert bw.jit(guarded)(x, y) == guarded(x, y)
 
 
 def test_known_conditions_raise_while_tracing():
