@@ -84,12 +84,12 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     if is_tried and elements is not None:
         elements = elements._replace(is_tried=True)
     names = Variables(*variables)
-    first = True
+    rest_is_tried = False                          # behind the next iteration: the first may be unlike the others
     if policy is not None and elements is not None and _pays(elements, policy, body):
         captured = _captured(elements, body, names, flag, policy)
         if captured:
             return
-        first = captured is not None               # of the rest of the iterations it is not known yet
+        rest_is_tried = captured is None
     source = source if gaps.has_gaps(source) else read_items(iterable(source))
     held = None if flag is None else Names(body)
     tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
@@ -115,11 +115,11 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
             else:
                 before = -1 if policy is None or number else len(open_region().record.values)
                 body(element)
-                if before >= 0 and first and elements is not None and policy is not None and _is_heavy(elements, policy, body, before):
-                    first = False                  # few iterations, but long ones
-            if not first:
+                if before >= 0 and elements is not None and policy is not None and _is_heavy(elements, policy, body, before):
+                    rest_is_tried = True
+            if rest_is_tried:
                 assert elements is not None and policy is not None
-                first = True
+                rest_is_tried = False
                 if _captured(elements.after_first(), body, names, flag, policy, may_peel=False):
                     return
 
