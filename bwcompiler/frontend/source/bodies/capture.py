@@ -168,12 +168,12 @@ class Traceable:
             raise
 
     def restore(self) -> None:
-        """Give variables, places and lists what they held."""
-        self.names.restore(self.entry)
+        """Give lists, variables and places, which may be in lists, what they held."""
         for growth in self.growths.values():
             growth.restore()
         for lined in self.lined.values():
             lined.restore()
+        self.names.restore(self.entry)
 
     def _prepare(self) -> None:
         """Before each attempt: what the lists held last, arrays for what they get."""

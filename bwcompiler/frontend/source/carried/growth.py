@@ -17,7 +17,7 @@ from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.carried import still
 from bwcompiler.frontend.source.carried.schedules import schedule
 from bwcompiler.frontend.source.carried.things import Thing, boxed, unboxed
-from bwcompiler.frontend.source.effects.places import scopes_around, short
+from bwcompiler.frontend.source.effects.places import Place, assign_place, scopes_around, short
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
 from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
@@ -181,6 +181,13 @@ def is_growing(base: Any) -> bool:
     return policy is not None and bool(policy.depth) and bool(_growths(base))
 
 
+def require_noted(base: Any) -> None:
+    """A list is assigned to: a loop in which it was just found to grow is traced again, as one that knows."""
+    for scope in scopes_around(base):
+        if scope.loop is not None and id(base) in scope.loop.found_growths:
+            raise Again(scope.loop)
+
+
 def refuse_whole(base: Any) -> None:
     """Something needs all elements of a list."""
     if is_growing(base):
@@ -248,6 +255,20 @@ def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
         growth.count = place
         raise Again(loop)
     return unboxed(growth.last[-place], double=True)
+
+
+def write(base: list[Any], index: Any, value: Any) -> None:
+    """base[index] = value of a list that grows: of an element that this iteration has appended."""
+    growths = _growths(base)
+    _refuse_gaps(growths)
+    _, growth = growths[-1]
+    extent = None if isinstance(index, slice) or any(loop.index is None for loop, _ in growths) else extent_of(index)
+    place = -index if type(index) is int and index < 0 else None if extent is None else add_extents(
+        _length(growths), scale_extent(extent, -1))
+    if not isinstance(place, int) or not 0 < place <= len(growth.items):
+        not_capturable("it assigns to an element of a list that grows in it, which it has not appended in the same iteration")
+    growths[-1][0].scope.own[id(growth.items)] = growth.items
+    assign_place(Place(growth.items, "item", len(growth.items) - place), value)
 
 
 def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.source.carried.growth import POISON, row
+from bwcompiler.frontend.source.carried.growth import POISON, is_growing, require_noted, row
+from bwcompiler.frontend.source.carried.growth import write as write_in_growing
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import Again, is_number, not_capturable
 from bwcompiler.frontend.tracing.calls import call
@@ -95,7 +96,11 @@ def write(lined: Lined, index: Any, value: Any) -> None:
 
 
 def assign(base: Any, index: Any, value: Any) -> bool:
-    """base[index] = value, if the numbers of base are in an array, or shall be."""
+    """base[index] = value, if the numbers of base are in an array, or shall be, or it is a list that grows."""
+    require_noted(base)
+    if is_growing(base):
+        write_in_growing(base, index, value)
+        return True
     lined = line(base) if is_lined(base) or (type(base) is list and isinstance(index, IndexTracer)) else None
     if lined is not None:
         write(lined, index, value)

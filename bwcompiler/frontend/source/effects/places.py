@@ -230,7 +230,7 @@ class Shared(Holder):
             return
         if hasattr(type(defined), "__set__") and not isinstance(defined, types.MemberDescriptorType):
             not_capturable(f"it sets the property {type(self._bw_shared).__name__}.{name}")
-        _store(Place(self._bw_shared, "attribute", name), value)
+        assign_place(Place(self._bw_shared, "attribute", name), value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if HANDLERS["assign_to_list"](self._bw_shared, key, value) or _assigned_by_key(self._bw_shared, key, value, self):
@@ -242,7 +242,7 @@ class Shared(Holder):
             key %= len(self._bw_shared)
         elif type(self._bw_shared) not in _DICTIONARIES or isinstance(key, Tracer):
             refuse_change(self._bw_shared)
-        _store(Place(self._bw_shared, "item", key), value)
+        assign_place(Place(self._bw_shared, "item", key), value)
 
     def __delattr__(self, name: str) -> None:
         refuse_change(self._bw_shared)
@@ -278,7 +278,8 @@ class Extended:
         return self.base
 
 
-def _store(place: Place, value: Any) -> None:
+def assign_place(place: Place, value: Any) -> None:
+    """Assign to a place, which is noted where that changes it."""
     before = place.held()
     if before is not UNBOUND and same(before, value):
         return
