@@ -22,6 +22,7 @@ from bwcompiler.frontend.source.library.builtin_functions import truth_of
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided import gaps, lookups
 from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_same, truth
+from bwcompiler.frontend.source.undecided.orders import is_undecided
 from bwcompiler.frontend.source.variables import Names, open_policy
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -88,7 +89,7 @@ def in_(x: Any, items: Any) -> Any:
         return decided(HANDLERS["call_of"](MethodType(method, items))(x))
     if lookups.is_traced_key(items, x) or (isinstance(x, Tracer) and type(items) in (set, frozenset)):
         return lookups.contains(items, x)
-    if type(x) is not Choice and not (isinstance(x, Tracer) and type(items) in (list, tuple)):
+    if type(x) is not Choice and not (type(items) in (list, tuple) and (is_undecided(x) or is_undecided(items))):
         read(x, items)
         require_known(x, items)
         return x in items
@@ -99,7 +100,7 @@ def in_(x: Any, items: Any) -> Any:
 
 
 def _equal(x: Any, y: Any) -> Callable[[], Any]:
-    return lambda: x == y
+    return lambda: HANDLERS["binary"]("eq", x, y)
 
 
 def not_in(x: Any, items: Any) -> Any:

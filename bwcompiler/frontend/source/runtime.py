@@ -25,7 +25,6 @@ from bwcompiler.frontend.source.concrete.contents import (
     as_written,
     live,
     read,
-    read_index,
     read_item,
     read_items,
     reading,
@@ -34,6 +33,7 @@ from bwcompiler.frontend.source.concrete.contents import (
     user_method,
 )
 from bwcompiler.frontend.source.concrete.contents import binary as binary_of
+from bwcompiler.frontend.source.concrete.contents import read_index as read_places
 from bwcompiler.frontend.source.concrete.makers import computed
 from bwcompiler.frontend.source.concrete.texts import asked, require_known, require_known_keys
 from bwcompiler.frontend.source.decisions import (
@@ -58,7 +58,7 @@ from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.loops import each, for_, listed, summed, unrolled, while_
 from bwcompiler.frontend.source.syntax.functions import converted
 from bwcompiler.frontend.source.undecided import gaps
-from bwcompiler.frontend.source.undecided.choices import Choice, unwrapped
+from bwcompiler.frontend.source.undecided.choices import Choice, found_by, place_of, unwrapped, valued
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_library
@@ -131,10 +131,14 @@ def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
     takes_functions = _among(function, _TAKING_FUNCTIONS)
 
     def called(*args: Any, **kwargs: Any) -> Any:
+        sought = found_by(function, args) if policy.choices else None
+        if sought is not None:
+            return sought
         if takes_functions:
             args, kwargs = tuple(map(_captured_when_called, args)), {key: _captured_when_called(arg) for key, arg in kwargs.items()}
         if policy.choices and _computes(function):
-            args, kwargs = tuple(map(unwrapped, args)), {key: unwrapped(arg) for key, arg in kwargs.items()}
+            values = valued if function in (min, max) else unwrapped
+            args, kwargs = tuple(map(values, args)), {key: values(arg) for key, arg in kwargs.items()}
         return asked(function, args, gaps.taking(function, found) if policy.gaps else found)(*args, **kwargs)
     return called
 
@@ -240,6 +244,11 @@ def item(array: Any, index: Any) -> Any:
 
 
 _ITEMS = (list, tuple, dict, str, np.ndarray, ArrayTracer)
+
+
+def read_index(index: Any) -> Any:
+    """What stands in brackets, where an element is assigned to."""
+    return place_of(read_places(index))
 
 
 def made(container: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Iterator
 from types import CellType
 from typing import Any, NoReturn
@@ -157,4 +158,4 @@ def is_number(x: Any) -> bool:
     """Whether it is a number, traced or not, of which Python and NumPy have only values."""
     if isinstance(x, Tracer):
         return not x._type.shape and not x._storage.writable
-    return isinstance(x, bool | int | float | complex | np.generic) and not isinstance(x, np.str_ | np.bytes_)
+    return isinstance(x, bool | int | float | complex | np.generic) and not isinstance(x, np.str_ | np.bytes_ | enum.Enum)

@@ -171,8 +171,10 @@ def binary(name: str, x: Any, y: Any) -> Any:
     """An operator, by its name in `operator`: x + y."""
     function, method, mirrored = _OPERATORS[name]
     x, y = live(x), live(y)
-    if name in _MIRRORED and type(x) in _TEXTS and type(y) in _TEXTS:
+    if name in _MIRRORED and isinstance(x, _TEXTS) and isinstance(y, _TEXTS):
         require_known(x, y)
+        if HANDLERS["are_undecided"](x, y):
+            return HANDLERS["compared"](name, x, y)
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         if not (is_traced(x) or is_traced(y)):
             read(x, y)

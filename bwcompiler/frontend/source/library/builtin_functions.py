@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import builtins
+import enum
 import functools
 import itertools
 import math
@@ -122,6 +123,8 @@ def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., 
         keys = items if key is None else [key(item) for item in items]
         if builtins.any(map(_is_compared_by_user, keys)):
             return _extreme_object(items, keys, better)
+        if builtins.any(not isinstance(one, Tracer) and HANDLERS["is_undecided"](one) for one in keys):
+            return _extreme_undecided(items, keys, better)
         if not any(isinstance(one, Tracer) for one in keys):
             known, given = {} if default is _NOTHING else {"default": default}, iter(keys)
             return function(items, **known) if key is None else function(items, key=lambda _: next(given), **known)
@@ -139,6 +142,23 @@ def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., 
 
 def _is_compared_by_user(x: Any) -> bool:
     return any(user_method(builtins.type(x), name) is not None for name in ("__lt__", "__gt__"))
+
+
+def _extreme_undecided(items: list[Any], keys: list[Any], better: Callable[[Any, Any], Any]) -> Any:
+    """Of tuples, or things of which data decides which they are."""
+    found, best = items[0], keys[0]
+    for item, one in zip(items[1:], keys[1:], strict=True):
+        test = HANDLERS["truth_of"](better(one, best))
+        found, best = _any_of(test, item, found), _any_of(test, one, best)
+    return found
+
+
+def _any_of(test: Any, x: Any, y: Any) -> Any:
+    """x if test else y, whatever they are."""
+    if not isinstance(test, Tracer):
+        return x if test else y
+    plain = not builtins.any(isinstance(leaf, enum.Enum) for leaf in tree.leaves((x, y))) and tree.structure(x) == tree.structure(y)
+    return _either(test, x, y) if plain else HANDLERS["choose"](test, lambda: x, lambda: y)
 
 
 def _extreme_object(items: list[Any], keys: list[Any], better: Callable[[Any, Any], Any]) -> Any:
@@ -217,19 +237,31 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
         return np.sort(iterable)[::-1 if reverse else None]
     items = builtins.list(iterable)
     keys = items if key is None else [key(item) for item in items]
-    if not any(isinstance(one, Tracer) for one in keys):
+    if not any(map(HANDLERS["is_undecided"], keys)):
         given = iter(keys)
         return builtins.sorted(items, key=lambda _: next(given), reverse=reverse)
-    lined: Any = np.stack([call(as_tracer, one) for one in keys])
-    if lined.ndim != 1:
-        raise TypeError("sorted() compares numbers: use np.sort for arrays")
-    lined = lined.astype(int) if lined.dtype == bool else lined
-    order = np.argsort(-lined if reverse else lined, kind="stable")
+    order = _order(keys, reverse)
     structures = [tree.structure(item) for item in items]
     if any(structure != structures[0] for structure in structures):
         raise TypeError("sorted() with a key orders things of one structure, where the keys are traced")
     columns = [np.stack([call(as_tracer, leaf) for leaf in column])[order] for column in zip(*map(tree.leaves, items), strict=True)]
     return [tree.unflatten(structures[0], [column[k] for column in columns]) for k in builtins.range(len(items))]
+
+
+def _order(keys: list[Any], reverse: bool) -> Any:
+    """The places of keys, numbers or tuples of numbers, in ascending or descending order."""
+    columns = builtins.list(zip(*keys, strict=False)) if builtins.all(isinstance(one, tuple) for one in keys) else [tuple(keys)]
+    alike = builtins.all(len(one) == len(columns) for one in keys if isinstance(one, tuple))
+    if not alike or not builtins.all(map(_is_number, itertools.chain(*columns))):
+        raise TypeError("sorted() compares numbers, or tuples of as many numbers, where data decides them: use np.sort for arrays")
+    lined = [np.stack([call(as_tracer, one) for one in column]) for column in columns]
+    lined = [column.astype(int) if column.dtype.kind in "bu" else column for column in lined]
+    lined = [-column if reverse else column for column in lined]
+    return np.argsort(lined[0], kind="stable") if len(lined) == 1 else np.lexsort(tuple(lined[::-1]))
+
+
+def _is_number(x: Any) -> bool:
+    return not np.ndim(x) if isinstance(x, Tracer) else isinstance(x, int | float | np.number | np.bool_)
 
 
 def sort_list(items: list[Any], **options: Any) -> None:

@@ -70,6 +70,14 @@ def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
     return method
 
 
+def _comparison(name: str) -> Callable[[Any, Any], Any]:
+    operation = getattr(operator, name)
+
+    def method(self: Choice, other: Any) -> Any:
+        return operation(self.value, decided(other)) if self.has_value else _of_each(self, lambda thing: operation(thing, other))
+    return method
+
+
 def _unary(name: str) -> Callable[[Any], Any]:
     operation = getattr(operator, name)
     return lambda self: operation(decided(self))
@@ -139,7 +147,7 @@ class Choice:
     __pow__, __rpow__ = _binary("pow"), _binary("pow", True)
     __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", True)
     __and__, __rand__, __or__, __ror__ = _binary("and_"), _binary("and_", True), _binary("or_"), _binary("or_", True)
-    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
+    __lt__, __le__, __gt__, __ge__ = _comparison("lt"), _comparison("le"), _comparison("gt"), _comparison("ge")
     __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("pos"), _unary("abs"), _unary("invert")
 
 
@@ -174,9 +182,9 @@ def decided(x: Any) -> Any:
     """The value of a choice; anything else as it is."""
     if type(x) is not Choice:
         return x
-    if not x.has_value:
-        refuse(x)
-    return x.value
+    if x.has_value:
+        return x.value
+    return _of_each(x, int) if all(isinstance(thing, int) for thing in x.options.things) else refuse(x)
 
 
 def refuse(x: Choice) -> NoReturn:
@@ -192,6 +200,13 @@ def unwrapped(x: Any) -> Any:
     if type(x) in (list, tuple) and any(type(part) in (Choice, list, tuple) for part in x):
         return type(x)([unwrapped(part) for part in x])
     return x
+
+
+def valued(x: Any) -> Any:
+    """An argument of a function that compares: values in the places of choices that have them."""
+    if type(x) is Choice:
+        return x.value if x.has_value else x
+    return type(x)(map(valued, x)) if type(x) in (list, tuple) else x
 
 
 def _not(x: Any) -> Any:
@@ -285,7 +300,22 @@ def attribute(x: Choice, name: str) -> Any:
 
 def table(items: Any, x: Choice) -> Any:
     """items[x]."""
+    if isinstance(items, np.ndarray | Tracer):
+        return HANDLERS["item_of"](items, decided(x))
     return items[x.value] if x.has_value else _of_each(x, lambda thing: HANDLERS["item_of"](items, thing))
+
+
+def place_of(index: Any) -> Any:
+    """What stands in brackets where an element is assigned to: numbers in the places of choices of numbers."""
+    return tuple(map(decided, index)) if type(index) is tuple else decided(index)
+
+
+def found_by(function: Any, args: tuple[Any, ...]) -> Any:
+    """What a method of a string, list or tuple gives that looks for one of several things, "ACGT".index(base); None of other calls."""
+    is_sought = type(getattr(function, "__self__", None)) in (str, list, tuple) and function.__name__ in ("count", "find", "index")
+    if not is_sought or len(args) != 1 or type(args[0]) is not Choice or args[0].has_value:
+        return None
+    return _of_each(args[0], function)
 
 
 def _of_each(x: Choice, take: Callable[[Any], Any]) -> Any:
