@@ -1,9 +1,9 @@
 """In which order reductions combine: what the loop interpreter and native code both follow, bit for bit.
 
-In a vector loop of LANES iterations or more, iteration j feeds lane j % LANES.  After BLOCK strips of LANES iterations the
-lanes of a float sum are flushed into block totals (doubles, for f32).  Below the last loop that feeds the accumulator, the
-lanes, or the totals if there are any, are combined pairwise.  All other loops combine in order.  An extent that moves with an
-outer loop counts as the largest that it can be: so the tree is the same in all iterations.
+In a vector loop of LANES iterations or more, or of SHORT or more where floats are added or multiplied, iteration j feeds lane
+j % LANES.  After BLOCK strips of LANES iterations the lanes of a float sum are flushed into block totals (doubles, for f32).  Below
+the last loop that feeds the accumulator, the lanes, or the totals if there are any, are combined pairwise.  All other loops combine in
+order.  An extent that moves with an outer loop counts as the largest that it can be: so the tree is the same in all iterations.
 """
 
 from __future__ import annotations
@@ -13,18 +13,20 @@ from bwcompiler.ir.loop import Accumulate, Accumulator, Loop, Reduce, Statement
 from bwcompiler.ir.types import F32, F64, DType
 
 LANES = 32
+SHORT = 12                    # fewer numbers are added faster one after the other than in lanes
 BLOCK = 64                    # strips between flushes of a sum's lanes: 2048 elements
 
 
-def in_lanes(body: list[Statement], vector: bool = False) -> set[Accumulator]:
-    """The accumulators that some long vector loop feeds."""
+def in_lanes(body: list[Statement], iterations: int = 0) -> set[Accumulator]:
+    """The accumulators that some long vector loop feeds.  iterations: of the vector loop around the body, if there is one."""
     found: set[Accumulator] = set()
     for statement in body:
         if isinstance(statement, Loop):
-            long = upper(statement.extent) >= LANES
-            found |= in_lanes(statement.body, statement.kind == "vector" and long)
-        elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator) and vector:
-            found.add(statement.target)
+            found |= in_lanes(statement.body, upper(statement.extent) if statement.kind == "vector" else 0)
+        elif isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator):
+            rounds = statement.target.dtype.is_float and statement.combine in ("add", "multiply")
+            if iterations >= (SHORT if rounds else LANES):
+                found.add(statement.target)
     return found
 
 

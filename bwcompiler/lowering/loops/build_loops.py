@@ -9,7 +9,8 @@ Row order (the last axis is inner): one iteration of the outer loops handles one
 
 Column order (the last axis is outer): the same with the last axis cut into panels that stay in cache; outer values and
 accumulators are arrays over the panel, and the panel is the innermost, vector, loop of every pass.  Short rows of dear
-elements (a softmax over 10 classes) are handled like columns: a panel is a number of rows.
+elements (a softmax over 10 classes), or with dear outer values, are handled like columns: a panel is a number of rows.  Passes
+with cheap elements that lie along such rows go through one row after the other, all the same.
 
 Numbers stand outside of all loops: before them, or after them if they are made of what the loops sum up.
 
@@ -17,6 +18,8 @@ A member needed in a later pass than the one that first needs it is stored and r
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from bwcompiler import ops
 from bwcompiler.errors import InternalError
@@ -40,6 +43,7 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, cast, const, index_value
+from bwcompiler.ir.semantics.reduction_tree import SHORT
 from bwcompiler.ir.types import C64, C128, F32, F64
 from bwcompiler.lowering.loops.kernel_layout import KernelLayout
 from bwcompiler.lowering.loops.loop_order import panel_width
@@ -85,6 +89,7 @@ class _Tree:
         self.layout = layout
         self.lane = lane
         self.width = width
+        self.by_row = False                                         # whether the pass goes through the rows of a panel one by one
         self.known = dict(layout.known)                             # numbers; outer members and totals, inside the outer loops
         self.written: set[Value] = set()
         self.prologue: dict[int, list[Statement]] = {}
@@ -167,27 +172,32 @@ class _Tree:
     def _pass(self, number: int) -> list[Statement]:
         before: list[Statement] = []
         body: list[Statement] = []
+        after: list[Statement] = []
         memo: dict[Value, Scalar] = {}
+        members = [member for member in self.layout.group.members
+                   if self.layout.is_inner(member) and self.layout.when[member.value] == number]
+        by_row = self.by_row = self.lane is not None and _goes_along_rows(self.layout, members, self.lane)
         is_deep = len(self.layout.group.members) > DEEP
-        for member in self.layout.group.members:
+        for member in members:
             value = member.value
-            if not self.layout.is_inner(member) or self.layout.when[value] != number:
-                continue
             if is_deep and (member.reduced or member.update or value in self.layout.stored):
                 self._compute_operands(value, memo, body, number)
             if member.reduced:
-                self._inner_reduction(member, self._inner_scalar(member, memo, body, number), before, body)
+                self._inner_reduction(member, self._inner_scalar(member, memo, body, number), before, body, after)
             elif member.update:
                 body.append(self._write_slice(member, self._inner_scalar(member, memo, body, number)))
             elif value in self.layout.stored:
                 self._compute(value, memo, body, number)
+        self.by_row = False
         if not body:
             return []
-        nest = self._over_lanes(body)
+        nest = body if by_row else self._over_lanes(body)
         searching = any(isinstance(statement, Accumulate) and statement.position is not None for statement in body)
         for axis in reversed(self.layout.inner):
-            vector = axis == self.layout.inner[-1] and self.lane is None and not searching
+            vector = axis == self.layout.inner[-1] and (by_row or self.lane is None) and not searching
             nest = [Loop(self.layout.axes[axis], self.layout.group.extents[axis], nest, "vector" if vector else "serial")]
+        if by_row and self.lane is not None:
+            return [Loop(self.lane, self.width, [*before, *nest, *after])]
         return [*self._over_lanes(before), *nest]
 
     def _inner_scalar(self, member: Member, memo: dict[Value, Scalar], body: list[Statement], number: int) -> Scalar:
@@ -257,14 +267,16 @@ class _Tree:
         return self.layout.scratch_for(value, shape, value.dtype), linear_offset(shape, index)
 
     # ----- reductions
-    def _inner_reduction(self, member: Member, scalar: Scalar, before: list[Statement], body: list[Statement]) -> None:
+    def _inner_reduction(self, member: Member, scalar: Scalar, before: list[Statement], body: list[Statement],
+                         after: list[Statement]) -> None:
+        """Statements in the pass; before: what precedes a row or panel, after: what follows a row of a panel."""
         value, combine = member.value, _combine(member.value)
         if not self.layout.is_total(member):
             if not set(self.layout.inner) <= set(member.reduced):
                 self._into_memory(member, scalar, body)
                 return
             if self.lane is not None:
-                total = self._panel_total(value, self.lane, scalar, before, body)
+                total = self._panel_total(value, self.lane, scalar, before, body, after)
             else:
                 row = Accumulator(f"{value.label}.row", combine, scalar.dtype)
                 before.append(Reduce(row))
@@ -272,19 +284,26 @@ class _Tree:
                 total = row.total()
             self.after_pass.setdefault(self.layout.when[value] + 1, []).append((member, total))
         elif self.lane is not None:
-            self.known[value] = self._panel_total(value, self.lane, scalar, before, body)
+            self.known[value] = self._panel_total(value, self.lane, scalar, before, body, after)
         else:
             accumulator = Accumulator(value.label, combine, scalar.dtype, value)
             before.append(Reduce(accumulator))
             body.append(Accumulate(accumulator, combine, scalar, self._position(member)))
             self.known[value] = _total(accumulator, value)
 
-    def _panel_total(self, value: Value, lane: Index, scalar: Scalar, before: list[Statement], body: list[Statement]) -> Scalar:
-        """Reduce over the inner axes into one element per column of the panel."""
+    def _panel_total(self, value: Value, lane: Index, scalar: Scalar, before: list[Statement], body: list[Statement],
+                     after: list[Statement]) -> Scalar:
+        """Reduce over the inner axes into one element per column, or row, of the panel."""
         combine, at = _combine(value), Offset(lane.extent())
         panel = self.layout.scratch_for(value, (self.width,), scalar.dtype)
-        before.append(Store(panel, at, const(identity_of(combine, scalar.dtype), scalar.dtype)))
-        body.append(Accumulate((panel, at), combine, scalar))
+        if self.by_row:
+            row = Accumulator(f"{value.label}.row", combine, scalar.dtype)
+            before.append(Reduce(row))
+            body.append(Accumulate(row, combine, scalar))
+            after.append(Store(panel, at, row.total()))
+        else:
+            before.append(Store(panel, at, const(identity_of(combine, scalar.dtype), scalar.dtype)))
+            body.append(Accumulate((panel, at), combine, scalar))
         return load(panel, at)
 
     def _position(self, member: Member) -> Scalar | None:
@@ -318,8 +337,9 @@ class _Tree:
         buffer, zero = self.layout.memory(value), const(identity_of(combine, value.dtype), value.dtype)
         self.layout.fills[buffer] = Fill(buffer, zero)
         kept = [axis for axis in member.axes if axis >= 0]
-        if self.lane is not None and self.layout.lane_axis in member.reduced and set(kept) <= set(self.layout.inner):
-            self._into_lanes(member, kept, self.lane, scalar, statements)
+        lane = None if self.by_row else self.lane
+        if lane is not None and self.layout.lane_axis in member.reduced and set(kept) <= set(self.layout.inner):
+            self._into_lanes(member, kept, lane, scalar, statements)
             return
         offset = linear_offset(value.shape, self.layout.at(member.axes))
         statements.append(Accumulate((buffer, offset), combine, scalar))
@@ -342,6 +362,30 @@ class _Tree:
         for loop, extent in zip(reversed(loops[:-1]), reversed(shape[:-1]), strict=True):
             body = [Loop(loop, extent, body)]
         self.layout.flushes += body
+
+
+def _goes_along_rows(layout: KernelLayout, members: Sequence[Member], lane: Index) -> bool:
+    """Whether a pass has cheap elements that lie in memory along the rows of a panel, and rows that are long enough."""
+    if len(layout.inner) > 1 or upper(layout.group.extents[layout.inner[0]]) < SHORT:
+        return False
+    elements = [base for member in members for base in (member.value, *layout.reads[member.value])]
+    if any(layout.computes_inside(value) and not value.op.cheap for value in elements):
+        return False
+    along, across = layout.axes[layout.inner[0]], lane
+    steps: list[tuple[int, int]] = []
+
+    def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
+        if value not in layout.members:
+            offset = linear_offset(value.shape, index).affine
+            terms = {} if isinstance(offset, int) else dict(offset.terms)
+            steps.append((abs(terms.get(along, 0)), abs(terms.get(across, 0))))
+        elif layout.computes_inside(value):
+            layout.expand(layout.members[value], leaf)
+        return const(0, value.dtype)
+
+    for member in members:
+        layout.expand(member, leaf)
+    return (1, 1) not in steps and any(step == 1 for step, _ in steps) and all(step in (0, 1) for step, _ in steps)
 
 
 def _combine(value: Value) -> str:

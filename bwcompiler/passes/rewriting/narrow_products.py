@@ -15,6 +15,7 @@ from __future__ import annotations
 from bwcompiler import ops
 from bwcompiler.ir.extent import upper
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.reduction_tree import SHORT
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.passes.rewriting.window_rules import reshaped
@@ -22,11 +23,10 @@ from bwcompiler.passes.rewriting.window_rules import reshaped
 TALL = 1024                    # rows
 MOST_TERMS = 8                 # that are written out,
 MOST_PRODUCTS = 64             # and multiplications per row: more of them take longer than reading and writing
-SHORT_SUM = 12                 # terms, of any number of sums of a matrix and a vector: longer ones are summed faster by a call, but
-MOST_COLUMNS = 32              # so few sums,
-MOST_BESIDE = 1 << 13          # or multiplications, where sums lie side by side;
-FULL_SUM, LONGEST_SUM = 32, 64 # terms that fill the lanes of a loop by themselves, where terms do,
-MOST_ALONG = 1536              # or multiplications
+MOST_COLUMNS = 32              # sums of a matrix with a vector, of any number of terms,
+MOST_BESIDE = 1 << 13          # or multiplications, where sums lie side by side: a call is faster for more of them;
+LONGEST_SUM = 48               # terms, of any number of sums,
+MOST_ALONG = 1536              # or multiplications, where terms do
 
 
 def narrow_product(type_: TensorType, x: Value, y: Value) -> Value | None:
@@ -63,7 +63,7 @@ def _batch_with_vectors(type_: TensorType, x: Value, y: Value) -> Value | None:
     columns, lead = y.shape[-1], tuple(range(len(batch)))
     if not batch or 1 not in (rows, columns):
         return None
-    limits = (MOST_COLUMNS, SHORT_SUM if columns == 1 else MOST_COLUMNS, MOST_COLUMNS)
+    limits = (MOST_COLUMNS, SHORT if columns == 1 else MOST_COLUMNS, MOST_COLUMNS)
     if rows != columns and not all(isinstance(n, int) and n <= most for n, most in zip((rows, inner, columns), limits, strict=True)):
         return None
     axis = len(batch) + (columns == 1)                        # of the matrix; the vectors lie along it
@@ -75,7 +75,7 @@ def _batch_with_vectors(type_: TensorType, x: Value, y: Value) -> Value | None:
 def _matrix_with_vector(type_: TensorType, x: Value, y: Value) -> Value | None:
     """rows[i, k] vector[k] = columns[k, i] vector[k]: the sum over the one of these that lies in memory, but for rows of few terms.
 
-    Those are summed side by side, as columns are, though their elements lie apart: an addition need not wait for the one before it.
+    Those are summed side by side, as columns are, though their elements lie apart: each addition would wait for the one before it.
     """
     if x.rank != 2 or not type_.dtype.is_float or not all(upper(extent) for extent in (*x.shape, *y.shape)):
         return None
@@ -99,12 +99,12 @@ def _summed_axis(terms: int, sums: int, beside: bool) -> int | None:
     """0 for columns, 1 for rows, None for a call, as measured.  beside: whether elements of one term lie side by side in memory."""
     few = sums <= MOST_COLUMNS
     if beside:
-        return 0 if few or terms <= SHORT_SUM or terms * sums <= MOST_BESIDE else None
-    if sums >= TALL:
-        return 1 if terms <= SHORT_SUM else None
-    if terms < FULL_SUM or (few and terms >= TALL):
+        return 0 if few or terms <= SHORT or terms * sums <= MOST_BESIDE else None
+    if terms < SHORT:
+        return 0 if sums < TALL else 1
+    if few and terms >= TALL:
         return 0
-    return 1 if (few and terms <= LONGEST_SUM) or terms * sums <= MOST_ALONG else None
+    return 1 if terms <= LONGEST_SUM or terms * sums <= MOST_ALONG else None
 
 
 def _tall_product(type_: TensorType, x: Value, y: Value) -> Value | None:
