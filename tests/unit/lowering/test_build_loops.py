@@ -51,6 +51,18 @@ graph g(%x: f64[5,40]) -> f64[5,40] {
   %ratio: f64[5,40] = divide %e, %wide
   return %ratio
 }""",
+    "rows_of_a_panel_one_by_one": """
+graph g(%x: f64[70,20], %w: f64[20]) -> (f64[], f64[20]) {
+  %wide: f64[70,20] = broadcast %w {shape=[70,20], axes=[1]}
+  %product: f64[70,20] = multiply %x, %wide
+  %height: f64[70] = sum %product {axes=[1]}
+  %e: f64[70] = exp %height
+  %total: f64[] = sum %e {axes=[0]}
+  %tall: f64[70,20] = broadcast %e {shape=[70,20], axes=[0]}
+  %weighted: f64[70,20] = multiply %x, %tall
+  %slope: f64[20] = sum %weighted {axes=[0]}
+  return %total, %slope
+}""",
     "columns_in_panels": """
 graph g(%x: f64[3,200]) -> f64[3,200] {
   %total: f64[200] = sum %x {axes=[0]}
