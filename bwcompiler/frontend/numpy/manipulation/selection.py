@@ -40,10 +40,10 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.shapes import c_strides
-from bwcompiler.frontend.tracing.storages.views import WindowView, broadcast_value
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh, fresh_array
+from bwcompiler.frontend.tracing.storages.views import NumbersView, WindowView, broadcast_value
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh, fresh_array, handle
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.types import I64, DType, dtype_of
+from bwcompiler.ir.types import I64, DType, complex_of, component_of, dtype_of, tensor
 
 _UNKNOWN = ("the number of results is not known while tracing\n"
             "  hint: np.where(condition, x, 0), np.sum(x, where=condition), np.argmax, or a condition that is not traced")
@@ -383,9 +383,28 @@ def view(x: Tracer, dtype: Any = None, type: Any = None) -> Any:
     """x.view(): another handle of the same elements."""
     if isinstance(dtype, int | tuple | list):
         raise TypeError(f"x.view takes a dtype, not {dtype!r}\n  hint: x.reshape({dtype!r}{', ...' if isinstance(dtype, int) else ''})")
-    if dtype is not None and dtype_of(dtype) is not x._type.dtype:
-        raise UnsupportedError(f"x.view({dtype}) reinterprets memory, which is not supported on traced arrays\n  hint: x.astype")
-    return viewed(x, x._chain, x.shape)
+    own, target = x._type.dtype, x._type.dtype if dtype is None else dtype_of(dtype)
+    if target is own:
+        return viewed(x, x._chain, x.shape)
+    if own is component_of(target) or target is component_of(own):
+        return _other_numbers(x, target.is_complex)
+    raise UnsupportedError(f"x.view({target.numpy}) reads the bits of {own.numpy} as other numbers, which is not supported on traced "
+                           "arrays\n  hint: x.astype for the same numbers in another dtype; z.view(float) and x.view(complex) are taken")
+
+
+def _other_numbers(x: Tracer, complex: bool) -> Tracer:
+    """Complex numbers as their parts, or parts as complex numbers: a view, if they lie one after the other."""
+    if not x.ndim:
+        raise ValueError("Changing the dtype of a 0d array is only supported if the itemsize is unchanged")
+    *lead, size = x.shape
+    if complex and size % 2:
+        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis of the "
+                         "array.")
+    if size != 1 and x.size and x._memory().shadow().strides[-1] != 1:
+        raise ValueError("To change to a dtype of a different size, the last axis must be contiguous")
+    shape = (*lead, size // 2 if complex else size * 2)
+    target = (complex_of if complex else component_of)(x._type.dtype)
+    return handle(x._storage, (*x._chain, NumbersView(shape, complex)), tensor(target, shape))
 
 
 # ----- functions along axes

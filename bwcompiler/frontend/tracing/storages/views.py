@@ -353,6 +353,44 @@ class PartView:
         return isinstance(other, PartView) and self.part == other.part
 
 
+class NumbersView:
+    """z.view(float): the parts of complex numbers, one after the other along the last axis; x.view(complex): the numbers of such parts."""
+
+    __slots__ = ("complex", "shape")
+
+    in_order = True
+    writable = True
+
+    def __init__(self, shape: Shape, complex: bool) -> None:
+        self.shape = shape
+        self.complex = complex
+
+    def read(self, value: Value) -> Value:
+        return _of_parts(value) if self.complex else _in_parts(value)
+
+    def write(self, base: Value, new: Value) -> Value:
+        return _in_parts(new) if self.complex else _of_parts(new)
+
+    def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        steps = [step // 2 if self.complex else step * 2 for step in base.strides[:-1]]
+        return np.lib.stride_tricks.as_strided(base, self.shape, (*steps, 1))
+
+    def same(self, other: Step) -> bool:
+        return isinstance(other, NumbersView) and self.complex == other.complex
+
+
+def _in_parts(value: Value) -> Value:
+    *lead, size = value.shape
+    parts = [ops.reshape(part, shape=(*value.shape, 1)) for part in (ops.real(value), ops.imag(value))]
+    return ops.reshape(ops.concatenate(*parts, axis=value.rank), shape=(*lead, 2 * size))
+
+
+def _of_parts(value: Value) -> Value:
+    items = everything_of(value.shape)
+    every_other = [whole(value.shape).indexed([*items[:-1], Slice(first, value.shape[-1] // 2, 2)]) for first in (0, 1)]
+    return ops.make_complex(*[step.read(value) for step in every_other if step is not None])
+
+
 class PickedView:
     """x[k, :, j] at integers that only the run knows: `axes` of x, which the view does not have.
 
@@ -387,7 +425,7 @@ class PickedView:
                 and all(a is b for a, b in zip(self.indices, other.indices, strict=True)))
 
 
-Step: TypeAlias = StridedView | ReshapeView | BroadcastView | ConcreteView | DiagonalView | WindowView | PartView | PickedView
+Step: TypeAlias = StridedView | ReshapeView | BroadcastView | ConcreteView | DiagonalView | WindowView | PartView | NumbersView | PickedView
 Chain: TypeAlias = tuple[Step, ...]
 
 
