@@ -257,3 +257,10 @@ def moved_last(x: Value, axis: int) -> Value:
     """x with one axis moved to the end."""
     place = normalize_axis(axis, x.rank)
     return permuted(x, (*[k for k in range(x.rank) if k != place], place))
+
+
+@implements(np.cross)
+def cross(a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    return cross_vectors(a, b, axisa, axisb, axisc)
