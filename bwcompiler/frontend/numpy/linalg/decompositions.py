@@ -189,6 +189,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._N
     if 0 in x.shape[-2:]:
         return fresh(filled(0, value_as(a).dtype, (*x.shape[:-2], x.shape[-1], x.shape[-2])))
     if hermitian:                                  # NumPy reads the lower triangle
+        x = float_matrix(fresh(x), "pinv")
         below: Any = np.tril(fresh(x), -1)
         diagonal: Any = np.diagonal(fresh(x), 0, -2, -1).real
         x = value_of(below + np.conj(np.swapaxes(below, -1, -2)) + diagonal[..., None] * np.eye(x.shape[-1], dtype=diagonal.dtype))

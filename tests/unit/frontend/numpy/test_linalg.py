@@ -209,3 +209,11 @@ def test_determinants_of_a_stack_with_a_singular_matrix(rng: np.random.Generator
     bw.check_grads(lambda a: np.linalg.det(a), (stack[0],), order=3)
     with pytest.raises(np.linalg.LinAlgError):                       # the third derivative by the inverse
         bw.hessian(lambda a: bw.grad(lambda a: np.linalg.det(a))(a)[0, 0])(stack[2])
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (4, 1), (2, 1, 4), (2, 3)])
+def test_what_is_not_square_is_not_hermitian(shape: tuple[int, ...]) -> None:
+    for function in (np.linalg.pinv, np.linalg.svd, np.linalg.matrix_rank):
+        for call in (function, bw.jit(function, static_argnames="hermitian")):
+            with pytest.raises(ValueError, match="must be square"):
+                call(np.ones(shape), hermitian=True)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import UnsupportedError
 from tests.unit.frontend.comparing import compare, run_traced
 
 rng = np.random.default_rng(14)
@@ -101,8 +100,6 @@ def test_at_with_traced_indices() -> None:
     compare(_at_places, X, np.array([1, 4, 1, -1]))
     with pytest.raises(IndexError, match="out of bounds"):
         compare(_at_places, X, np.array([1, 5, 1, 0]))
-    with pytest.raises(UnsupportedError, match="traced mask"):
-        compare(lambda x: np.multiply.at(x * 1, x > 0.5, 2.0), X)
 
 
 @pytest.mark.parametrize("name", ["add", "maximum", "subtract", "logical_or"])

@@ -134,7 +134,7 @@ HINTS: dict[str, Row] = {
     "method with a hint": (lambda x: x.resize(3), errors.UnsupportedError, "np.resize(x, shape)"),
     "quotient of polynomials": (lambda x: np.polydiv(x, x), errors.UnsupportedError, "q[k] = r[k] / v[0]"),
     "unsupported ufunc": (lambda x: np.isnat(x), errors.UnsupportedError, "np.isnat"),
-    "ufunc method": (lambda x: np.multiply.at(x * 1, x > 0, 2.0), errors.UnsupportedError, "np.multiply.at"),
+    "ufunc method": (lambda x: np.less.reduce(x), errors.UnsupportedError, "np.less.reduce"),
     "keyword": (lambda x: np.sort(x, order="a"), errors.UnsupportedError, "order='a'"),
     "keyword value": (lambda x: np.linalg.qr(np.outer(x, x), "raw"), errors.UnsupportedError, "mode='raw'"),
     "ufunc keyword": (lambda x: np.add(x, x, signature="dd->d"), errors.UnsupportedError, "signature="),
