@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.ir.contracts.call_signature import FUNCTION_PARTS
+
 _umath = sys.modules.get("numpy._core._multiarray_umath") or sys.modules["numpy.core._multiarray_umath"]  # 2.x, 1.x
 
 HEADER = object.__basicsize__  # reference count and type
@@ -113,7 +115,7 @@ def function_slots() -> dict[str, int]:
     def probe(x: float = 0.5, *, y: float = 1.5) -> None: ...
 
     words = list((ctypes.c_size_t * (types.FunctionType.__basicsize__ // 8)).from_address(id(probe)))
-    parts = {name: id(getattr(probe, name)) for name in ("__code__", "__defaults__", "__kwdefaults__")}
+    parts = {name: id(getattr(probe, name)) for name in FUNCTION_PARTS}
     return {name: 8 * words.index(part) for name, part in parts.items() if words.count(part) == 1}
 
 

@@ -222,7 +222,7 @@ class JitFunction(CompiledFunction[P, R]):
     def _notes(self, traced: TraceResult) -> list[str]:
         return [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
                 f"again{'' if outside.source is None else f' ({outside.source.short})'}"
-                for outside in traced.outside if not callable(outside.read.expected) and not isinstance(
+                for outside in traced.outside if not callable(outside.read.expected) and not outside.read.is_of_function and not isinstance(
                     outside.read.expected, types.ModuleType)]
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, Literal, NamedTuple
 
 from bwcompiler.ir.types import TensorType
@@ -134,6 +135,7 @@ def items_of(container: Any) -> tuple[Any, ...]:
     return tuple([part for pair in container.items() for part in pair]) if hasattr(container, "items") else tuple(container)
 
 
+FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")            # that may be put into a function in place
 NOTHING = object()             # what a read finds where there is nothing
 
 
@@ -172,6 +174,11 @@ class Read(NamedTuple):
         """Whether it is of, or expects, whatever stands in a place, or nothing there: the native entry knows objects only."""
         return (type(self.base) is Read or type(self.expected) is OfClass or self.expected is NOTHING
                 or (self.tree is not None and has_classes(self.tree)))
+
+    @property
+    def is_of_function(self) -> bool:
+        """Whether it is a part of a function that nobody wrote down to be read."""
+        return self.kind == "attribute" and type(self.base) is FunctionType and self.key in FUNCTION_PARTS
 
     def look(self) -> Any:
         """What is found now; an object of its own where there is nothing."""

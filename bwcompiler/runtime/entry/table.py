@@ -8,7 +8,6 @@ Offsets are in bytes from the start of the table.  Objects are referred to by ad
 from __future__ import annotations
 
 import sys
-import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -240,7 +239,7 @@ class _Builder:
             self.questions.append(question)
             self.guards += [GUARDS["holds"], SOURCES["itself"], id(question), 0, 0, 0, 0, 0]
             return
-        slot = abi.function_slots().get(read.key) if type(read.base) is types.FunctionType else None
+        slot = abi.function_slots().get(read.key) if read.is_of_function else None
         kind = "slot" if slot is not None else {"item": "list_item", "entry": "global"}.get(read.kind, read.kind)
         key = 0 if kind == "cell" else slot or (read.key if kind == "list_item" else self.key(read.key))
         source = (SOURCES[kind], id(read.base), key)

@@ -42,12 +42,11 @@ from bwcompiler.frontend.tracing.outside.repeated import OutsideRead, RepeatedRe
 from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.contracts.call_signature import NOTHING, Read, is_plain, items_of
+from bwcompiler.ir.contracts.call_signature import FUNCTION_PARTS, NOTHING, Read, is_plain, items_of
 from bwcompiler.ir.source import Source
 
 ONE_BY_ONE = 512               # of the reads, items of containers: more are compared all at once
 DEPTH = 4                      # of containers in containers
-PARTS = ("__code__", "__defaults__", "__kwdefaults__")         # of functions, that may be assigned to
 
 _WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"))
 
@@ -108,7 +107,7 @@ class Outside:
     def _made_of(self, fun: types.FunctionType) -> None:
         """Its code and defaults, which notebooks that reload modules put into functions that are there (IPython's autoreload)."""
         source = Source(fun.__code__.co_filename, fun.__code__.co_firstlineno, 0, fun.__code__.co_name)
-        for name in PARTS:
+        for name in FUNCTION_PARTS:
             value = getattr(fun, name)
             if value is not None:
                 self.repeated.guard(Read("attribute", fun, name, value), f"{fun.__name__}.{name}", source)
