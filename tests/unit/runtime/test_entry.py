@@ -360,7 +360,7 @@ def test_call_costs_less_than_a_microsecond() -> None:
     times = {}
     for name, call in (("builtin", plain), ("CompiledFunction", function), ("without GIL", unlocked)):
         timer = timeit.Timer("call(a, b, c)", globals={"call": call, **dict(zip("abc", arrays, strict=True))})
-        times[name] = min(timer.repeat(number=20_000, repeat=5)) / 20_000 * 1e6
+        times[name] = min(timer.repeat(number=500, repeat=200)) / 500 * 1e6         # short ones: other processes may run
     print("us per call of 3 arrays of 64 f64:", {name: round(time, 3) for name, time in times.items()})
     assert max(times.values()) < 1.0, times
 
