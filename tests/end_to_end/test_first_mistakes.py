@@ -59,6 +59,8 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.jit(lambda x: np.eye(np.sum(x)))(X), TracerIndexError, "a traced value as a size, axis, range() or list index"),
     (lambda: bw.jit(lambda x: x.sum(dim=0))(X), TypeError, "np.sum has no keyword 'dim'\n  hint: axis="),
     (lambda: bw.jit(lambda x: np.mean(x, keepdim=True))(X), TypeError, "np.mean has no keyword 'keepdim'\n  hint: keepdims="),
+    (lambda: bw.jit(lambda x: np.sum(x, axes=0))(X), TypeError, "np.sum has no keyword 'axes'\n  hint: axis="),
+    (lambda: bw.jit(lambda x: np.linalg.norm(x, p=1))(X), TypeError, "np.linalg.norm has no keyword 'p'\n  hint: ord=, axis=, keepdims="),
     (lambda: bw.jit(lambda x: x.view(3, 1))(X), TypeError, "x.view takes a dtype, not 3\n  hint: x.reshape(3, ...)"),
     (lambda: bw.vmap(np.sum(X)), TypeError, "of type float64\n  hint: bw.vmap(f)(x), not bw.vmap(f(x))"),
     (lambda: bw.grad(lambda x, n: x ** n, argnums=1, static_argnums=1)(1.0, 3), GradientError,

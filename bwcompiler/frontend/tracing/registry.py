@@ -74,6 +74,16 @@ def _sizes(handler: Callable[..., Any]) -> tuple[tuple[int, str], ...]:
 
 
 @functools.cache
+def _names(function: Any) -> tuple[str, ...]:
+    """The parameters of a function of NumPy's; none where it takes any keyword, or nobody knows."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return ()
+    return () if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters) else tuple([one.name for one in parameters])
+
+
+@functools.cache
 def _defaults(function: Any) -> dict[str, Any]:
     try:
         parameters = inspect.signature(function).parameters
@@ -126,8 +136,10 @@ def call_entry(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         defaults = _defaults(entry.function)
         for key in [key for key in kwargs if key not in keywords]:
             value = kwargs.pop(key)
-            if key in _OF_PYTORCH:
-                raise TypeError(f"np.{entry.name} has no keyword {key!r}\n  hint: {_OF_PYTORCH[key]}")
+            known = _names(entry.function)
+            if key in _OF_PYTORCH or (known and key not in known):
+                near = [f"{name}=" for name in difflib.get_close_matches(key, known, n=1)] or [f"{name}=" for name in known[1:]]
+                raise TypeError(f"np.{entry.name} has no keyword {key!r}\n  hint: {_OF_PYTORCH.get(key, ', '.join(near))}")
             if key not in defaults or not same_option(value, defaults[key]):
                 raise UnsupportedError(f"np.{entry.name}: keyword {key}={value!r} is not supported on traced arrays")
     for place, name in _sizes(entry.handler):
