@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.numpy.selected.packing import merged
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.carried.growth import append, refuse_whole
@@ -26,6 +27,7 @@ from bwcompiler.frontend.source.undecided.orders import is_undecided
 from bwcompiler.frontend.source.variables import Names, open_policy
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 TOTAL = "sum"                  # the key of a sum
@@ -62,6 +64,16 @@ def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables
         assert policy is not None
         return branch(found, then, orelse, Variables(*variables), Names(then, orelse), policy)
     return then() if found else orelse()
+
+
+def leaving(test: Any, why: str) -> Any:
+    """The test of a branch by which a loop is left that keeps its form; why: the reason for that."""
+    found = decided(test)
+    if isinstance(found, Tracer):
+        raise TracerBoolError(at(current_source(), f"a traced value decides whether a loop goes on, which cannot be recorded: {why}\n"
+                                 "  hint: a test before, as `if`, in the place of what `except` catches; or a loop without `break` and "
+                                 "`continue`, and np.where"))
+    return found
 
 
 def is_(x: Any, y: Any) -> Any:

@@ -45,13 +45,14 @@ from bwcompiler.frontend.source.decisions import (
     is_,
     is_not,
     kept,
+    leaving,
     not_,
     not_in,
     or_,
     sifted,
 )
 from bwcompiler.frontend.source.effects.checks import Trying as trying
-from bwcompiler.frontend.source.effects.checks import raised
+from bwcompiler.frontend.source.effects.checks import passing, raised, require_no_handler
 from bwcompiler.frontend.source.items import indexed, iterable
 from bwcompiler.frontend.source.library.libraries import sparse_product, sparse_times
 from bwcompiler.frontend.source.library.vectorized import vectorized
@@ -60,6 +61,7 @@ from bwcompiler.frontend.source.syntax.functions import converted
 from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.undecided.choices import Choice, found_by, place_of, unwrapped, valued
 from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_library
 from bwcompiler.frontend.tracing.storages.region import Policy
@@ -67,8 +69,8 @@ from bwcompiler.frontend.tracing.tracer import ArrayTracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "combined",
            "combined_attribute", "computed", "defined", "each", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable",
-           "kept", "listed", "made", "not_", "not_in", "or_", "product", "raised", "read_index", "read_items", "sifted", "slice",
-           "summed", "trying", "unary", "unrolled", "while_"]
+           "kept", "leaving", "listed", "made", "not_", "not_in", "or_", "passing", "product", "raised", "read_index", "read_items",
+           "sifted", "slice", "summed", "trying", "unary", "unrolled", "while_"]
 
 slice = builtins.slice
 
@@ -189,8 +191,13 @@ def _guarded(function: Any, found: Any) -> Any:
     return checked
 
 
+_DIVIDING = frozenset(("floordiv", "mod", "truediv"))
+
+
 def binary(name: str, x: Any, y: Any) -> Any:
     """An operator, by its name in `operator`: x + y."""
+    if isinstance(y, IndexTracer) and name in _DIVIDING:
+        require_no_handler(y)
     found = sparse_times(x, y) if name == "mul" else None
     found = binary_of(name, x, y) if found is None else found
     return own(found) if type(found) is list else found

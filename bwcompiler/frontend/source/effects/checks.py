@@ -16,18 +16,22 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import LeftOutWarning, TracerBoolError, TracerError, at
+from bwcompiler.errors import BwError, LeftOutWarning, TracerBoolError, TracerError, UnsupportedError, at
 from bwcompiler.frontend.source.effects.places import Scope
-from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.source.variables import Again, Divided, NotCapturable, open_policy
 from bwcompiler.frontend.tracing.callbacks import Struct, host_call
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.branches import cond
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
+from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, with_users_line
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, levels_to_the_user
-from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, open_region
+from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, StaticDemand, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.ir.extent import lower, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import F64, tensor
@@ -140,7 +144,7 @@ def _with_values(error: BaseException, texts: list[Any], numbers: Any, specifica
 
 
 class Trying:
-    """Around the body of a `try` that has handlers.
+    """Around the body of a `try` that has handlers: these are for errors of the user's program, not for what tracing refuses.
 
     divides: they catch what Python raises for a division by zero, which compiled code does not: it gives what NumPy gives.
     """
@@ -155,18 +159,29 @@ class Trying:
             policy.trying += 1
             self.before = (open_region(), len(open_region().record.values))
 
-    def __exit__(self, kind: type[BaseException] | None, *_: Any) -> None:
+    def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
         policy = open_policy()
         if policy is None:
             return
         policy.trying -= 1
-        if self.divides and kind is None and self.before is not None and self.before[0] is open_region():
+        if self.divides and error is None and self.before is not None and self.before[0] is open_region():
             for found in _divisions(open_region().record.values[self.before[1]:]):
                 refusal = TracerError(at(found.source, "a number is divided by a traced one, inside of a `try` that catches "
                                          "ZeroDivisionError: compiled code gives what NumPy gives, and raises nothing\n"
                                          "  hint: test the divisor with `if`, with what `except` does in its branch"))
                 policy.needed = True               # as it is written it would go on
                 raise Recapture(("", 0, policy.trying + 1), refusal)
+
+        if isinstance(error, Exception) and any(scope.loop is not None for scope in policy.scopes):
+            raise NotCapturable(f"{type(error).__name__} is raised and caught in it, perhaps not by all iterations", error_source(error))
+        refused = _refusal(error) if isinstance(error, Exception) and not is_raised(error) else None
+        if refused is None:
+            return
+        refused = with_users_line(refused, error.__traceback__)  # type: ignore[union-attr]
+        policy.needed = True                       # as it is written it would be caught
+        if policy.depth:
+            raise NotCapturable(str(refused), getattr(refused, "source", None)) from None
+        raise Recapture(("", 0, policy.trying), refused) from None
 
 
 def _divisions(values: Sequence[Value]) -> Iterator[Value]:
@@ -182,6 +197,25 @@ def _is_never_zero(divisor: Value) -> bool:
     while divisor.op is ops.cast:
         divisor = divisor.operands[0]
     return divisor.op is ops.full and divisor.attrs["value"] != 0
+
+
+def _refusal(error: Exception) -> BwError | None:
+    """What tracing refuses, where that is why the user's code sees an exception; not what NumPy would raise, too."""
+    found = error if isinstance(error, BwError) else hidden_refusal(open_region(), error) or (
+        foreign_refusal(error) if isinstance(error, TypeError) else None)
+    return found if isinstance(found, TracerError | UnsupportedError) else None
+
+
+def require_no_handler(divisor: IndexTracer) -> None:
+    """The index of a loop is a divisor, for which Python raises where it is 0."""
+    policy, extent = open_policy(), divisor._extent
+    if policy is not None and policy.trying and lower(extent) <= 0 <= upper(extent):
+        raise NotCapturable("it divides by its index in a `try`, whose `except` is for that")
+
+
+def passing() -> tuple[type[BaseException], ...]:
+    """What no handler of the user's is for."""
+    return StaticDemand, Recapture, NotCapturable, Divided, Again
 
 
 # ----- messages

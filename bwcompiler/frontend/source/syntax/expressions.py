@@ -24,13 +24,24 @@ def inside(nodes: Any) -> list[ast.AST]:
     return found
 
 
-def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
+_OF_NUMBERS = frozenset(("ArithmeticError", "FloatingPointError", "LinAlgError", "OverflowError", "RuntimeWarning", "ZeroDivisionError"))
+
+
+def catches(node: ast.AST) -> bool:
+    """Whether it is a `try` that catches what one iteration of a loop may raise and another one not, before there are numbers."""
+    handlers = getattr(node, "handlers", ())
+    kinds = [kind for one in handlers for kind in (one.type.elts if isinstance(one.type, ast.Tuple) else [one.type])]
+    return any(getattr(kind, "attr", getattr(kind, "id", "")) not in _OF_NUMBERS for kind in kinds)
+
+
+def leaves(body: list[ast.stmt], is_tail: bool = False, is_loop: bool = False) -> bool:
     """Whether control can leave a block otherwise than at its end or by an exception, or something in it cannot be put in a function.
 
     is_tail: the function ends with the block, so that a `return` in it is one of the block.
+    is_loop: it is the body of a loop, which is traced once for all iterations.
     """
     def leaving(node: ast.AST) -> bool:
-        return (isinstance(node, LEAVING) and not (is_tail and isinstance(node, ast.Return))) or bool(getattr(node, "handlers", ()))
+        return (isinstance(node, LEAVING) and not (is_tail and isinstance(node, ast.Return))) or (is_loop and catches(node))
 
     for node in body:
         if isinstance(node, ast.Break | ast.Continue) or leaving(node):
@@ -38,10 +49,11 @@ def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
         if isinstance(node, OWN_SCOPE):
             continue
         if isinstance(node, ast.For | ast.While):
-            if any(map(leaving, inside(node.body))) or leaves(node.orelse, is_tail):
+            if any(map(leaving, inside(node.body))) or leaves(node.orelse, is_tail, is_loop):
                 return True
         elif any(map(leaving, inside([node]))) or any(
-                leaves(getattr(node, name, []), is_tail) for name in ("body", "orelse", "finalbody")):
+                leaves(getattr(part, name, []), is_tail, is_loop) for part in (node, *getattr(node, "handlers", ()))
+                for name in ("body", "orelse", "finalbody")):
             return True
     return False
 
@@ -51,6 +63,16 @@ def makes(node: ast.expr | None) -> bool | tuple[Any, ...]:
     if isinstance(node, ast.Tuple | ast.List):
         return tuple(map(makes, node.elts))
     return isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call | ast.Subscript | ast.IfExp)
+
+
+def why_kept(body: list[ast.stmt]) -> str:
+    """Why a loop with this body keeps its form."""
+    for part in inside(body):
+        if catches(part):
+            return "it has `try` with an `except` that catches what perhaps only some iterations raise"
+        if isinstance(part, LEAVING) and not isinstance(part, ast.Return):
+            return f"it has `{words(part)}`"
+    return "it is left from inside of `with` or `try`, or a branch of it is too long to be written twice"
 
 
 def called(node: ast.expr) -> str:

@@ -2,7 +2,8 @@
 
 What follows a branch that is left moves into its other side; an early `return` so becomes the value of a branch at the end of the
 function.  A loop that is left gets a flag, which ends it, and which what follows a jump in its body is behind; what stands in its `else`
-runs where the flag is not set.  Jumps out of `with` or `try` in the body of a loop stay as they are, and the loop with them.
+runs where the flag is not set.  So does what follows a `try` that is left in the body of a loop.  Jumps out of `with` and `finally` stay as
+they are, and the loop with them.
 """
 
 from __future__ import annotations
@@ -163,10 +164,22 @@ class _Jumps:
             if not jumps([node]):
                 self._deeper(node)
                 continue
+            if isinstance(node, ast.Try) and not jumps(node.finalbody):
+                return [*before, *self._try(node, rest, done, result)]
             if not isinstance(node, ast.If):
                 raise _GiveUp
             return [*before, *self._branch(node, rest, done, result)]
         return body
+
+    def _try(self, node: ast.Try, rest: list[ast.stmt], done: str, result: tuple[str, str] | None) -> list[ast.stmt]:
+        """A `try` with jumps: what follows it in the iteration, and its `else`, where it was not left by one."""
+        left = self._name("left")
+        for block in (node.body, node.orelse, *[handler.body for handler in node.handlers]):
+            block[:] = self._block(_noting(block, left), done, result) or [ast.copy_location(ast.Pass(), node)] if block else []
+        if node.orelse:
+            node.orelse = [_unless(left, node.orelse, node)]
+        following = self._block(rest, done, result)
+        return [_set(left, False, node), node, *([_unless(left, following, node)] if following else [])]
 
     def _branch(self, node: ast.If, rest: list[ast.stmt], done: str, result: tuple[str, str] | None) -> list[ast.stmt]:
         first, second = falls_through(node.body), falls_through(node.orelse)
@@ -176,6 +189,29 @@ class _Jumps:
         node.body = self._block([*node.body, *(rest if first else [])], done, result) or [ast.copy_location(ast.Pass(), node)]
         node.orelse = self._block([*node.orelse, *again], done, result)
         return [node]
+
+
+def _noting(body: list[ast.stmt], left: str, loop: bool = False) -> list[ast.stmt]:
+    """A block in which a flag is set in front of each jump out of it; loop: `break` and `continue` stay inside."""
+    found: list[ast.stmt] = []
+    for node in body:
+        if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not loop):
+            found.append(_set(left, True, node))
+        found.append(node)
+        if isinstance(node, _SCOPES):
+            continue
+        inner = loop or isinstance(node, ast.For | ast.While)
+        for part in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+            for name in ("body", "orelse", "finalbody"):
+                block = getattr(part, name, None)
+                if isinstance(block, list):
+                    setattr(part, name, _noting(block, left, loop if name == "orelse" and inner else inner))
+    return found
+
+
+def _unless(flag: str, body: list[ast.stmt], node: ast.stmt) -> ast.stmt:
+    test = ast.copy_location(ast.UnaryOp(ast.Not(), _load(flag, node)), node)
+    return ast.copy_location(ast.If(test, body, []), node)
 
 
 def _size(body: list[ast.stmt]) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from typing import Any, NamedTuple
 
-from bwcompiler.frontend.source.syntax.expressions import LEAVING, called, inside, is_pure, keeps, leaves, makes, words
+from bwcompiler.frontend.source.syntax.expressions import called, inside, is_pure, keeps, leaves, makes, why_kept
 from bwcompiler.frontend.source.syntax.jumps import PREFIX, without_jumps
 from bwcompiler.frontend.source.syntax.liveness import annotate, stores
 from bwcompiler.frontend.source.syntax.lookup import NO_TYPE_PARAMETERS, Definition
@@ -82,6 +82,7 @@ class _Rewriter(ast.NodeTransformer):
         self.modules = modules
         self.shared: dict[str, None] = {}          # variables that bodies bind: to be declared as the function's own
         self.count = 0
+        self.why = ""                              # a loop around keeps its form, if one does
 
     def declared(self, body: list[ast.stmt], node: ast.FunctionDef) -> list[ast.stmt]:
         """The body, behind declarations that make all shared names variables of the function."""
@@ -351,6 +352,10 @@ class _Rewriter(ast.NodeTransformer):
         divides = ast.Constant(not _DIVISION_ERRORS.isdisjoint(caught))
         around = ast.withitem(self._runtime("trying", node.body[0], divides), None)
         node.body = [ast.copy_location(ast.With([around], node.body), node.body[0])]
+        first = node.handlers[0]
+        if any(handler.type is None or ast.unparse(handler.type) == "BaseException" for handler in node.handlers):
+            ours = ast.ExceptHandler(self._runtime("passing", first), None, [ast.copy_location(ast.Raise(None, None), first)])
+            node.handlers.insert(0, ast.copy_location(ours, first))
         return node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
@@ -366,15 +371,19 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_For(self, node: ast.For) -> Any:
-        whole = not node.orelse and not leaves(node.body)
+        whole = not node.orelse and not leaves(node.body, is_loop=True)
         if not whole:
             source = self.visit(node.iter)
-            kept = self._runtime("unrolled", source, self._runtime("iterable", source, source), ast.Constant(self._why(node)))
-            node.iter, node.target = kept, self.visit(node.target)
+            outer, self.why = self.why, why_kept(node.body)
+            why = ast.Constant(self.why)
+            node.iter = self._runtime("unrolled", source, self._runtime("iterable", source, source), why)
+            node.target = self.visit(node.target)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+            self.why = outer
             flag = getattr(node, "flag", None)
             if flag is not None:                   # it has jumps no more, but the flag that says that it ends
-                test = ast.copy_location(ast.Name(flag, ast.Load()), node)
+                place = node.body[-1]
+                test = self._runtime("leaving", place, ast.copy_location(ast.Name(flag, ast.Load()), place), why)
                 node.body.append(ast.copy_location(ast.If(test, [ast.copy_location(ast.Break(), node)], []), node))
             return node
         variables = self._variables([node.target, *node.body], node, node.live_head)  # type: ignore[attr-defined]
@@ -387,17 +396,8 @@ class _Rewriter(ast.NodeTransformer):
         flag = getattr(node, "flag", None)
         return [body, self._statement("for_", node, source, body, variables, *([] if flag is None else [ast.Constant(flag)]))]
 
-    def _why(self, node: ast.For) -> str:
-        """Why a loop keeps its form."""
-        for part in inside(node.body):
-            if getattr(part, "handlers", ()):
-                return "it has `try` with `except`, which compiled code cannot do"
-            if isinstance(part, LEAVING) and not isinstance(part, ast.Return):
-                return f"it has `{words(part)}`"
-        return "it is left from inside of `with` or `try`, or a branch of it is too long to be written twice"
-
     def visit_While(self, node: ast.While) -> Any:
-        if node.orelse or leaves(node.body) or not is_pure(node.test):
+        if node.orelse or leaves(node.body, is_loop=True) or not is_pure(node.test):
             node.test = self.visit(node.test)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
@@ -411,7 +411,8 @@ class _Rewriter(ast.NodeTransformer):
     def visit_If(self, node: ast.If) -> Any:
         is_tail = getattr(node, "is_tail", False)
         if any(leaves(block, is_tail) for block in (node.body, node.orelse)):
-            node.test = self.visit(node.test)
+            test = self.visit(node.test)
+            node.test = self._runtime("leaving", test, test, ast.Constant(self.why)) if self.why else test
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
         variables = self._variables([*node.body, *node.orelse], node, frozenset())

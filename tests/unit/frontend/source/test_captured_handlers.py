@@ -1,0 +1,186 @@
+"""`try` with `except` in functions that are traced: handlers are for what the program raises, never for what tracing refuses."""
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerBoolError, TracerError
+from tests.unit.frontend.comparing import as_python
+
+X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
+
+
+def until_it_settles(x):
+    y = x[0]
+    for _ in range(50):
+        if y == 0:
+            return 0.0
+        try:
+            z = y / x[1]
+        except FloatingPointError:
+            z = 0.0
+        before = y
+        y = 0.5 * (y + np.cos(z))
+        if abs(y - before) < 1e-9:
+            break
+    else:
+        return float("nan")
+    return y * x[1]
+
+
+def left_inside(x):
+    y = x[0]
+    for k in range(12):
+        try:
+            if x[k] > 0.5:
+                continue
+            for j in range(12):
+                if x[j] > y + 1.03:
+                    break
+            else:
+                y *= 0.9
+            y += x[k] / (2 + y * y)
+        except np.linalg.LinAlgError:
+            continue
+        else:
+            y += 0.1
+        y *= 1.01
+    return y
+
+
+def solved(x):
+    y = x[0]
+    for _ in range(12):
+        try:
+            y = y + np.linalg.solve(np.eye(2) * (2 + y * y), x[:2])[0]
+        except np.linalg.LinAlgError:
+            return np.inf
+        if y > 2:
+            return y
+    return y
+
+
+def in_a_branch(x):
+    total = 0.0
+    if x[0] > 0:
+        try:
+            total += {"a": x[1]}["b"]
+        except KeyError:
+            total += x[2]
+    return total
+
+
+def last_index(x):
+    total = 0.0
+    for k in range(12):
+        try:
+            total += x[k + 1] * x[k]
+        except IndexError:
+            total += 5.0
+    return total
+
+
+def by_the_index(x):
+    total = 0.0
+    for k in range(12):
+        try:
+            total += 2.0 / k * x[k]
+        except ZeroDivisionError:
+            total += 5.0 * x[k]
+    return total
+
+
+def shapes(x):
+    total = 0.0
+    for k in range(12):
+        try:
+            total += x[:k] @ x[:5]
+        except (ValueError, TypeError):
+            total += 5.0 * x[k]
+    return total
+
+
+LOOPS = [until_it_settles, left_inside, solved]
+
+
+@pytest.mark.parametrize("program", [*LOOPS, in_a_branch, last_index, by_the_index, shapes], ids=lambda program: program.__name__)
+def test_as_python(program) -> None:
+    as_python(program, X)
+
+
+@pytest.mark.parametrize("program", LOOPS, ids=lambda program: program.__name__)
+def test_stays_a_loop(program) -> None:
+    assert "unrolled" not in bw.jit(program).explain(X)
+
+
+def any_exception(x):
+    try:
+        return np.ones(int(x.sum())).sum()
+    except Exception:
+        return x[0]
+
+
+def a_type_error(x):
+    try:
+        return np.ones(int(x.sum())).sum()
+    except TypeError:
+        return x[0]
+
+
+def anything(x):
+    try:
+        return np.ones(int(x.sum())).sum()
+    except:  # noqa: E722
+        return x[0]
+
+
+def in_a_loop(x):
+    total = 0.0
+    for _ in range(20):
+        try:
+            total += np.ones(int(x[0])).sum()
+        except (TypeError, ValueError):
+            total += x[1]
+    return total
+
+
+def nested(x):
+    try:
+        try:
+            return np.ones(int(x.sum())).sum()
+        except ValueError:
+            return x[0]
+    except BaseException:
+        return x[1]
+
+
+@pytest.mark.parametrize("program", [any_exception, a_type_error, anything, in_a_loop, nested], ids=lambda program: program.__name__)
+def test_handlers_are_not_for_refusals(program) -> None:
+    with pytest.raises(TracerError, match="a traced value as a size"):
+        bw.jit(program)(X + 2)
+
+
+def test_errors_of_numpys_are_caught() -> None:
+    def added(x):
+        try:
+            return np.sum(x + np.ones(5))
+        except ValueError:
+            return np.sum(x + np.ones(12))
+
+    as_python(added, X)
+
+
+def test_why_a_loop_cannot_be_left() -> None:
+    def program(x):
+        total = 0.0
+        for k in range(12):
+            try:
+                total += x[k + 1]
+            except IndexError:
+                total += 1.0
+            if total > 2:
+                break
+        return total
+
+    with pytest.raises(TracerBoolError, match="whether a loop goes on.*`except` that catches what perhaps only some iterations raise"):
+        bw.jit(program)(X)
