@@ -137,6 +137,44 @@ def test_attributes_that_are_assigned_to_before_they_are_read_do_not_matter() ->
         np.testing.assert_allclose(function(x), np.tanh(x) ** 2, rtol=1e-15)
 
 
+def test_a_traced_value_left_in_an_attribute_warns() -> None:
+    class Model:
+        last = None
+
+        def loss(self, x: Any) -> Any:
+            self.last = x[0]
+            return np.sum(x ** 2)
+
+    with pytest.warns(StaleValueWarning, match=r"def loss.*\n  self.last keeps a traced value"):
+        bw.jit(Model().loss)(X)
+
+
+CHANGES: dict[str, tuple[Any, Any]] = {
+    "append": (lambda x, kept: kept.append(x[0]), []), "item": (lambda x, kept: kept.__setitem__(0, 2 * x[0]), [1.0, 2.0]),
+    "key": (lambda x, kept: kept.update(last=x[0]), {}), "inside": (lambda x, kept: kept["a"].append(x[0]), {"a": [1.0]})}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_containers_that_are_arguments_and_change_warn(name: str) -> None:
+    change, kept = CHANGES[name]
+
+    def fun(x: Any, kept: Any) -> Any:
+        change(x, kept)
+        return x[0]
+
+    with pytest.warns(StaleValueWarning, match=r"def fun.*\n  kept(\['a'\])? is changed while the function is traced") as caught:
+        bw.jit(fun)(X, kept)
+    assert len(caught) == 1
+
+
+def test_containers_that_are_arguments_and_returned_do_not_warn() -> None:
+    def fun(parameters: dict[str, Any]) -> Any:
+        parameters["w"] = parameters["w"] - 0.1
+        return parameters
+
+    assert bw.jit(fun)({"w": 1.0}) == {"w": 0.9}
+
+
 def test_lists_that_are_only_written_to_do_not_matter() -> None:
     log: list[Any] = []
 

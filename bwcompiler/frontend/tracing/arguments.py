@@ -102,6 +102,10 @@ class Arguments:
             leaves[position] = leaf
         return tree.unflatten(self.treedef, leaves)  # type: ignore[no-any-return]
 
+    def by_name(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """What stands in the places of the arguments, by the names of the parameters."""
+        return dict(zip(self.parameters, args, strict=False)) | kwargs
+
     def whole_statics(self) -> list[Any]:
         """The positional arguments that are compile-time values as a whole; None for the others."""
         found: list[Any] = []

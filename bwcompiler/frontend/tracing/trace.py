@@ -13,6 +13,7 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import BwError, TracerError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
@@ -245,6 +246,7 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
         try:
             with replaced(operands_of, operands):
                 outside = _observed(region, fun, arguments, operands)
+                held = None if outside is None else ArgumentContents(arguments.by_name(args, kwargs))
                 result = run_user_function(fun, args, kwargs)
         except Exception as error:
             if region.demand is not None:          # somebody put an exception of his own in its place
@@ -260,6 +262,8 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             raise _Written(assigned)
         if outside is not None:
             inside = {found.read.place for found in operands_of}
+            if held is not None:
+                held.warn_of_changes(result, fun)
             reads = followed(outside.settle(), rebound, fun, arguments.static_values)
             made.outside = [found for found in reads if found.read.place not in inside]
             made.varying, made.live = operands_of, live

@@ -1,0 +1,49 @@
+"""Lists, dictionaries and objects that are arguments: what the function puts into them is put into stand-ins, and gone after the trace."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from bwcompiler.frontend.tracing.outside.repeated import warn
+from bwcompiler.ir.source import Source
+
+
+class ArgumentContents:
+    """What the containers hold that stand for arguments, before the function runs."""
+
+    def __init__(self, args: dict[str, Any]) -> None:
+        self.held = [(container, path, _items(container)) for name, value in args.items() for container, path in _containers(value, name)]
+
+    def warn_of_changes(self, result: Any, fun: Any) -> None:
+        """Warn of containers that hold something else now, and are no part of the result."""
+        changed = [(container, path) for container, path, before in self.held if not _same(before, _items(container))]
+        returned = {id(one) for one, _ in _containers(result, "")} if changed else set()
+        code = getattr(getattr(fun, "__func__", fun), "__code__", None)
+        source = None if code is None else Source(code.co_filename, code.co_firstlineno, 0, code.co_name)
+        for container, path in changed:
+            if id(container) not in returned:
+                kind = type(container).__name__
+                warn(source, f"{path} is changed while the function is traced: compiled calls do not change the caller's {kind}, only "
+                     "arrays in place\n  hint: return what is to be kept, and put it there after the call")
+
+
+def _containers(x: Any, path: str) -> Iterator[tuple[Any, str]]:
+    if isinstance(x, list | dict) or (dataclasses.is_dataclass(x) and not isinstance(x, type)):
+        yield x, path
+    if isinstance(x, list | tuple | dict) or (dataclasses.is_dataclass(x) and not isinstance(x, type)):
+        for key, part in _items(x).items():
+            yield from _containers(part, f"{path}.{key}" if dataclasses.is_dataclass(x) else f"{path}[{key!r}]")
+
+
+def _items(x: Any) -> dict[Any, Any]:
+    if isinstance(x, dict):
+        return dict(x)
+    if isinstance(x, list | tuple):
+        return dict(enumerate(x))
+    return {field.name: getattr(x, field.name, None) for field in dataclasses.fields(x)}
+
+
+def _same(before: dict[Any, Any], after: dict[Any, Any]) -> bool:
+    return before.keys() == after.keys() and all(one is after[key] for key, one in before.items())
