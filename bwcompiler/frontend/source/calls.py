@@ -184,6 +184,17 @@ def _of_ufunc_method(call: _Call) -> Any:
     return _writing(call.function, on_operands(call.function))
 
 
+def _of_container_maker(call: _Call) -> Any:
+    """What makes a container, of which the parts are not looked at: `d.copy()`, `dict.fromkeys(names, 0.0)`."""
+    makes = call.kind is types.BuiltinFunctionType and ((type(call.owner) in (list, dict, set) and call.name == "copy") or (
+        call.owner is dict and call.name == "fromkeys"))
+    return _making_own(call.function) if makes and call.policy.depth else None
+
+
+def _making_own(function: Any) -> Any:
+    return lambda *args, **kwargs: own(function(*args, **kwargs))
+
+
 def _of_unknown_effect(call: _Call) -> Any:
     if call.policy.depth:
         _require_pure(call.function, call.policy)
@@ -221,6 +232,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     # functions that are known here
     _of_known,
     _of_ufunc_method,
+    _of_container_maker,
     # others: their effects have to be known, where a body is traced once
     _message,              # left out, so it does not matter what it does
     _of_object,            # whose method is looked at instead

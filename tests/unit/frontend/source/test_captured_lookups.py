@@ -170,3 +170,24 @@ def test_places_behind_the_end_raise_when_the_program_runs() -> None:
     assert compiled(1.5) == 1.5 and compiled(-3.0) == 5.0
     with pytest.raises(IndexError, match="list index out of range"):
         compiled(3.0)
+
+
+def made_anew(x):
+    flows, kept = {"a": 0.0, "b": 0.0}, {"a": 1.0, "b": 2.0}
+    for k in range(12):
+        step = 2 / (k + 2)
+        best = int(np.argmin([flows["a"] + x[0], flows["b"] + x[1]]))
+        target = dict.fromkeys(flows, 0.0)
+        for place, name in enumerate(flows):
+            if place == best:
+                target[name] += 3.0
+        scaled = kept.copy()
+        scaled["a"] *= x[k]
+        for name in flows:
+            flows[name] = (1 - step) * flows[name] + step * target[name] * scaled[name]
+    return flows["a"] * x[0] + flows["b"] * x[1] + kept["a"]
+
+
+def test_dictionaries_that_an_iteration_makes_of_keys_or_copies() -> None:
+    as_python(made_anew, X)
+    assert "unrolled" not in bw.jit(made_anew).explain(X)
