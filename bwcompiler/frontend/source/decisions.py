@@ -71,8 +71,8 @@ def leaving(test: Any, why: str) -> Any:
     found = decided(test)
     if isinstance(found, Tracer):
         raise TracerBoolError(at(current_source(), f"a traced value decides whether a loop goes on, which cannot be recorded: {why}\n"
-                                 "  hint: a test before, as `if`, in the place of what `except` catches; or a loop without `break` and "
-                                 "`continue`, and np.where"))
+                                 "  hint: take that out of the loop (a test before, as `if`, for what `except` catches), or do not leave "
+                                 "the loop: np.where(test, ...)"))
     return found
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.manipulation.sequences import c_, r_
-from bwcompiler.frontend.source.bodies import iteration
-from bwcompiler.frontend.source.carried import still
+from bwcompiler.frontend.source.carried import still, things
 from bwcompiler.frontend.source.carried.growth import element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.carried.lined import is_lined, line, read
 from bwcompiler.frontend.source.concrete.makers import noted, shown
@@ -59,9 +58,9 @@ def _moving(items: Any, index: Tracer) -> Any:
     string = picked(items, index)
     if string is not None:
         return string
-    table = iteration.table(items)
-    if table is not None:
-        return table(index)
+    numbers = things.table(items)
+    if numbers is not None:
+        return numbers(index)
     if still.is_read(items, index):
         return still.element(items, index)
     if type(items) is list and isinstance(index, IndexTracer):

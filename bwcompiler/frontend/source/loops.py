@@ -24,6 +24,7 @@ from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.concrete.contents import live, read_items
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.decisions import NO_VARIABLES, TOTAL, decided, elements, if_, not_, nothing
+from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.undecided import gaps
@@ -38,6 +39,9 @@ from bwcompiler.ir.op import Value
 MOST_GUARDED = 10_000          # iterations that are traced under a condition each, of a loop whose end is data: it may have none
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
 HEAVY = 400                    # values that the iterations of a short loop record: then it is not
+HEAVY_TABLE = 1500             # those of a loop over numbers that are known: until then it is faster without reading them from a table
+MOST_ITEMS = 100_000           # that are taken from itertools.product and its like to see whether there are more
+_FINITE = (itertools.product, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations)
 
 
 def listed(fill: Callable[[list[Any]], None]) -> list[Any]:
@@ -79,6 +83,9 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     is_tried: it is recorded only if it computes with traced values.
     """
     policy, source = open_policy(), live(source)
+    if policy is not None and type(source) in _FINITE and not scopes_around(source):
+        items = list(itertools.islice(source, MOST_ITEMS))
+        source = itertools.chain(items, source) if len(items) == MOST_ITEMS else own(items)
     require_known(*([source] if type(source) is str else []))
     elements = None if policy is None or not policy.converting else iteration.elements_of(source)
     if is_tried and elements is not None:
@@ -169,10 +176,12 @@ def _size(value: Value) -> int:
 
 def _is_heavy(elements: iteration.Elements, policy: Policy, body: Callable[..., Any], before: int) -> bool:
     """Whether a loop of few iterations, the first of which recorded what stands behind `before`, is long enough to be recorded."""
-    if not isinstance(elements.count, int) or not SHORTEST < elements.count <= SHORT or not policy.loops:
+    if not isinstance(elements.count, int) or elements.count <= SHORTEST or not policy.loops or (
+            elements.count > SHORT and not elements.is_table):
         return False
     each = sum(map(_size, open_region().record.values[before:]))
-    return each * elements.count > HEAVY and site_of(body) not in policy.unrolled and site_of(body) not in policy.notes
+    least = HEAVY_TABLE if elements.is_table else HEAVY
+    return each * elements.count > least and site_of(body) not in policy.unrolled and site_of(body) not in policy.notes
 
 
 def unrolled(source: Any, reason: str) -> Any:
@@ -237,6 +246,8 @@ def _repeated(elements: iteration.Elements, body: Callable[[Any], None], names: 
 def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]) -> bool:
     """Whether a loop is to be captured: it is long enough, or its length is not known."""
     site = site_of(body)
+    if elements.is_table:
+        return False
     if isinstance(elements.count, int) and (not policy.loops or site in policy.unrolled):
         if site in policy.unrolled and elements.count >= SHORT:
             policy.notes.setdefault(site, policy.unrolled[site])

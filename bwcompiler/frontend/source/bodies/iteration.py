@@ -17,7 +17,7 @@ from bwcompiler.errors import TracerError
 from bwcompiler.frontend.numpy.selected.packing import packed
 from bwcompiler.frontend.source.carried.growth import is_growing
 from bwcompiler.frontend.source.carried.still import element, is_joined
-from bwcompiler.frontend.source.carried.things import at_places
+from bwcompiler.frontend.source.carried.things import are_known, at_places, table
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.variables import Divided, not_capturable
@@ -26,7 +26,6 @@ from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, extent_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
-from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -41,6 +40,7 @@ class Elements(NamedTuple):
     """count: how many, an extent or a traced integer.  at: the element at an index (from 0), which is a handle.
 
     traced  a tracing of the body that goes over them (`capture.Traceable`), if there was one.
+    is_table  whether they are known numbers or texts, one by one: a loop over them is recorded only where it is long.
     is_tried  whether a loop over them is recorded only if it computes with traced values: else all that it makes is to be known.
     """
 
@@ -48,10 +48,11 @@ class Elements(NamedTuple):
     at: Callable[[Any], Any]
     traced: Any = None
     is_tried: bool = False
+    is_table: bool = False
 
     def after_first(self) -> Elements:
         """All but the first, of a number that is known."""
-        return Elements(self.count - 1, lambda k: self.at(k + 1), is_tried=self.is_tried)
+        return Elements(self.count - 1, lambda k: self.at(k + 1), is_tried=self.is_tried, is_table=self.is_table)
 
 
 class Span:
@@ -155,21 +156,8 @@ def elements_of(source: Any) -> Elements | None:
         return _of_arrays(source)
     if type(source) in (list, tuple) and source:
         found = at_places(source)
-        return None if found is None else Elements(len(source), found)
+        return None if found is None else Elements(len(source), found, is_table=are_known(source))
     return _of_header(source) if isinstance(source, Header) else None
-
-
-def table(numbers: Any) -> Callable[[Any], Any] | None:
-    """numbers[k] for any k, of Python numbers of one type in a list or tuple; None where it holds something else."""
-    kind = type(numbers[0]) if numbers else None
-    if kind not in (float, int) or any(type(number) is not kind for number in numbers):
-        return None
-
-    def at(k: Any) -> Any:
-        found = call(as_tracer, np.array(numbers))[k]
-        found._kind = kind
-        return found
-    return at
 
 
 def _progression(start: Any, step: int) -> Callable[[Any], Any]:
@@ -244,7 +232,7 @@ def _of_header(source: Header) -> Elements | None:
         first = inner[0]
         if first is None or not isinstance(start, int):
             return None
-        return Elements(first.count, lambda k: (start + k, first.at(k)))
+        return Elements(first.count, lambda k: (start + k, first.at(k)), is_table=first.is_table)
     known = [one for one in inner if one is not None]
     if len(known) < len(inner) or not known:
         return None
@@ -252,7 +240,8 @@ def _of_header(source: Header) -> Elements | None:
         return _shortest_of_data(known) if source.function is zip and not source.options.get("strict") else None
     if source.function is reversed:
         last = add_extents(known[0].count, -1)
-        return Elements(known[0].count, lambda k: known[0].at(last - k if isinstance(last, int) else _minus(last, k)))
+        return Elements(known[0].count, lambda k: known[0].at(last - k if isinstance(last, int) else _minus(last, k)),
+                        is_table=known[0].is_table)
     shortest = known[0].count
     for one in known[1:]:
         if known_le(one.count, shortest):
@@ -261,7 +250,7 @@ def _of_header(source: Header) -> Elements | None:
             return None
     if source.options.get("strict") and any(one.count != shortest for one in known):
         return None
-    return Elements(shortest, lambda k: tuple([one.at(k) for one in known]))
+    return Elements(shortest, lambda k: tuple([one.at(k) for one in known]), is_table=any(one.is_table for one in known))
 
 
 def _shortest_of_data(known: Sequence[Elements]) -> Elements | None:

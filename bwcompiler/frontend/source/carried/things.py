@@ -17,7 +17,10 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.carried.parts import Alone, Form, containers, form_of, put_together
 from bwcompiler.frontend.source.effects.places import Scope
+from bwcompiler.frontend.source.undecided.choices import picked
 from bwcompiler.frontend.source.variables import not_capturable, same
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.rows import together
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -56,9 +59,16 @@ def unboxed(x: Any, double: bool = False) -> Any:
     return put_together(x.form, [unboxed(part, double) for part in x.parts], double) if type(x) is Thing else x
 
 
+def are_known(items: Sequence[Any]) -> bool:
+    """Whether a list holds numbers and texts alone, in tuples and objects perhaps: `for i, j in pairs`, `for spring in springs`."""
+    return not any(isinstance(leaf, Tracer) for leaf in tree.leaves(boxed(items[0])))
+
+
 def at_places(items: Sequence[Any]) -> Callable[[Any], Any] | None:
-    """items[k] for any k, of a list that a loop has filled: what are rows of arrays in it is read from these; None of another one."""
-    if not any(_row_like(items[0])):
+    """items[k] for any k, of a list that a loop has filled, or of known numbers: what are rows of arrays in it is read from these, and
+    what are numbers from tables of them; None of another one.
+    """
+    if not any(_row_like(items[0])) and not are_known(items):
         return None
     boxes = [boxed(item) for item in items]
     structure = tree.structure(boxes[0])
@@ -75,7 +85,7 @@ def _row_like(item: Any) -> list[bool]:
 
 
 def _column(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
-    """The k-th of some leaves, for any k; None where they are neither rows nor numbers that are alike or grow evenly."""
+    """The k-th of some leaves, for any k; None where they are neither rows nor numbers or texts of one type."""
     first = leaves[0]
     if isinstance(first, Tracer):
         rows = together(leaves)
@@ -93,7 +103,20 @@ def _column(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
         return lambda k: first
     if all(type(leaf) is int for leaf in leaves) and len({y - x for x, y in itertools.pairwise(leaves)}) == 1:
         return lambda k: first + k * (leaves[1] - first)
-    return None
+    return (lambda k: picked(leaves, k)) if all(type(leaf) is str for leaf in leaves) else table(leaves)
+
+
+def table(numbers: Sequence[Any]) -> Callable[[Any], Any] | None:
+    """numbers[k] for any k, of Python numbers of one type in a list or tuple; None where it holds something else."""
+    kind = type(numbers[0]) if numbers else None
+    if kind not in (float, int) or any(type(number) is not kind for number in numbers):
+        return None
+
+    def at(k: Any) -> Any:
+        found = call(as_tracer, np.array(numbers))[k]
+        found._kind = kind
+        return found
+    return at
 
 
 def require_alone(scope: Scope, ends: Iterable[Any], items: Sequence[list[Any]]) -> None:

@@ -237,7 +237,7 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
         return np.sort(iterable)[::-1 if reverse else None]
     items = builtins.list(iterable)
     keys = items if key is None else [key(item) for item in items]
-    if not any(map(HANDLERS["is_undecided"], keys)):
+    if not any(map(HANDLERS["is_undecided"], keys)) or not _are_numbers(keys):
         given = iter(keys)
         return builtins.sorted(items, key=lambda _: next(given), reverse=reverse)
     order = _order(keys, reverse)
@@ -248,20 +248,29 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
     return [tree.unflatten(structures[0], [column[k] for column in columns]) for k in builtins.range(len(items))]
 
 
+def _columns(keys: list[Any]) -> list[tuple[Any, ...]]:
+    return builtins.list(zip(*keys, strict=False)) if builtins.all(isinstance(one, tuple) for one in keys) else [tuple(keys)]
+
+
+def _are_numbers(keys: list[Any]) -> bool:
+    """Whether keys are numbers, or tuples of as many."""
+    columns = _columns(keys)
+    return builtins.all(len(one) == len(columns) for one in keys if isinstance(one, tuple)) and builtins.all(
+        map(_is_number, itertools.chain(*columns)))
+
+
 def _order(keys: list[Any], reverse: bool) -> Any:
     """The places of keys, numbers or tuples of numbers, in ascending or descending order."""
-    columns = builtins.list(zip(*keys, strict=False)) if builtins.all(isinstance(one, tuple) for one in keys) else [tuple(keys)]
-    alike = builtins.all(len(one) == len(columns) for one in keys if isinstance(one, tuple))
-    if not alike or not builtins.all(map(_is_number, itertools.chain(*columns))):
-        raise TypeError("sorted() compares numbers, or tuples of as many numbers, where data decides them: use np.sort for arrays")
-    lined = [np.stack([call(as_tracer, one) for one in column]) for column in columns]
+    lined = [np.stack([call(as_tracer, one) for one in column]) for column in _columns(keys)]
     lined = [column.astype(int) if column.dtype.kind in "bu" else column for column in lined]
     lined = [-column if reverse else column for column in lined]
     return np.argsort(lined[0], kind="stable") if len(lined) == 1 else np.lexsort(tuple(lined[::-1]))
 
 
 def _is_number(x: Any) -> bool:
-    return not np.ndim(x) if isinstance(x, Tracer) else isinstance(x, int | float | np.number | np.bool_)
+    if isinstance(x, Tracer) and np.ndim(x):
+        raise TypeError("sorted() compares numbers: use np.sort for arrays")
+    return isinstance(x, Tracer | int | float | np.number | np.bool_)
 
 
 def sort_list(items: list[Any], **options: Any) -> None:

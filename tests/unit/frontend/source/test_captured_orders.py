@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerError
 from tests.unit.frontend.comparing import as_python
 
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
@@ -125,6 +126,13 @@ def test_equal_keys_keep_their_order() -> None:
         assert [int(k) for k in bw.jit(order)(x)] == order(x)
 
 
-def test_strings_are_not_sorted() -> None:
-    with pytest.raises(TypeError, match="tuples of as many numbers"):
+def test_strings_in_the_order_of_data_are_refused() -> None:
+    with pytest.raises(TracerError, match="the truth of a traced value"):
         bw.jit(lambda x: sorted([(x[0], "a"), (x[1], "b")])[0][0])(X)
+
+
+def test_strings_that_say_the_order() -> None:
+    def program(x):
+        return sum((k + 1) * value for k, (_, value) in enumerate(sorted({"b": x[0], "a": x[1], "c": x[2]}.items())))
+
+    as_python(program, X)
