@@ -56,6 +56,7 @@ from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.memory.save_slices import save_slices
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
+from bwcompiler.passes.rewriting.add_products import add_products
 from bwcompiler.passes.rewriting.cancel_shifts import cancel_shifts
 from bwcompiler.passes.rewriting.defer_checks import defer_checks
 from bwcompiler.passes.rewriting.legalize import legalize
@@ -125,6 +126,7 @@ PIPELINE: tuple[Pass, ...] = (
          graphs=_graph),
     Pass("defer_checks", defer_checks, "index checks -> the worst of indices, which loops find that read with them, and what asks for it"),
     Pass("save_slices", save_slices, "slices that are read after their array was updated -> copies made before"),
+    Pass("add_products", add_products, "matrix products that are added to other results -> products that are added where these lie"),
     Pass("fuse", fuse, "values that share one loop tree", "graph -> fusion groups and calls", graphs=_none),
     Pass("lower_steps", lower_steps, "a loop tree per group", "groups and calls -> kernels and calls", graphs=_none,
          check=_verify_kernels),
@@ -198,6 +200,9 @@ ORDER = (
     Before("hoist_factors", "fuse", "what is before a loop is no part of its body's kernels"),
     Before("legalize", "save_slices", "what is read of an array, and when, is known of legal ops"),
     Before("save_slices", "fuse", "an update is in place where nothing reads the array afterwards"),
+    Before("hoist_factors", "add_products", "a product that is the same in all iterations is computed before the loop"),
+    Before("save_slices", "add_products", "copies of slices are made of values as they are"),
+    Before("add_products", "fuse", "a product that is added reads what it is added to"),
     Before("legalize", "fuse", "fusion takes ops with an element rule, reductions and calls only"),
     Before("fuse", "lower_steps", "a kernel is a fusion group"),
     Before("lower_steps", "join_sweeps", "whether two loops can be one is seen in their offsets"),
@@ -278,7 +283,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
         legal = run(legalize, run(share_parts, run(turn_columns, run(carry_transposes, run(carry_elements, shared)))))
         legal = run(hoist_invariants, legal).graph
-        legal = run(save_slices, run(defer_checks, legal) if _is_beside(into) else legal)
+        legal = run(add_products, run(save_slices, run(defer_checks, legal) if _is_beside(into) else legal))
         fused = run(fuse, legal)
         steps = _kernels(run, legal, fused, into, _lower_bodies(legal, options))
         plan = run(plan_memory, legal, steps, into)
@@ -327,7 +332,7 @@ def _lower_body(graph: Graph, over: Sequence[int | None], options: PassOptions, 
     run = PassRunner(PIPELINE, options)
     legal = run(legalize, run(carry_elements, run(prune_regions, run(inline_custom_rules, graph))))
     states = [legal.inputs[place] for place in over if place is not None]
-    legal = run(save_slices, legal, states)
+    legal = run(add_products, run(save_slices, legal, states))
     fused = run(fuse, legal, False, states)
     into = tuple(over)
     inside = options if graph.index is None else replace(options, scope=options.scope | {graph.index})

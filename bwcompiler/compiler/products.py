@@ -17,9 +17,10 @@ from collections.abc import Iterable
 from bwcompiler import ops
 from bwcompiler.ir.contracts.program_interface import POLL
 from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.products import is_written_out
 from bwcompiler.ir.types import DType
 from bwcompiler.locks import RenewedLock
-from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out
+from bwcompiler.lowering.libraries.matrix_products import is_called
 from bwcompiler.lowering.products.call import Named, named, symbol
 from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, RUNTIME, functions_of, part_text, parts_for
 from bwcompiler.lowering.products.routine import TABLE, Tiling
@@ -150,7 +151,7 @@ def _called(graph: Graph) -> set[DType]:
     """The dtypes of the products in a graph, and in its regions, that are calls."""
     found = set()
     for value in graph.body:
-        if value.op is ops.matmul and is_called(value) and not is_written_out(value):
+        if value.op in ops.PRODUCTS and is_called(value) and not is_written_out(value):
             found.add(value.dtype)
         for region in value.op.regions:
             found |= _called(value.attrs[region])

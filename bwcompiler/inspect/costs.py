@@ -35,7 +35,7 @@ def cost_of(program: ProgramLike) -> dict[str, float]:
     lowered = program.lowered()
     flops = 0
     for value in lowered.simplified.body:
-        if value.op is ops.matmul:
+        if value.op in ops.PRODUCTS:
             flops += 2 * value.type.size * value.operands[0].shape[-1]
         elif value.op.kind == "elementwise":
             flops += value.type.size

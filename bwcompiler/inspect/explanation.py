@@ -21,10 +21,11 @@ from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.contracts.fusion import Call, FusedProgram, FusionGroup, Refusal
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.products import is_written_out
 from bwcompiler.ir.routine import Native
 from bwcompiler.ir.source import Source
 from bwcompiler.lowering.libraries import factorization_calls
-from bwcompiler.lowering.libraries.matrix_products import is_called, is_written_out, product_method
+from bwcompiler.lowering.libraries.matrix_products import is_called, product_method
 from bwcompiler.lowering.steps import LoweredBody
 from bwcompiler.ops.callback import callback
 from bwcompiler.passes.derivatives import partition
@@ -293,7 +294,7 @@ class _Steps:
             if value.op is callback:
                 return f"callback: {value.attrs['host']!r} runs in Python and takes its lock"
             return f"callback into NumPy: {value.op.name} runs in Python and takes its lock"
-        if value.op is ops.matmul and (is_called(value) or is_written_out(value)):
+        if value.op in ops.PRODUCTS and (is_called(value) or is_written_out(value)):
             return f"{product_method(value)}, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
         if call.position in self.kernels:
             why = _NOT_FUSED.get(value.op.kind)

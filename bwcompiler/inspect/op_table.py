@@ -54,6 +54,8 @@ def computed_by(op: Op) -> str:
         return op.library.text()
     if op is ops.matmul:
         return "tiles; of integers loops"
+    if op is ops.matmul_add:
+        return "tiles; else matmul, and add"
     return "other ops" if op in FACTORIZATION_RULES else "callback into NumPy"
 
 

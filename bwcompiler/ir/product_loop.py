@@ -7,9 +7,10 @@
           t add= %a[i, k] * %b[k, j]
         store %c[i, j], t
 
-The first gives rows of the result, and some of its iterations give some of them.  The second is a sum over rows, which is added to what is
-there: some of its iterations add some of its terms.  So a loop over rows of other things can hold some rows of a product too, and both
-forms read as what they mean.  Only the order of a sum is that of the tiles (`lowering/products`): blocks of terms, added in order.
+The first gives rows of the result, and some of its iterations give some of them; they may be added to other rows, as in `store %c[i, j],
+add(%start[i, j], t)`.  The second is a sum over rows, which is added to what is there: some of its iterations add some of its terms.  So
+a loop over rows of other things can hold some rows of a product too, and both forms read as what they mean.  Only the order of a sum is
+that of the tiles (`lowering/products`): blocks of terms, added in order.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 from bwcompiler.ir.extent import Affine, Extent, Index, substitute
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Loop, Offset, Reduce, Store
+from bwcompiler.ir.scalar import Scalar
 from bwcompiler.ir.types import F32, F64
 
 PRODUCT = "product"                                # the kind of these loops
@@ -33,7 +35,7 @@ class LoopMatrix(NamedTuple):
 
 
 class LoopProduct(NamedTuple):
-    """c = a b, or c += a b (adds), of rows x terms and terms x columns elements."""
+    """c = a b, c = start + a b, or c += a b (adds), of rows x terms and terms x columns elements."""
 
     rows: Extent
     columns: Extent
@@ -42,6 +44,7 @@ class LoopProduct(NamedTuple):
     b: LoopMatrix
     c: LoopMatrix
     adds: bool
+    start: LoopMatrix | None = None
 
 
 def product_of(loop: Loop) -> LoopProduct | None:
@@ -55,10 +58,18 @@ def product_of(loop: Loop) -> LoopProduct | None:
 def _of_rows(i: Loop) -> LoopProduct | None:
     match i.body:
         case [Loop(body=[Reduce(accumulator=total), Loop(body=[Accumulate() as term]) as k, Store() as store]) as j]:
-            if term.target is not total or repr(total.start) != "0.0" or store.value.op != "total" or store.value.data is not total:
+            *before, sum_ = store.value.args if store.value.op == "add" else [store.value]
+            if term.target is not total or repr(total.start) != "0.0" or sum_.op != "total" or sum_.data is not total:
                 return None
-            return _product(i, j, k, term, (store.buffer, store.offset), adds=False)
+            found = _product(i, j, k, term, (store.buffer, store.offset), adds=False)
+            return found if found is None or not before else _started(found, before[0], i, j, k)
     return None
+
+
+def _started(product: LoopProduct, before: Scalar, i: Loop, j: Loop, k: Loop) -> LoopProduct | None:
+    """The product that is added to what is loaded."""
+    start = _matrix(before.data, i, j, k) if before.op == "load" else None
+    return None if start is None or start.column not in (0, 1) else product._replace(start=start)
 
 
 def _of_terms(k: Loop) -> LoopProduct | None:

@@ -288,8 +288,8 @@ class _Calls:
             self._append(FunctionCall(self.module.function(copy_text(name, count), name), places), count * POLL_WORK // COPY_BYTES)
 
     def _call(self, value: Value, operands: Sequence[ArrayView]) -> None:
-        if value.op is ops.matmul:
-            self._product(value, operands)
+        if value.op in ops.PRODUCTS:
+            self._product(value, operands[:2])                     # what a product is added to lies where it is written
         elif value.op is ops.normalize_index:
             name = self.module.new_name("check")
             self.declares[DECLARE_LAST] = None

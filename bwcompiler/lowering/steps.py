@@ -15,9 +15,10 @@ from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import UPDATED, Kernel
 from bwcompiler.ir.op import Value, is_constant
+from bwcompiler.ir.products import is_written_out
 from bwcompiler.ir.types import F32, F64
 from bwcompiler.lowering.kernels.kernel_pointers import free_indices
-from bwcompiler.lowering.libraries.matrix_products import is_called, is_long_sum, is_written_out
+from bwcompiler.lowering.libraries.matrix_products import is_called, is_long_sum
 from bwcompiler.lowering.loops.call_kernels import (
     build_call_kernel,
     build_matmul,
@@ -198,6 +199,10 @@ def _call_kernel(name: str, call: Call, known: dict[Hashable, CallKernel]) -> Ca
 def _lower_call(name: str, call: Call, known: dict[Hashable, CallKernel]) -> LoweredStep:
     value = call.value
     bases = [view.base for view in call.operands]
+    if value.op is ops.matmul_add:
+        start = root(value.operands[2])
+        update = Update(start, value, start in map(root, bases[:2]))
+        return LoweredStep(bases, [value], value=value, operands=call.operands, updates=[update])
     if value.op is ops.matmul:
         if is_long_sum(value):
             key = build_sum_of_row_products, value.type, value.operands[0].shape, *[(view.base.type, *view[1:]) for view in call.operands]
@@ -226,7 +231,7 @@ def product_forms(step: LoweredStep, name: str, iterations: int | None, known: d
     iterations: of the outermost loops, None for those of single rows or matrices; known: the kernels of products that compute the same.
     """
     value, views = step.value, step.operands
-    if value is None or value.op is not ops.matmul or value.dtype not in (F32, F64) or not _is_fixed(value):
+    if value is None or value.op not in ops.PRODUCTS or value.dtype not in (F32, F64) or not _is_fixed(value):
         return []
     bases = [view.base for view in views]
     key = (iterations, value.type, *[(view.base.type, view.offset, view.strides) for view in views], value.operands[0].shape[-1])
@@ -245,7 +250,8 @@ def _product_loops(value: Value, iterations: int | None) -> list[tuple[_ProductL
         return [(build_row_products, 1)] if iterations in (None, value.shape[0]) else []
     found: list[tuple[_ProductLoops, int]] = []
     (rows, columns), terms = value.shape, value.operands[0].shape[-1]
-    for build, extent, common in ((build_row_products, rows, terms * columns), (build_sum_of_row_products, terms, rows * columns)):
+    builders = ((build_row_products, rows, terms * columns), (build_sum_of_row_products, terms, rows * columns))
+    for build, extent, common in builders[:1] if value.op is ops.matmul_add else builders:
         if common > MOST_COMMON:
             continue
         if iterations is None or extent == iterations:

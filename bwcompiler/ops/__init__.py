@@ -29,6 +29,7 @@ from bwcompiler.ops.complex_parts import (
 )
 from bwcompiler.ops.contraction import (
     matmul,
+    matmul_add,
 )
 from bwcompiler.ops.creation import (
     full,
@@ -229,8 +230,10 @@ from bwcompiler.ops.special.loops import special_function
 UPDATES = (slice_update, slice_add)                     # the first operand but for a section, which is set or added to
 WRITES = (*UPDATES, scatter_update, scatter_add)        # all that are made where the first operand lies, if that may be
 SEARCHES = (argmax, argmin)
+PRODUCTS = (matmul, matmul_add)
 
 __all__ = [
+    "PRODUCTS",
     "SEARCHES",
     "UPDATES",
     "WRITES",
@@ -329,6 +332,7 @@ __all__ = [
     "lu_solve",
     "make_complex",
     "matmul",
+    "matmul_add",
     "max",
     "maximum",
     "min",

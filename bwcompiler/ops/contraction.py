@@ -1,4 +1,4 @@
-"""Contractions: the matrix product.  (Products over other axes are transposes and reshapes around it.)"""
+"""Contractions: the matrix product, alone and added to an array.  (Products over other axes are transposes and reshapes around it.)"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bwcompiler.ir.declaration import MULTILINEAR
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.types import TensorType
-from bwcompiler.ops.broadcasting import all_batched
+from bwcompiler.ops.broadcasting import LEADING_AXES, all_batched
 from bwcompiler.ops.layout import reshape, transpose
 from bwcompiler.ops.rules import require
 
@@ -59,4 +59,34 @@ matmul: Op = define_op(
     attributes=(), shape=_matmul_shape, vjp=(lambda ct, out, x, y: matmul(ct, matrix_transpose(y)),
                                              lambda ct, out, x, y: matmul(matrix_transpose(x), ct)),
     jvp=MULTILINEAR, batch=_matmul_batch, reference=_matmul_reference, numpy="{0} @ {1}", cheap=False,
+)
+
+
+# ----- added to an array
+def _matmul_add_shape(x: TensorType, y: TensorType, start: TensorType) -> TensorType:
+    product = _matmul_shape(x, y)
+    if start.dtype is not product.dtype:
+        raise DTypeError(f"matmul_add: operands must have one dtype, got {start.dtype}, {product.dtype}")
+    require(start.shape == product.shape, "matmul_add: the product must have the shape of what it is added to", x, y, start)
+    return product
+
+
+def _matmul_add_jvp(tangents: Sequence[Value | None], out: Value, x: Value, y: Value, start: Value) -> Value | None:
+    dx, dy, total = tangents
+    for left, right in ((dx, y), (x, dy)):
+        if left is not None and right is not None:
+            total = matmul(left, right) if total is None else matmul_add(left, right, total)
+    return total
+
+
+def _matmul_add_reference(x: Any, y: Any, start: Any) -> Any:
+    return start + np.matmul(x, y)
+
+
+matmul_add: Op = define_op(
+    "matmul_add", "library", doc="A matrix product added to an array: matmul may be written where that lies.",
+    attributes=(), shape=_matmul_add_shape, vjp=(lambda ct, out, x, y, start: matmul(ct, matrix_transpose(y)),
+                                                 lambda ct, out, x, y, start: matmul(matrix_transpose(x), ct),
+                                                 lambda ct, out, x, y, start: ct),
+    jvp=_matmul_add_jvp, batch=LEADING_AXES, reference=_matmul_add_reference, numpy="{2} + {0} @ {1}", cheap=False,
 )

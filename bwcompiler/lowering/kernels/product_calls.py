@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bwcompiler.ir.extent import Extent, upper
-from bwcompiler.ir.loop import Buffer, Kernel
+from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent, upper
+from bwcompiler.ir.loop import Buffer, Kernel, Loop, Offset, Store, load
 from bwcompiler.ir.product_loop import LoopMatrix, LoopProduct
 from bwcompiler.lowering.kernels.kept_sums import KeptSums
 from bwcompiler.lowering.kernels.registers import Register
@@ -40,6 +40,7 @@ class ProductCalls(KeptSums):
         put, type_ = self.emit.put, memory_type(found.c.buffer.dtype)
         row = vector_type(type_, found.columns)
         rows_of_b = [self._row(found.b, k, found.columns) for k in range(found.terms)]
+        rows_before = [self._row(found.start, i, found.columns) for i in range(found.rows)] if found.start else []
         for i in range(found.rows):
             total = ""
             for k, other in enumerate(rows_of_b):
@@ -47,6 +48,8 @@ class ProductCalls(KeptSums):
                 spread = self.splat(Register(factor, 1, self.top, self.top), type_, found.columns) if found.columns > 1 else factor
                 term = put(f"fmul {row} {other}, {spread}")
                 total = put(f"fadd {row} {total}, {term}") if total else term
+            if rows_before:
+                total = put(f"fadd {row} {rows_before[i]}, {total}")
             self.emit.lines.append(f"  store {row} {total}, {self._place_in(found.c, i, 0)}")
 
     def _row(self, matrix: LoopMatrix, number: int, columns: int) -> str:
@@ -71,24 +74,41 @@ class ProductCalls(KeptSums):
     def _call(self, found: LoopProduct) -> None:
         """The call, of the function that does not cut the product among threads; a long one looks for signals itself."""
         emit = self.emit
+        adds = found.adds or found.start is not None
+        if found.start is not None:
+            self._copy(found.start, found)
         if self.product_words is None:
             self.product_words = self.alloca("i64", len(WORDS))
         pointers = [self._first(matrix) for matrix in (found.a, found.b, found.c)]
         extents: list[Extent] = [found.rows, found.columns, found.terms]
         steps = [found.a.row, found.a.column, found.b.row, found.b.column, found.c.row]
-        numbers = [*map(self.affine, extents), *map(str, (*steps, int(found.adds), int(is_staged(found)), 0))]
+        numbers = [*map(self.affine, extents), *map(str, (*steps, int(adds), int(is_staged(found)), 0))]
         for place, told in enumerate([*pointers, *[f"i64 {number}" for number in numbers]]):
             at = emit.put(f"getelementptr i64, ptr {self.product_words}, i64 {place}")
             emit.lines.append(f"  store {told}, ptr {at}")
         a, b, c = found.a, found.b, found.c
         shape = Shape(found.rows, found.columns, found.terms, (a.row, a.column), (b.row, b.column), c.row)
         dtype = c.buffer.dtype
-        name = symbol(dtype, needs_of(shape, dtype, adds=found.adds, alone=True), alone=True)
+        name = symbol(dtype, needs_of(shape, dtype, adds=adds, alone=True), alone=True)
         emit.declares[f"declare i32 @{name}(ptr)"] = None
         status = emit.put(f"call i32 @{name}(ptr {self.product_words})")
         if upper(found.rows) * upper(found.columns) * upper(found.terms) >= POLL_WORK:
             self.polls = True
             leave_if_interrupted(emit, status)
+
+    def _copy(self, start: LoopMatrix, found: LoopProduct) -> None:
+        """Put what a product is added to where the result is to be, if it does not lie there."""
+        c = found.c
+        if self.memory_of(start.buffer) is self.memory_of(c.buffer) and start[1:] == c[1:]:
+            return
+        i, j = Index(0, add_extents(found.rows, -1), "i"), Index(0, add_extents(found.columns, -1), "j")
+
+        def place(matrix: LoopMatrix) -> Offset:
+            row, column = scale_extent(i.extent(), matrix.row), scale_extent(j.extent(), matrix.column)
+            return Offset(add_extents(add_extents(matrix.start, row), column))
+
+        store = Store(c.buffer, place(c), load(start.buffer, place(start)))
+        self.statements([Loop(i, found.rows, [Loop(j, found.columns, [store], "vector")])])
 
     def _first(self, matrix: LoopMatrix) -> str:
         return f"ptr {self.pointer(matrix.buffer, matrix.start).text}"

@@ -11,11 +11,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bwcompiler import ops
 from bwcompiler.errors import CompileError, at
 from bwcompiler.ir.access import ArrayView, contiguous_strides
 from bwcompiler.ir.contracts.program_interface import DECLARE_PARALLEL
 from bwcompiler.ir.extent import Extent, element_count, upper
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.products import is_written_out
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.function_text import FunctionText, merged_axes
 from bwcompiler.lowering.libraries.shared_calls import grain_of, sharing_text
@@ -25,15 +27,6 @@ from bwcompiler.lowering.products import call
 LONG_SUM = 8192                # terms,
 FEW_SUMS = 4096                # and elements of a product of which threads share the terms
 SMALL_COMPLEX = 512            # multiplications of a product of complex matrices that is a loop
-
-
-def is_written_out(value: Value) -> bool:
-    """Whether a matrix product is small enough to be computed by instructions of the program itself."""
-    rows, columns = value.shape[-2:]
-    inner = value.operands[0].shape[-1]
-    if value.dtype.kind != "f" or not inner or not all(isinstance(extent, int) for extent in (*value.shape, inner)):
-        return False
-    return bool(1 < columns <= 32 and (inner * columns <= 64 or (inner <= 32 and rows * inner * columns <= 4096)))
 
 
 def is_called(value: Value) -> bool:
@@ -53,7 +46,8 @@ def is_long_sum(value: Value) -> bool:
 
 def product_method(value: Value) -> str:
     """How a matrix product that is no loop is computed, for people."""
-    return "matrix product, written out" if is_written_out(value) else "matrix product in tiles"
+    added = ", added where the result lies" if value.op is ops.matmul_add else ""
+    return "matrix product, written out" if is_written_out(value) else f"matrix product in tiles{added}"
 
 
 class ProductText(NamedTuple):
@@ -67,7 +61,7 @@ class ProductText(NamedTuple):
 
 
 def product_text(name: str, value: Value, views: Sequence[ArrayView]) -> ProductText:
-    """`void name(a, b, c, extents)`, or i32: row-major C = A B for every batch element."""
+    """`void name(a, b, c, extents)`, or i32: row-major C = A B for every batch element; C += A B of a product that is added."""
     *batch, m, n = value.shape
     if not all(isinstance(extent, int) for extent in batch):
         raise CompileError(at(value.source, f"a batch of matrix products whose number moves with the index of a loop ({value.type}) is not "
@@ -89,10 +83,11 @@ def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Seque
     """A call of `products`, which is told everything as numbers."""
     numbers, axes = _numbers(value, views)
     m, n, k, a_row, a_column, b_row, b_column, c_row = numbers
+    adds = value.op is ops.matmul_add
     shape = call.Shape(m, n, k, (a_row, a_column), (b_row, b_column), c_row)
-    called = call.symbol(value.dtype, call.needs_of(shape, value.dtype, math.prod([extent for extent, _ in axes])))
+    called = call.symbol(value.dtype, call.needs_of(shape, value.dtype, math.prod([extent for extent, _ in axes]), adds))
     told = {extent: f"%e{number}" for number, extent in enumerate(words)}
-    rows = ["%a", "%b", "%c", *[str(told.get(number, number)) for number in numbers], "0", "0", str(len(axes))]
+    rows = ["%a", "%b", "%c", *[str(told.get(number, number)) for number in numbers], str(int(adds)), "0", str(len(axes))]
     for extent, steps in axes:
         rows += map(str, (extent, *steps))
     status = value.type.size * upper(value.operands[0].shape[-1]) * (4 if value.dtype.is_complex else 1) >= call.POLL_WORK

@@ -31,7 +31,7 @@ from bwcompiler.ir.loop import (
 )
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.product_loop import PRODUCT
-from bwcompiler.ir.scalar import IndexExpression, const, operation
+from bwcompiler.ir.scalar import IndexExpression, Scalar, const, operation
 from bwcompiler.ir.texts.graph_printer import first_free
 
 Built = tuple[Kernel, list[Value]]
@@ -183,7 +183,7 @@ def build_row_products(name: str, value: Value, operands: Sequence[ArrayView], b
     nest = _MatmulNest(value, operands, row_blocks=blocks)
     total = Accumulator("total", "add", value.dtype, value)
     sum_: list[Statement] = [Reduce(total), *_loops([nest.step], [Accumulate(total, "add", operation("multiply", *nest.factors))], False),
-                             Store(*nest.target, total.total())]
+                             Store(*nest.target, nest.added(total.total()))]
     [columns] = _loops([nest.column], sum_, vector=False)
     rows = Loop(nest.row, add_extents(nest.row.hi, 1), [columns], PRODUCT)
     return Kernel(name, nest.buffers, _loops([*nest.batch, *nest.blocks], [rows], vector=False))
@@ -213,8 +213,13 @@ class _MatmulNest:
         self.step, step = self._in_blocks(self.step, term_blocks)
         at, column = _extents(self.batch), self.column.extent()
         self.factors = [load(buffer, _place(view, (*at, *place)))
-                        for buffer, view, place in zip(inputs, operands, [(row, step), (step, column)], strict=True)]
+                        for buffer, view, place in zip(inputs, operands, [(row, step), (step, column)], strict=False)]
+        self.starts = [load(buffer, _place(view, (*at, row, column))) for buffer, view in zip(inputs[2:], operands[2:], strict=True)]
         self.target = self.out, linear_offset(value.shape, (*at, row, column))
+
+    def added(self, sum_: Scalar) -> Scalar:
+        """An element of a product, added to what there is to be added to."""
+        return operation("add", *self.starts, sum_) if self.starts else sum_
 
     def _in_blocks(self, index: Index, count: int) -> tuple[Index, Extent]:
         """The index of a loop in so many blocks, and where it is among all iterations."""

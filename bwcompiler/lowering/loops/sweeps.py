@@ -23,7 +23,7 @@ from typing import NamedTuple
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, span, substitute
 from bwcompiler.ir.loop import INPUT, OUTPUT, SCRATCH, UPDATED, Buffer, Fill, Kernel, Loop, Offset, Statement
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.product_loop import PRODUCT
+from bwcompiler.ir.product_loop import PRODUCT, LoopProduct, product_of
 from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
 from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.lowering.loops.blocks import feeds_sums_only
@@ -186,8 +186,8 @@ class Sweep:
 
     def _count(self) -> int:
         """How many iterations of each loop run before those of the next; 0 where no number of them would do."""
-        steps = self._steps()
-        one = sum([step * array.dtype.itemsize for array, step in steps.items()])
+        steps, laid_over = self._steps(), self.laid_over()
+        one = sum([step * array.dtype.itemsize for array, step in steps.items() if array not in laid_over])
         if one > MOST_BYTES:
             return 0
         multiplies = any(part.of.loop.kind == PRODUCT for part in self.parts)
@@ -198,6 +198,22 @@ class Sweep:
         users = Counter(array for part in self.parts for array in part.accesses)
         shared = [steps.get(array, 0) for array, number in users.items() if number > 1]
         return count if count * max(shared, default=0) >= LEAST_ELEMENTS else 0
+
+    def laid_over(self) -> dict[Value, Value]:
+        """Sums of rows with a product -> the rows that it is added to, where the sum may lie: nothing reads them afterwards."""
+        parts_of: dict[Value, list[int]] = {}
+        for number, part in enumerate(self.parts):
+            for array in part.accesses:
+                parts_of.setdefault(array, []).append(number)
+        found: dict[Value, Value] = {}
+        for number, part in enumerate(self.parts):
+            array_of = dict(zip(part.of.kernel.buffers, part.arrays, strict=True))
+            for product in _sums(part.of.loop):
+                assert product.start is not None
+                before, after = array_of[product.start.buffer], array_of[product.c.buffer]
+                if before is not None and after is not None and parts_of[before][-1] == number == parts_of[after][0]:
+                    found[after] = before
+        return found
 
     def roles(self, array: Value) -> set[str]:
         """The roles of an array in the kernels."""
@@ -214,6 +230,13 @@ class Sweep:
         roles, offsets = self.roles(array), self.offsets.get(array, [])
         return (UPDATED not in roles and OUTPUT in roles and all(AFTER not in one.touched and one.is_only_filled for one in found)
                 and stays_apart(offsets, self.index, self.own) and _step(offsets, self.index) > 0)
+
+
+def _sums(loop: Loop) -> list[LoopProduct]:
+    """The products in a loop that are added, element by element, to what lies like the result, and is nothing that they multiply."""
+    products = [product_of(one) for one, _ in statements([loop]) if isinstance(one, Loop) and one.kind == PRODUCT]
+    return [one for one in products if one is not None and one.start is not None and one.start[1:] == one.c[1:]
+            and one.start.buffer not in (one.a.buffer, one.b.buffer)]
 
 
 def _keeps_order(one: Part, other: Part) -> bool:
@@ -250,6 +273,7 @@ class _Joined:
         self.arrays: list[Value | None] = []
         self.of_array: dict[Value, Buffer] = {}
         self.starts: dict[Buffer, Extent] = {}               # of what shrinks: where its part begins in the array
+        self.laid_over = sweep.laid_over()
 
     def kernel(self) -> Kernel:
         before: list[Statement] = []
@@ -291,8 +315,12 @@ class _Joined:
             starts = [span(add_extents(offset.affine, scale_extent(self.sweep.index.extent(), -step)), self.sweep.own)[0]
                       for offset in offsets if offset is not None]
             low = min([start for start in starts if isinstance(start, int)])
+            begin = add_extents(scale_extent(self.block.extent(), step * self.count), low)
+            before = self.of_array.get(self.laid_over[array]) if array in self.laid_over else None
+            if before is not None and self.starts.get(before) == begin and before.shape == (step * self.count,):
+                return before
             made = self._new(f"{buffer.name}.part", buffer, (step * self.count,), SCRATCH, None)
-            self.starts[made] = add_extents(scale_extent(self.block.extent(), step * self.count), low)
+            self.starts[made] = begin
             return made
         roles = self.sweep.roles(array)
         role = next(role for role in (UPDATED, OUTPUT, INPUT) if role in roles)

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bwcompiler.ir.contracts.program_interface import GIVE, TAKE
+from bwcompiler.ir.products import BLOCK
 from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.products.call import POLL_WORK, SET_STRIDE, look, stride, word
-from bwcompiler.lowering.products.routine import BLOCK, STACK_BYTES, TALL, Routine, Tiling
+from bwcompiler.lowering.products.routine import STACK_BYTES, TALL, Routine, Tiling
 
 MATRIX = ("ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call")
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bwcompiler.ir.contracts.program_interface import PARALLEL, POLL
+from bwcompiler.ir.products import BLOCK
 from bwcompiler.ir.types import DType, component_of
 from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.llvm_scalars import register_type
 from bwcompiler.target import Target
 
-BLOCK = 256                    # terms of a sum that are added one after the other; such blocks are added in order.  It decides the bits.
 TILE_VECTORS = 2               # of a row of a tile
 LOW_TILES = 7                  # tiles of so many rows and less are there,
 MIDDLE_TILE = 11               # and one between these and the highest

@@ -12,7 +12,8 @@ a copy of the vector.
 from __future__ import annotations
 
 from bwcompiler.ir.contracts.program_interface import GIVE, TAKE
-from bwcompiler.lowering.products.routine import BLOCK, STACK_BYTES, Routine, Tiling
+from bwcompiler.ir.products import BLOCK
+from bwcompiler.lowering.products.routine import STACK_BYTES, Routine, Tiling
 
 LANES = 32                     # of a sum along a row; it decides the bits
 _STRIP = 2048                  # elements of y that stay in the first cache while columns are added

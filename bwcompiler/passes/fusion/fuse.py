@@ -264,8 +264,8 @@ class _Fusion:
 def _operand_views(value: Value) -> tuple[ArrayView, ...]:
     """How a call reads its operands: matrix products, factorisations and windows that are added through layout ops, others whole arrays."""
     routine = value.op.library
-    if value.op is ops.matmul:
-        return tuple([view_of(operand) or whole(operand) for operand in value.operands])
+    if value.op in ops.PRODUCTS:
+        return (*[view_of(operand) or whole(operand) for operand in value.operands[:2]], *map(whole, value.operands[2:]))
     if value.op is ops.windows_add:
         return (_rows_of_windows(value),)
     if isinstance(routine, Native):

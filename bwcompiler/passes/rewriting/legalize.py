@@ -7,6 +7,7 @@
     windows_add(column * row)  -> sum(windows(pad(column)) * ...)         likewise, in the other direction
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
     (x @ y).T                  -> y.T @ x.T                   see turned_products
+    rows of slices @ y         -> slices @ y, each            see sliced_products
     fft of real numbers, real(ifft) -> rfft, irfft             see half_spectra
     sum(x[i, s] * y[s, j])     -> matmul                     in derivatives
     concatenate of many pieces -> slice updates               each of which touches its own slice only
@@ -45,6 +46,7 @@ from bwcompiler.passes.rewriting.half_spectra import use_half_spectra
 from bwcompiler.passes.rewriting.narrow_products import narrow_product
 from bwcompiler.passes.rewriting.rewriter import Rule, Rules, rewrite
 from bwcompiler.passes.rewriting.simplify_rules import RULES
+from bwcompiler.passes.rewriting.sliced_products import split_sliced_products
 from bwcompiler.passes.rewriting.turned_products import turn_products
 from bwcompiler.passes.rewriting.window_rules import WINDOW_RULES, reshaped, windows_by_column
 
@@ -58,12 +60,17 @@ MOST_PIECES = 8                # of a concatenation that is read element by elem
 def legalize(graph: Graph) -> Graph:
     """The same computation in ops that lowering accepts, simplified."""
     graph = use_half_spectra(turn_products(graph))
-    return rewrite(graph, _of_halves() if has_halves(graph) else _LEGAL_AND_SIMPLE)[0]
+    return split_sliced_products(rewrite(graph, _of_halves() if has_halves(graph) else _LEGAL_AND_SIMPLE)[0])
 
 
 def _product(type_: TensorType, x: Value, y: Value) -> Value | None:
     """A matrix product that is none."""
     return narrow_product(type_, x, y) or windows_by_column(type_, x, y)
+
+
+def _added_product(type_: TensorType, x: Value, y: Value, start: Value) -> Value:
+    """Two ops, of which `add_products` makes one again where it pays."""
+    return ops.add(start, ops.matmul(x, y))
 
 
 def _sum_of_products(type_: TensorType, product: Value, *, axes: tuple[int, ...]) -> Value | None:
@@ -262,7 +269,8 @@ def _then(first: Rule, second: Rule | None) -> Rule:
 
 
 _LEGAL: dict[Op, Rule] = {
-    ops.matmul: _product, ops.sum: _sum, ops.slice_update: _elements_of_part, ops.slice_add: _add_elements_of_part,
+    ops.matmul: _product, ops.matmul_add: _added_product, ops.sum: _sum,
+    ops.slice_update: _elements_of_part, ops.slice_add: _add_elements_of_part,
     ops.concatenate: _pieces_in_place, ops.divide: _quotient, ops.reshape: _reshape, ops.scatter_add: _one_per_row,
     **WINDOW_RULES, **FACTORIZATION_RULES,
 }

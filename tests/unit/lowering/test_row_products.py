@@ -37,6 +37,8 @@ ROWS = """kernel rows(%a: in f64[40,3], %b: in f64[3,5], %c: out f64[40,5])
           t add= %a[10*p + i, k] * %b[k, j]
         store %c[10*p + i, j], t
 """
+SUMS = ROWS.replace("%b: in f64[3,5], ", "%b: in f64[3,5], %d: in f64[40,5], ").replace(
+    "store %c[10*p + i, j], t", "store %c[10*p + i, j], %d[10*p + i, j] + t")
 TERMS = """kernel terms(%a: in f64[40,3], %b: in f64[40,5], %c: out f64[3,5])
   fill %c, 0.0
   for k in 0..40 product
@@ -71,6 +73,18 @@ def test_loops_read_as_what_they_compute(text: str, rng: np.random.Generator) ->
     np.testing.assert_allclose(c, a @ b if text is ROWS else a.T @ b, rtol=1e-13)
 
 
+def test_rows_are_added_to_others(rng: np.random.Generator) -> None:
+    kernel = parse_kernel(SUMS)
+    verify_kernel(kernel)
+    assert kernel_to_text(kernel) == SUMS
+    a, b, d = (rng.standard_normal(buffer.shape) for buffer in kernel.buffers[:3])
+    c = np.full(kernel.buffers[3].shape, np.nan)
+    run_kernel(kernel, [a, b, d, c])
+    np.testing.assert_allclose(c, d + a @ b, rtol=1e-13)
+    product = product_of(products_in(kernel)[0])
+    assert product is not None and product.start is not None and (product.start.row, product.start.column) == (5, 1)
+
+
 def test_what_they_multiply() -> None:
     [loop] = products_in(parse_kernel(ROWS))
     product = product_of(loop)
@@ -86,7 +100,7 @@ def test_what_they_multiply() -> None:
 
 @pytest.mark.parametrize("old, new", [
     ("t add= %a[10*p + i, k] * %b[k, j]", "t add= %a[10*p + i, k] + %b[k, j]"), ("* %b[k, j]", "* %a[10*p + i, k]"),
-    ("store %c[10*p + i, j], t", "store %c[10*p + i, j], t * 2.0"),
+    ("store %c[10*p + i, j], t", "store %c[10*p + i, j], t * 2.0"), ("store %c[10*p + i, j], t", "store %c[10*p + i, j], 2.0 + t"),
     ("reduce t: f64 = add", "reduce t: f64 = add from -0.0")])
 def test_other_loops_are_no_products(old: str, new: str) -> None:
     with pytest.raises(InternalError, match="is no product of two matrices"):
@@ -149,6 +163,37 @@ def test_the_gradient_of_layers_over_many_points_is_one_sweep(rng: np.random.Gen
     assert lowered.plan.arena_bytes < x.nbytes
     forms = [product_of(loop) for loop in products_in(long[0].kernel)]
     assert [form.adds for form in forms if form is not None].count(True) == 2
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("order", ["once", "read again", "multiplied too"])
+def test_products_are_added_in_a_sweep(order: str, dtype: str, small: None, rng: np.random.Generator) -> None:
+    """With the bits of products that are stored and then added, for any number of threads; where one lies that nothing else reads."""
+    def sums(x: Array, y: Array, v: Array, w: Array) -> Any:
+        first = np.tanh(x) @ v
+        if order == "read again":
+            return np.tanh(first + y @ w) + np.sqrt(first * first)
+        if order == "multiplied too":
+            return np.tanh(first + first @ w)
+        return np.tanh(first + y @ w + np.cos(y) @ v)
+
+    x, y, v, w = (rng.uniform(-1, 1, (rows, 40)).astype(dtype) for rows in (96, 96, 40, 40))
+    lowered = lower(trace(sums, (x, y, v, w), autoloop=False).graph)
+    products = [product_of(loop) for step in lowered.steps if step.kernel is not None for loop in products_in(step.kernel)]
+    laid = [product for product in products if product is not None and product.start is not None]
+    assert len(laid) == (2 if order == "once" else 0)
+    assert all(product.start == product.c for product in laid)
+    product = bw.jit(np.matmul)
+    first, second, third = product(np.tanh(x), v), product(y, w), product(np.cos(y), v)
+    if order == "read again":
+        wanted = np.tanh(first + second) + np.sqrt(first * first)
+    elif order == "multiplied too":
+        wanted = np.tanh(first + product(first, w))
+    else:
+        wanted = np.tanh(first + second + third)
+    one, other = [with_threads(count, bw.jit(sums), x, y, v, w) for count in (1, 2)]
+    np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(one, wanted, rtol=1e-4 if dtype == "f4" else 1e-12, atol=1e-5 if dtype == "f4" else 1e-14)
 
 
 def test_wide_products_stay_calls(rng: np.random.Generator) -> None:

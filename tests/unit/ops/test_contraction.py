@@ -1,4 +1,4 @@
-"""The matrix product."""
+"""The matrix product, alone and added to an array."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.types import F32, F64, tensor
-from bwcompiler.ops.contraction import matmul
+from bwcompiler.ops.contraction import matmul, matmul_add
 from tests.support.gradcheck import apply
 from tests.support.opcases import case, op_tests
 
@@ -28,6 +28,13 @@ CASES = [
     case(matmul, np.arange(6).reshape(2, 3), np.arange(6).reshape(3, 2)),
     case(matmul, X > 0, Y > 0),
     case(matmul, WRONG, WRONG).but(smooth=False),
+    case(matmul_add, X, Y, np.tan(np.arange(6.0)).reshape(3, 2)).gives(np.tan(np.arange(6.0)).reshape(3, 2) + np.einsum("ik,kj->ij", X, Y)),
+    case(matmul_add, STACK, STACK.swapaxes(1, 2), np.cos(np.arange(18.0)).reshape(2, 3, 3)),
+    case(matmul_add, X[:, :0], Y[:0], np.ones((3, 2))).gives(np.ones((3, 2))),
+    case(matmul_add, X[:0], Y, np.ones((0, 2))),
+    case(matmul_add, X + 1j * X[::-1], Y * (1 - 2j), np.ones((3, 2)) * 1j),
+    case(matmul_add, np.arange(6).reshape(2, 3), np.arange(6).reshape(3, 2), np.ones((2, 2), np.int64)),
+    case(matmul_add, WRONG, WRONG, WRONG).but(smooth=False),
 ]
 test_op = op_tests(CASES)
 
@@ -41,6 +48,13 @@ def test_shape_error(x, y):
 def test_dtypes_are_not_promoted():
     with pytest.raises(DTypeError):
         matmul.shape(tensor(F64, (2, 2)), tensor(F32, (2, 2)))
+    with pytest.raises(DTypeError):
+        matmul_add.shape(tensor(F64, (2, 2)), tensor(F64, (2, 2)), tensor(F32, (2, 2)))
+
+
+def test_a_product_is_added_to_what_has_its_shape():
+    with pytest.raises(ShapeError):
+        matmul_add.shape(tensor(F64, (2, 3)), tensor(F64, (3, 2)), tensor(F64, (2, 1)))
 
 
 def test_samples_times_one_matrix_is_one_product():

@@ -1,0 +1,16 @@
+"""What is known of matrix products before there is code: how their sums are added, and which are a few instructions."""
+
+from __future__ import annotations
+
+from bwcompiler.ir.op import Value
+
+BLOCK = 256                    # terms of a sum that are added one after the other; such blocks are added in order.  It decides the bits.
+
+
+def is_written_out(value: Value) -> bool:
+    """Whether a matrix product is small enough to be computed by instructions of the program itself."""
+    rows, columns = value.shape[-2:]
+    inner = value.operands[0].shape[-1]
+    if value.dtype.kind != "f" or not inner or not all(isinstance(extent, int) for extent in (*value.shape, inner)):
+        return False
+    return bool(1 < columns <= 32 and (inner * columns <= 64 or (inner <= 32 and rows * inner * columns <= 4096)))
