@@ -34,11 +34,11 @@ def tile_text(tiling: Tiling, height: int, vectors: int) -> Routine:
     vector, wide = tiling.vector, tiling.vector_bytes
     steps = _row_steps(f, min(height, _SPAN))
     last = f.times("%a.row", _SPAN) if height > _SPAN else 0
-    line = "%old"
-    for i in range(height):                          # which takes long to come where it is not in the first caches
+    line = "%c"
+    for i in range(height):                          # where the result goes: its lines take long to come from beyond the first caches
         for place in range(0, vectors * wide, LINE_BYTES):
             f.prefetch(f.moved(line, place))
-        line = f.moved(line, "%old.row") if i < height - 1 else line
+        line = f.moved(line, "%c.row") if i < height - 1 else line
     sums = [[f"%sum{i}.{k}" for k in range(vectors)] for i in range(height)]
     f.do("br label %head")
     f.start("head")

@@ -44,16 +44,31 @@ def in_memory_order(group: FusionGroup, attempts: Mapping[Value, Attempt], store
     accesses = [access for _, access in dict.fromkeys(found) if any(access[0])]
     own = tuple(range(count))
     orders = dict.fromkeys([own, *[order for order in [_order_of(strides) for strides, _ in accesses] if not _is_tall(group, order)]])
-    if len(orders) == 1:
-        return
     dear = sum([not member.value.op.cheap for member in group.members if member.value.op.kind == "elementwise"]) if sums else 0
     costs = {order: _cost(order, extents, accesses, not sums) + dear * DEAR * _filled(extents[order[-1]]) for order in orders}
     best = min(orders, key=costs.__getitem__)
-    if costs[best] <= ADVANTAGE * costs[own]:
+    if costs[best] > ADVANTAGE * costs[own]:
+        best = own
+    if sums:
+        best = _beside_columns(best, accesses, next(iter(sums)))
+    if best != own:
         places = [best.index(axis) for axis in range(count)]
         if group.inner is not None:
             group.inner = frozenset([places[axis] for axis in group.inner])
         group.add_axes(places, {})
+
+
+def _beside_columns(order: tuple[int, ...], accesses: Sequence[Access], summed: frozenset[int]) -> tuple[int, ...]:
+    """The order with the axis that goes along an array's memory, where the last one goes along its columns, right before the last one: so
+    its lines can be read as rows of a panel, a few at a time (`lowering/loops/stage_columns.py`)."""
+    last = order[-1]
+    for strides, _ in accesses:
+        if strides[last] < LINE or 1 not in strides:
+            continue
+        place = order.index(strides.index(1))
+        if len({axis in summed for axis in order[place:]}) == 1:
+            return (*order[:place], *order[place + 1:-1], order[place], last)
+    return order
 
 
 def _accesses(group: FusionGroup, member: Member, attempt: Attempt, stored: Collection[Value]) -> list[tuple[Value, Access]]:

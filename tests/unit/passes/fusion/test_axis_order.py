@@ -64,3 +64,17 @@ def test_short_rows_are_no_vectors():
     """Sums of three columns: three numbers side by side fill no vector."""
     [(last, vectors)] = indices(lambda a, b: np.sum(a.T * b.T, axis=1), NARROW, NARROW)
     assert last not in vectors
+
+
+def test_columns_are_next_to_rows():
+    """All arrays are summed up, in whichever order: the one that lies the other way round is read in lines, as rows of a panel."""
+    a, b = [wave(np.arange(72.0 * 16 * 72)).reshape(72, 16, 72) for wave in (np.sin, np.cos)]
+
+    def distance(a, b):
+        d = a.transpose(2, 1, 0) - b
+        return np.sum(d * d), d + b
+
+    traced = trace(distance, (a, b))
+    for one, other in zip(run_compiled(traced.graph, [a, b]), distance(a, b), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-13)
+    assert any("panel: scratch" in kernel_to_text(step.kernel) for step in lower(traced.graph).steps if step.kernel is not None)
