@@ -85,7 +85,9 @@ def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Seque
     m, n, k, a_row, a_column, b_row, b_column, c_row = numbers
     adds = value.op is ops.matmul_add
     shape = call.Shape(m, n, k, (a_row, a_column), (b_row, b_column), c_row)
-    called = call.symbol(value.dtype, call.needs_of(shape, value.dtype, math.prod([extent for extent, _ in axes]), adds))
+    needs = call.needs_of(shape, value.dtype, math.prod([extent for extent, _ in axes]), adds)
+    whole = bool(needs) and not axes and call.LARGE not in needs                            # there is nothing to be cut
+    called = call.symbol(value.dtype, needs, alone=whole)
     told = {extent: f"%e{number}" for number, extent in enumerate(words)}
     rows = ["%a", "%b", "%c", *[str(told.get(number, number)) for number in numbers], str(int(adds)), "0", str(len(axes))]
     for extent, steps in axes:

@@ -81,7 +81,7 @@ def told_by(text: str, dtype: str = "f64") -> list[Told]:
         return 0
 
     called = [name for line in written.made.declares for name in re.findall(r"@(bw_product_[\w.]+)", line)]
-    assert all(name.startswith(f"bw_product_{dtype}") for name in called)
+    assert all(name.startswith((f"bw_product_{dtype}", f"bw_product_alone_{dtype}")) for name in called)
     written.run(dict.fromkeys(called, ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(record)))
     if not found:
         np.testing.assert_array_equal(written.arrays[-1], 0)
@@ -181,3 +181,12 @@ def test_products_that_differ_in_where_they_begin_are_one_function():
 
     text = lower(trace(products, (np.ones((60, 60)), np.ones(60)), autoloop=False).graph).program.text
     assert text.count("define internal void @gemm") == 1
+
+
+@pytest.mark.parametrize("shapes, alone", [(((40, 30), (30, 50)), True), (((3, 40, 30), (3, 30, 50)), False), (((200, 300), (300, 200)), False)],
+                         ids=["small", "batch", "large"])
+def test_a_small_product_goes_straight_to_its_tiles(shapes, alone):
+    """There is nothing to be cut among threads."""
+    arrays = [np.ones(shape) for shape in shapes]
+    text = lower(trace(lambda x, y: x @ y, arrays).graph).program.text
+    assert ("@bw_product_alone_f64" in text) is alone
