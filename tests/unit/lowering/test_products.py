@@ -168,7 +168,7 @@ def test_the_code_is_compiled_in_threads_while_programs_are_made(monkeypatch):
     """Each part once, and the tiles that the sizes need."""
     compiled, called = begun(monkeypatch, lambda a, b: np.tanh(a @ b) @ b, np.ones((64, 64)), np.ones((64, 64)))
     tiles = parts_for(dtype_named("f64"), HOST, ("64x64",))
-    assert called == {"bw_product_f64.64x64.long"} and 0 < len(tiles) < 4
+    assert called == {"bw_product_alone_f64.64x64.long"} and 0 < len(tiles) < 4
     assert compiled == sorted([("bwcompiler-products", "f64", name) for name in (CONTROL, ROWS, *tiles)])
 
 
@@ -178,7 +178,7 @@ def test_small_products_need_none(monkeypatch):
 
 def test_products_with_vectors_need_no_tiles(monkeypatch):
     compiled, called = begun(monkeypatch, lambda a, x: a @ x, np.ones((40, 50), np.float32), np.ones(50, np.float32))
-    assert called == {"bw_product_f32.vector"}
+    assert called == {"bw_product_alone_f32.vector"}
     assert [part for _, _, part in compiled] == sorted([CONTROL, ROWS, VECTORS])
 
 
