@@ -241,7 +241,7 @@ def test_sweeps_of_the_same_kernels_have_names_of_their_own(small: None, rng: np
         product = x @ w
         return product, np.tanh(np.cumsum(np.tanh(product), 0) @ w)
 
-    x, w = rng.standard_normal((8, 3)), rng.standard_normal((3, 3))
+    x, w = rng.standard_normal((8, 40)), rng.standard_normal((40, 40))
     lowered = lower(trace(both, (x, w), autoloop=False).graph)
     assert [len(step.positions) for step in lowered.steps] == [2, 1, 2]
     for found, wanted in zip(bw.jit(both)(x, w), both(x, w), strict=True):
