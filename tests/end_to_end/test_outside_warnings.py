@@ -137,18 +137,6 @@ def test_attributes_that_are_assigned_to_before_they_are_read_do_not_matter() ->
         np.testing.assert_allclose(function(x), np.tanh(x) ** 2, rtol=1e-15)
 
 
-def test_a_traced_value_left_in_an_attribute_warns() -> None:
-    class Model:
-        last = None
-
-        def loss(self, x: Any) -> Any:
-            self.last = x[0]
-            return np.sum(x ** 2)
-
-    with pytest.warns(StaleValueWarning, match=r"def loss.*\n  self.last keeps a traced value"):
-        bw.jit(Model().loss)(X)
-
-
 CHANGES: dict[str, tuple[Any, Any]] = {
     "append": (lambda x, kept: kept.append(x[0]), []), "item": (lambda x, kept: kept.__setitem__(0, 2 * x[0]), [1.0, 2.0]),
     "key": (lambda x, kept: kept.update(last=x[0]), {}), "inside": (lambda x, kept: kept["a"].append(x[0]), {"a": [1.0]})}

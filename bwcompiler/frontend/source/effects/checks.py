@@ -171,7 +171,6 @@ class Trying:
                                          "  hint: test the divisor with `if`, with what `except` does in its branch"))
                 policy.needed = True               # as it is written it would go on
                 raise Recapture(("", 0, policy.trying + 1), refusal)
-
         if isinstance(error, Exception) and any(scope.loop is not None for scope in policy.scopes):
             raise NotCapturable(f"{type(error).__name__} is raised and caught in it, perhaps not by all iterations", error_source(error))
         refused = _refusal(error) if isinstance(error, Exception) and not is_raised(error) else None

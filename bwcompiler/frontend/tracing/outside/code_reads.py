@@ -32,7 +32,7 @@ class CallPlace(NamedTuple):
 
 
 class CodeReads(NamedTuple):
-    """What one function reads from outside, and the names of its parameters that it reads attributes of, or assigns to.
+    """What one function reads from outside, and the names of its parameters that it reads attributes of.
 
     assigned  paths (`self.step`) that it assigns to further up than it reads them.
     files     methods that read files, whatever they are called on, with their lines.
@@ -104,9 +104,7 @@ class _Scan:
         for reads in inner:                        # their parameters are their own, their cells may be ours
             places += [place for place in reads.places if place.kind == "global" or place.name in self.code.co_freevars]
         calls = self.calls + [call for reads in inner for call in reads.calls if call.function.kind == "global"]
-        roots = {path.partition(".")[0] for path in self.assigned}
-        return CodeReads(tuple(dict.fromkeys(places)), tuple(calls),
-                         frozenset(place.name for place in places if place.kind == "parameter") | roots.intersection(self.parameters),
+        return CodeReads(tuple(dict.fromkeys(places)), tuple(calls), frozenset(place.name for place in places if place.kind == "parameter"),
                          frozenset(self.assigned.union(*[reads.assigned for reads in inner])),
                          (*self.files, *[found for reads in inner for found in reads.files]),
                          (*self.loose.items(), *[found for reads in inner for found in reads.loose if found[0] not in self.loose]),

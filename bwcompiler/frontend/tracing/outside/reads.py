@@ -162,10 +162,6 @@ class Outside:
         self._seen.add(key)
         self.repeated.assigned.update([(code.co_filename, code.co_name, path) for path in code_reads(code).assigned])
         scope = _Scope(code, names, cells, parameters)
-        for path in code_reads(code).assigned:
-            root, _, name = path.partition(".")
-            if root in parameters and name and "." not in name:
-                self.repeated.note_stored(parameters[root], name, path, Source(code.co_filename, code.co_firstlineno, 0, code.co_name))
         for name, line in code_reads(code).files:
             self.repeated.note_once((code, name), name, Source(code.co_filename, line, 0, code.co_name))
         for place in code_reads(code).places:

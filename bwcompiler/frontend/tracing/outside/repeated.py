@@ -40,7 +40,6 @@ class RepeatedReads:
         self.stand_ins: dict[int, Any] = {}
         self.assigned: set[tuple[str, str, str]] = set()
         self.written: dict[int, tuple[Any, int, str, Source | None]] = {}
-        self.stored: dict[tuple[int, str], tuple[Any, str, str, Source | None]] = {}       # attributes that are assigned to
         self.told: set[str] = set()                # paths that were warned of
         self._once: dict[Any, tuple[Source | None, str]] = {}          # what gives something else in each call: clocks, what reads files
         self._beyond: tuple[Source | None, str] | None = None          # the first read that there was no room for
@@ -65,10 +64,6 @@ class RepeatedReads:
         if id(container) not in self.written:
             self.written[id(container)] = (container, _traced_in(container), path, source)
 
-    def note_stored(self, owner: Any, name: str, path: str, source: Source | None) -> None:
-        """An attribute of an object outside is assigned to."""
-        self.stored.setdefault((id(owner), name), (owner, name, path, source))
-
     def settle(self, is_stored_to: Callable[[Read], bool]) -> list[OutsideRead]:
         """The reads to repeat.  Warns of what changed while the function was traced, unless what was there before was never read."""
         kept = []
@@ -87,11 +82,6 @@ class RepeatedReads:
             if path not in self.told and _traced_in(container) > before:
                 warn(source, f"{path} keeps traced values that are put into it while the function is traced: compiled calls put none into "
                      "it\n  hint: return the values, and put them into it after the call")
-        read = {(id(found.read.base), found.read.key) for found in self.reads.values()}
-        for owner, name, path, source in self.stored.values():             # of what it reads itself it knows what it needs
-            if path not in self.told and (id(owner), name) not in read and _traced_in([getattr(owner, "__dict__", {}).get(name)]):
-                warn(source, f"{path} keeps a traced value, which is assigned to it while the function is traced: compiled calls assign "
-                     "nothing to it\n  hint: return the value, and assign it after the call")
         if self._beyond is not None:
             source, path = self._beyond
             warn(source, f"the function reads more than {LIMIT} things from outside: calls do not see if {path} and what follows change\n"
