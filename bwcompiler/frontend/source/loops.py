@@ -33,11 +33,14 @@ from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Policy, Site, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.extent import Extent, add_extents
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
 MOST_GUARDED = 10_000          # iterations that are traced under a condition each, of a loop whose end is data: it may have none
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
+MOST_PARTED = 6                # loops that are recorded in two parts, one inside of the other
+PARTS = 3                      # that a loop has in the end, mostly: two borders, and what is between
 HEAVY = 400                    # values that the iterations of a short loop record: then it is not
 HEAVY_TABLE = 1500             # those of a loop over numbers that are known: until then it is faster without reading them from a table
 MOST_ITEMS = 100_000           # that are taken from itertools.product and its like to see whether there are more
@@ -209,9 +212,15 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
         if flag is not None or isinstance(elements.count, Tracer):
             for_loop(elements, body, names, flag, policy)
         else:
-            counted(body, names, elements, policy, divisible=isinstance(elements.count, int) and elements.count > iteration.MOST_PARTS * 2)
+            counted(body, names, elements, policy, divisible=isinstance(elements.count, int) and elements.count > iteration.MOST_PARTS * 2,
+                    parted=policy.parts < MOST_PARTED)
         return True
     except NotCapturable as refused:
+        if refused.end is not None:
+            _in_parts(elements, body, names, policy, refused.end)
+            return True
+        if policy.parts and not policy.as_data and flag is None and _captured_as_data(elements, body, names, policy):
+            return True
         if refused.repeat > 1 and flag is None and isinstance(elements.count, int) and elements.count >= refused.repeat * 2:
             return _repeated(elements, body, names, policy, refused.repeat)
         if isinstance(elements.count, Tracer):
@@ -224,6 +233,30 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
         if refused.reason:
             policy.notes.setdefault(site_of(body), refused.reason)
         return False
+
+
+def _in_parts(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, policy: Policy, end: Extent) -> None:
+    """A loop that is two loops, the first of which ends with iteration `end`."""
+    start = add_extents(end, 1)
+    copies = policy.copies
+    policy.parts, policy.copies = policy.parts + 1, copies * PARTS
+    try:
+        for_(iteration.Part(elements, 0, start), body, tuple(names), is_tried=elements.is_tried)
+        for_(iteration.Part(elements, start, elements.count), body, tuple(names), is_tried=elements.is_tried)
+    finally:
+        policy.parts, policy.copies = policy.parts - 1, copies
+
+
+def _captured_as_data(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, policy: Policy) -> bool:
+    """Whether a part of a loop was recorded with slices between bounds that are data: not all can be done with shapes that move."""
+    policy.as_data = True
+    try:
+        counted(body, names, elements, policy)
+        return True
+    except NotCapturable:
+        return False
+    finally:
+        policy.as_data = False
 
 
 def _repeated(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, policy: Policy, period: int) -> bool:

@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.storages.region import Policy, Site, active_reg
 from bwcompiler.frontend.tracing.storages.views import same_chain
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import is_plain
-from bwcompiler.ir.extent import Index
+from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.source import Source
 
 
@@ -32,14 +32,16 @@ class NotCapturable(BaseException):
 
     peel    perhaps it can after its first iteration, which is another one than the others.
     repeat  it can if that many iterations are one: arrays that are assigned to change their names then are where they were.
+    end     it can in two parts, of which that is the last iteration of the first.
     """
 
-    def __init__(self, reason: str, source: Source | None = None, peel: bool = False, repeat: int = 1) -> None:
+    def __init__(self, reason: str, source: Source | None = None, peel: bool = False, repeat: int = 1, end: Extent | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.source = source
         self.peel = peel
         self.repeat = repeat
+        self.end = end
 
 
 class Divided(BaseException):

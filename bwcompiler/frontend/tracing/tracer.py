@@ -124,7 +124,7 @@ class Tracer(Handle):
 
     @property
     def size(self) -> int:
-        return self._type.size
+        return self._type.size if self._type.is_fixed else HANDLERS["moving_size"](self)
 
     @property
     def itemsize(self) -> int:
@@ -132,7 +132,7 @@ class Tracer(Handle):
 
     @property
     def nbytes(self) -> int:
-        return self._type.nbytes
+        return self.size * self.itemsize
 
     @property
     def T(self) -> Any:

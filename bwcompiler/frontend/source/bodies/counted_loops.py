@@ -16,6 +16,7 @@ from bwcompiler.frontend.source.variables import Divided, Names, NotCapturable, 
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle, index_like
+from bwcompiler.frontend.tracing.indexing.index_sides import Parted
 from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Index, add_extents, lower, mentions_index, substitute
@@ -23,10 +24,10 @@ from bwcompiler.ir.op import Value, input_value
 
 
 def counted(body: Callable[[Any], None], variables: Variables, elements: Elements, policy: Policy,
-            inner: Callable[[Any], None] | None = None, divisible: bool = False) -> None:
+            inner: Callable[[Any], None] | None = None, divisible: bool = False, parted: bool = False) -> None:
     """Record a loop over elements of which the number is an extent of at least one; `inner` is the user's body that `body` calls.
 
-    divisible   whether NotCapturable may ask for several iterations to be one.
+    divisible, parted   whether NotCapturable may ask for several iterations to be one, and for two parts of the loop.
     """
     whole, body = body, inner or body
     names, count = Names(body), elements.count
@@ -40,6 +41,8 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         traceable.begin_like(elements.traced)
     if divisible:
         policy.divisible.add(index)
+    if parted:
+        policy.parted.add(index)
     try:
         leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
         _check(traceable, leaves, traced, elements)
@@ -48,9 +51,13 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         traceable.restore()
         if isinstance(refused, Divided) and refused.index is index:
             raise NotCapturable("a range in it begins or ends where the remainder of its index says", repeat=refused.parts) from None
+        if isinstance(refused, Parted) and refused.index is index:
+            raise NotCapturable("a slice in it begins or ends at the larger or smaller of two numbers made of its index",
+                                end=refused.end) from None
         raise
     finally:
         policy.divisible.discard(index)
+        policy.parted.discard(index)
 
     note_captured(traceable, traced, f"one of {count} iterations{'' if inner is None else ', each of which is several'}", policy)
 

@@ -24,7 +24,7 @@ from bwcompiler.frontend.source.variables import Divided, not_capturable
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
-from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, extent_of
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, extent_of, index_handle
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -53,6 +53,23 @@ class Elements(NamedTuple):
     def after_first(self) -> Elements:
         """All but the first, of a number that is known."""
         return Elements(self.count - 1, lambda k: self.at(k + 1), is_tried=self.is_tried, is_table=self.is_table)
+
+
+class Part:
+    """The elements from one number to another, which are extents: what a part of a loop goes over."""
+
+    def __init__(self, whole: Elements, start: Extent, stop: Extent) -> None:
+        self.whole = whole
+        self.start = start
+        self.count = add_extents(stop, scale_extent(start, -1))
+
+    def elements(self) -> Elements:
+        start = call(index_handle, self.start)
+        return Elements(self.count, lambda k: self.whole.at(start + k), is_tried=self.whole.is_tried)
+
+    def __iter__(self) -> Iterator[Any]:
+        assert isinstance(self.count, int)              # others are recorded, or nothing of the loop is
+        return map(self.elements().at, range(self.count))
 
 
 class Span:
@@ -132,6 +149,8 @@ def elements_of(source: Any) -> Elements | None:
         return Elements(len(source), _progression(source.start, source.step))
     if isinstance(source, Span):
         return _of_span(source)
+    if type(source) is Part:
+        return source.elements()
     if isinstance(source, Steps):
         return _of_steps(source)
     if isinstance(source, ArrayTracer):

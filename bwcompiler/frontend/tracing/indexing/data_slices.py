@@ -125,6 +125,8 @@ def _bound(bound: Any, default: int, size: int) -> Tracer:
 def _is_known_in_each_iteration(bounds: slice) -> bool:
     """Whether the bounds are known once the loops are unrolled, all of which can be, and are short: then slices have known sizes."""
     region = open_region()
+    if region.policy is not None and region.policy.as_data:
+        return False
     scopes = [] if region.policy is None else region.policy.scopes
     trips = 1
     for scope in scopes:

@@ -14,8 +14,9 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import Storage, active_region, escaped, open_region
-from bwcompiler.frontend.tracing.tracer import ScalarTracer, handle
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, handle
 from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
 
 
@@ -160,3 +161,14 @@ def extent_of(x: Any) -> Extent | None:
     if isinstance(x, int | np.integer) and not isinstance(x, bool):
         return int(x)
     return None
+
+
+def _moving_size(x: Tracer) -> Any:
+    """How many elements an array has, of which an extent depends on loop indices."""
+    found: Any = 1
+    for extent in x._type.shape:
+        found = call(index_handle, extent) * found
+    return found
+
+
+HANDLERS["moving_size"] = _moving_size

@@ -8,7 +8,9 @@ import numpy as np
 
 from bwcompiler.errors import DTypeError, TracerIndexError
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
+from bwcompiler.frontend.tracing.indexing.index_sides import chosen_extent, is_at_least_zero
 from bwcompiler.frontend.tracing.operands import assembled, known, known_parts, stack_objects
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import BasicItem, Slice, StridedView
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
@@ -241,7 +243,10 @@ def _symbolic_slice(entry: slice, extent: Extent) -> Slice:
     if abs(step) != 1:
         raise TracerIndexError(f"a slice of {distance} elements in steps of {step}: the number of elements is not affine in the loop "
                                "indices\n  hint: index with start + step * np.arange(size)")
-    if not known_le(0, distance):
+    policy = open_region().policy
+    if policy is not None and policy.as_data:
+        raise TracedSizeError(TRACED_BOUND)
+    if is_at_least_zero(distance) is None:
         raise TracerIndexError(f"a slice of {distance} elements, which may be negative: Python then gives none\n"
                                "  hint: choose the bounds of the loop such that it is never negative")
     return Slice(start, distance, step)
@@ -250,11 +255,14 @@ def _symbolic_slice(entry: slice, extent: Extent) -> Slice:
 def _bound(bound: Any, extent: Extent, step: int) -> Extent:
     """A bound of a slice as Python understands it: counted from the end where negative, cut to the axis."""
     place = extent_of(known(bound))
+    if place is None and isinstance(bound, Tracer):
+        place = chosen_extent(bound)
     if place is None:
         raise TracedSizeError(TRACED_BOUND)
-    if known_le(place, -1):
+    is_from_start = is_at_least_zero(place)
+    if is_from_start is False:
         place = add_extents(place, extent)
-    elif not known_le(0, place):
+    elif is_from_start is None:
         raise TracerIndexError(f"the bound {place} of a slice may be negative or not: Python counts negative ones from the end\n"
                                "  hint: choose the bounds of the loop such that one is sure")
     low, high = (0, extent) if step > 0 else (-1, add_extents(extent, -1))
@@ -264,6 +272,8 @@ def _bound(bound: Any, extent: Extent, step: int) -> Extent:
         return place
     if known_le(high, place):
         return high
+    for number in (add_extents(place, scale_extent(low, -1)), add_extents(high, scale_extent(place, -1))):
+        is_at_least_zero(number)                    # or loops in parts, in which that is known
     raise TracerIndexError(f"the bound {place} of a slice may be inside of the axis of extent {extent} or not\n"
                            "  hint: choose the bounds of the loop such that it never is outside")
 

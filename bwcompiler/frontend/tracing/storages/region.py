@@ -193,12 +193,14 @@ class Policy:
     live        memory of arrays outside whose contents are read by the program, not while tracing: they were seen to change.
     told        lines whose messages were left out, and of which that was said.
     any_results whether results may be texts, and have as many elements as data says.
-    divisible   indices of the loops around of which several iterations can be made one.
+    divisible   indices of the loops around of which several iterations can be made one; parted: of those that can be recorded in parts.
+    parts       in parts of how many loops, one inside of the other, what is being traced is; as_data: whether slices are between bounds
+                that are data in it, where their sizes move with indices.
     """
 
-    __slots__ = ("any_results", "captured", "choices", "converting", "copies", "depth", "divisible", "doubles", "formatted", "gaps", "live",
-                 "loops", "made", "met", "needed", "notes", "objects", "one_kind", "raised", "scopes", "shown", "told",
-                 "trying", "types_asked", "unbound", "uncounted", "unrolled")
+    __slots__ = ("any_results", "as_data", "captured", "choices", "converting", "copies", "depth", "divisible", "doubles", "formatted",
+                 "gaps", "live", "loops", "made", "met", "needed", "notes", "objects", "one_kind", "parted", "parts", "raised", "scopes",
+                 "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -220,6 +222,9 @@ class Policy:
         """At the beginning of each attempt to trace the function."""
         self.copies = 1
         self.divisible: set[Index] = set()
+        self.parted: set[Index] = set()
+        self.parts = 0
+        self.as_data = False
         self.depth = 0
         self.needed = False
         self.made: dict[int, tuple[Any, Site]] = {}
