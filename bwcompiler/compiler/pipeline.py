@@ -42,6 +42,7 @@ from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.loops.branch_states import branch_states, passed_through
 from bwcompiler.passes.loops.carried.carry_elements import carry_elements
 from bwcompiler.passes.loops.carried.carry_transposes import carry_transposes
+from bwcompiler.passes.loops.carried.forget_overwritten import forget_overwritten
 from bwcompiler.passes.loops.carried.promote_elements import promote_elements
 from bwcompiler.passes.loops.carried.share_parts import share_parts
 from bwcompiler.passes.loops.carried.turn_columns import turn_columns
@@ -97,6 +98,8 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("unroll_loops", unroll_loops, "short loops that do a little to each element of large arrays -> their iterations",
          graphs=_graph),
     Pass("hoist_invariants", hoist_invariants, "what is the same in all iterations of a loop -> before the loop", graphs=_graph),
+    Pass("forget_overwritten", forget_overwritten, "arrays that a loop writes anew, before it reads them -> not set before the loop",
+         graphs=_graph),
     Pass("cancel_shifts", cancel_shifts, "extrema that are subtracted of what is in log-sum-exps and softmaxes -> without a derivative",
          graphs=_graph),
     Pass("expand_moved_rules", expand_moved_rules, "calls with their own derivative that were in loops until now -> fwd, tied to bwd",
@@ -160,6 +163,9 @@ ORDER = (
     Before("unroll_loops", "push_forward", "the tangents of what is written out are in the same sweep"),
     Before("vectorize_loops", "hoist_invariants", "a loop that becomes array code hands nothing on"),
     Before("unroll_loops", "hoist_invariants", "what is written out is merged, and there is no loop to stand before"),
+    Before("hoist_invariants", "forget_overwritten", "what is left are the loops that are compiled, and all that they read"),
+    Before("forget_overwritten", "expand_regions", "what an array held before has no cotangent"),
+    Before("forget_overwritten", "push_forward", "what an array held before has no tangent"),
     Before("hoist_invariants", "expand_regions", "cotangents of what is the same meet before they are pulled through it, once"),
     Before("hoist_invariants", "push_forward", "its tangents are the same in all iterations too"),
     Before("hoist_invariants", "expand_moved_rules", "what is the same in all iterations is called once, before the loop"),
@@ -214,7 +220,8 @@ check_order(PIPELINE, ORDER)
 GRAPH_PASSES = tuple([step for step in PIPELINE if step.kind == GRAPH_PASS])        # what `bwc run-pass` takes
 
 
-_OVER_ARRAYS = (narrow_sums, split_loops, select_branches, promote_elements, vectorize_loops, unroll_loops, hoist_invariants)
+_OVER_ARRAYS = (narrow_sums, split_loops, select_branches, promote_elements, vectorize_loops, unroll_loops, hoist_invariants,
+                forget_overwritten)
 
 
 def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None,

@@ -158,7 +158,7 @@ def _lower_groups(fused: FusedProgram, prefix: str) -> dict[int, LoweredStep]:
         is_complex = any(_is_complex(value) for member in groups[0].members for value in (member.value, *member.inlined))
         for group, mine, told in zip(groups, owners, words, strict=True):
             found[group.position] = LoweredStep(position=group.position, kernel=kernel, owners=mine, words=told, is_complex=is_complex,
-                                                updates=[Update(*pair) for pair in group.written_arrays()])
+                                                updates=[Update(*pair) for pair in group.written_arrays() if pair[0].op is not ops.unset])
     return found
 
 

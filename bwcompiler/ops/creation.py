@@ -34,7 +34,7 @@ unset = define_op(
     "unset", "constant", doc="An array whose elements are written before they are read: zeros, but anything in native loops that carry it.",
     attributes=("shape", "dtype"), shape=lambda *, shape, dtype: tensor(dtype, shape), vjp=(), batch=_full_batch,
     reference=lambda *, shape, dtype: np.zeros(shape, dtype.numpy), numpy=numpy_text.unset,
-    element=lambda at, *, shape, dtype: s.const(zero_of(dtype), dtype), uniform=True,
+    element=lambda at, *, shape, dtype: s.const(zero_of(dtype), dtype), virtual=True, uniform=True,
 )
 
 

@@ -51,7 +51,7 @@ def find_updates(graph: Graph, mutable: Sequence[Value] = ()) -> Updates:
     if not candidates:
         return Updates(frozenset(), frozenset(), frozenset())
     depth, length = _chains(candidates)
-    begun = (_begun(graph, mutable) if mutable else set()) | _late_patches(graph, candidates)
+    begun = (_begun(graph, mutable) if mutable else set()) | _unset(candidates) | _late_patches(graph, candidates)
     values = frozenset([value for value in candidates
                         if value.operands[0] in begun or (depth[value] > 1 and length[value] >= CHAIN)])
     arrays = frozenset([value.operands[0] for value in values])
@@ -70,6 +70,15 @@ def _begun(graph: Graph, mutable: Sequence[Value]) -> set[Value]:
             continue
         if before in found:
             found.add(value)
+    return found
+
+
+def _unset(candidates: Sequence[Value]) -> set[Value]:
+    """Arrays that hold nothing yet: what is not written of them has no value."""
+    found: set[Value] = set()
+    for value in candidates:
+        if value.operands[0].op is ops.unset or value.operands[0] in found:
+            found |= {value.operands[0], value}
     return found
 
 

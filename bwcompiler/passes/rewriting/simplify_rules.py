@@ -211,6 +211,8 @@ def _transpose(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
         return x
     if is_constant(x):
         return _full(x.attrs["value"], type_)
+    if x.op is ops.unset:
+        return ops.unset(shape=type_.shape, dtype=type_.dtype)
     if x.op is ops.transpose:                               # (x^p)^q == x^(p[q])
         inner = x.attrs["axes"]
         return ops.transpose(x.operands[0], axes=tuple(inner[k] for k in axes))
