@@ -13,9 +13,9 @@ PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
 PANEL_LIMITS = (PANEL_COLUMNS, 512)
 DEAR_ROW = 10                 # operations per element of short rows that are handled side by side: what a lane reads lies apart in memory;
 DEAR = 20                     # of a mathematical function;
-DEAR_NUMBER = 30              # or rows of so many elements around one of these, which else is computed for one row at a time;
+DEAR_NUMBER = 30              # or rows of so many elements around one of these, which else is computed for one row at a time,
+FEW_ROWS = 8                  # already where there are so many rows;
 FULL_ROW = 0.75               # not where rows fill so much of the vectors that they take, and nothing is summed up per row
-LEAST_ROWS = 8                # that are handled side by side
 _VECTOR_BYTES = 64
 _COSTS = {ops.divide: 4, ops.sqrt: 4}
 
@@ -45,12 +45,12 @@ def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | N
     if extent >= SHORT_ROWS and _slides(group, outer):
         return axis
     volume = _volume(group, inner)
-    if not 0 < volume <= SHORT_ROW or extent < LEAST_ROWS or _fills_vectors(group, inner):
+    if not 0 < volume <= SHORT_ROW or extent < FEW_ROWS or _fills_vectors(group, inner):
         return None
     elements, numbers = ([member.value.op for member in group.members if len(member.domain_axes) == rank
                           and member.value.op.kind == "elementwise" and not member.is_number] for rank in (len(group.extents), len(outer)))
     work = sum(_COSTS.get(op, 1 if op.cheap else DEAR) for op in elements)
-    is_dear = work >= DEAR_ROW or sum(not op.cheap for op in numbers) * DEAR_NUMBER >= volume
+    is_dear = (work >= DEAR_ROW and extent >= SHORT_ROWS) or sum(not op.cheap for op in numbers) * DEAR_NUMBER >= volume
     return axis if is_dear else None
 
 
