@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
+from bwcompiler.errors import UnsupportedError
+
 _serial = itertools.count()
 
 
@@ -67,7 +69,10 @@ class Affine:
     def __rsub__(self, other: Extent) -> Extent:
         return add_extents(other, scale_extent(self, -1))
 
-    def __mul__(self, other: int) -> Extent:
+    def __mul__(self, other: Extent) -> Extent:
+        if isinstance(other, Affine):
+            raise UnsupportedError(f"({self}) * ({other}) elements, of which both depend on indices of loops, along one axis are not "
+                                   "supported\n  hint: keep the axes apart: sums and products take several, axis=(0, 1)")
         return scale_extent(self, other)
 
     __rmul__ = __mul__
@@ -190,6 +195,32 @@ def known_le(a: Extent, b: Extent) -> bool | None:
 def mentions_index(attributes: Mapping[str, object]) -> bool:
     """Whether an attribute, or an element of one, depends on a loop index."""
     return any(isinstance(x, Affine) or (type(x) is tuple and any(isinstance(part, Affine) for part in x)) for x in attributes.values())
+
+
+def exact_count(shape: Iterable[Extent]) -> Extent:
+    """The exact number of elements of a shape; raises UnsupportedError where it is a product of extents that depend on indices."""
+    count: Extent = 1
+    for extent in shape:
+        count = extent * count if isinstance(count, int) else count * extent
+    return count
+
+
+def may_be_reshaped(old: Iterable[Extent], new: Iterable[Extent]) -> bool:
+    """Whether elements in C order may get another shape: there are as many of them, and none moves past an extent that depends on
+    indices, since arrays are laid out for the largest extents."""
+    return _counts(old) == _counts(new)
+
+
+def _counts(shape: Iterable[Extent]) -> list[Extent]:
+    """The extents that depend on indices, with the number of elements before, between and after them."""
+    count, found = 1, list[Extent]()
+    for extent in shape:
+        if isinstance(extent, int):
+            count *= extent
+        else:
+            found += [count, extent]
+            count = 1
+    return [*found, count]
 
 
 def element_count(shape: Iterable[Extent]) -> int:

@@ -11,10 +11,9 @@ from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, index_value
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.operands import align, cast, constant, is_traced, real_value, value_as
+from bwcompiler.frontend.tracing.operands import align, cast, constant, count_value, is_traced, real_value, value_as
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64
 from bwcompiler.nn.activations import log_softmax_value
@@ -27,7 +26,7 @@ def reduce_loss(loss: Value, reduction: str) -> Any:
     if reduction not in ("mean", "sum"):
         raise ValueError(f"reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
     total = ops.sum(loss, axes=axes) if axes else loss
-    return fresh(total if reduction == "sum" else ops.divide(total, constant(element_count(loss.shape), total)))
+    return fresh(total if reduction == "sum" else ops.divide(total, count_value(loss.shape, total.dtype)))
 
 
 def float_pair(x: Any, y: Any) -> list[Value]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import DTypeError, InternalError, UnsupportedError
+from bwcompiler.errors import DTypeError, InternalError
 from bwcompiler.ir import scalar as s
 from bwcompiler.ir.access import reshape_index
 from bwcompiler.ir.declaration import LINEAR, Into, Joint, OfOp
-from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
+from bwcompiler.ir.extent import Extent, add_extents, known_le, may_be_reshaped, scale_extent
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops import numpy_text
@@ -67,20 +67,8 @@ transpose: Op = define_op(
 )
 
 
-def _split_count(shape: Extents) -> tuple[int, list[Extent]]:
-    count = 1
-    symbolic: list[Extent] = []
-    for extent in shape:
-        if isinstance(extent, int):
-            count *= extent
-        else:
-            symbolic.append(extent)
-    return count, symbolic
-
-
 def _reshape_shape(x: TensorType, *, shape: Extents) -> TensorType:
-    same = _split_count(x.shape) == _split_count(shape)
-    require(same, f"reshape: cannot reshape array of shape {x.shape} into shape {shape}", x)
+    require(may_be_reshaped(x.shape, shape), f"reshape: cannot reshape array of shape {x.shape} into shape {shape}", x)
     return x.with_shape(shape)
 
 
@@ -365,11 +353,12 @@ pad = define_op(
 def displaced(x: Value, axis: int, distance: int, fill: float) -> Value:
     """Element k of the result is element k - distance of x along an axis, and `fill` where there is none."""
     extent = x.shape[axis]
-    if not isinstance(extent, int):
-        raise UnsupportedError("a derivative along an axis whose extent depends on a loop index")
-    kept = max(extent - abs(distance), 0)
     at_axis = [0] * x.rank
     at_axis[axis] = 1
+    if not isinstance(extent, int):                # which may be less than the distance
+        low, high = (tuple([max(sign * distance, 0) * k for k in at_axis]) for sign in (1, -1))
+        return slice_(pad(x, low=low, high=high, value=fill), starts=high, sizes=x.shape, steps=(1,) * x.rank)
+    kept = max(extent - abs(distance), 0)
     starts = tuple(max(-distance, 0) * k if kept else 0 for k in at_axis)
     sizes = tuple(kept if k else size for k, size in zip(at_axis, x.shape, strict=True))
     moved = slice_(x, starts=starts, sizes=sizes, steps=(1,) * x.rank)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.ir.declaration import not_differentiable
+from bwcompiler.ir.extent import upper
 from bwcompiler.ir.op import Op, Value, constant, define_op
 from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops import numpy_text
@@ -26,7 +27,7 @@ def _exclusive_scan(x: Value, axis: int, direction: int) -> Value:
     """The product of the elements before (direction 1) or after (-1) each one; log2(n) doubling steps."""
     found = displaced(x, axis, direction, 1.0)
     distance = 1
-    while distance < found.shape[axis]:
+    while distance < upper(found.shape[axis]):
         found = found * displaced(found, axis, direction * distance, 1.0)
         distance *= 2
     return found

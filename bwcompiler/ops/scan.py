@@ -10,7 +10,7 @@ import numpy as np
 
 from bwcompiler.errors import DTypeError
 from bwcompiler.ir.declaration import LINEAR, TRANSPOSED
-from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.op import Op, Value, Vjp, define_op
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops import numpy_text
@@ -55,7 +55,7 @@ def _cumprod_vjp(ct: Value, out: Value, x: Value, *, axis: int, reverse: bool) -
     before = displaced(out, axis, -back, 1.0)
     a, b = displaced(x, axis, back, 0.0), ct
     distance = 1
-    while distance < x.shape[axis]:
+    while distance < upper(x.shape[axis]):
         b = b + a * displaced(b, axis, back * distance, 0.0)
         a = a * displaced(a, axis, back * distance, 0.0)
         distance *= 2
@@ -76,7 +76,7 @@ def _sums_of_runs(x: Value, joined: Value, axis: int, direction: int) -> Value:
     joined     whether an element belongs to the run of the one before it, in this direction (1: from the start, -1: the end).
     """
     distance = 1
-    while distance < x.shape[axis]:
+    while distance < upper(x.shape[axis]):
         x = x + select(joined, displaced(x, axis, direction * distance, 0.0), full_like(x, 0.0))
         joined = bitwise_and(joined, displaced(joined, axis, direction * distance, False))
         distance *= 2

@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.operands import cast, cut, filled, reshape, val
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import U8
 
@@ -26,7 +26,7 @@ def _lines(a: Any, axis: Any, name: str) -> tuple[Value, int]:
     if x.dtype.kind not in "iub":
         raise TypeError(f"np.{name}: an array of integers or truth values is expected, got {x.dtype.numpy}")
     if axis is None or not x.rank:
-        return reshape(x, (element_count(x.shape),)), 0
+        return reshape(x, (exact_count(x.shape),)), 0
     place = normalize_axis(axis, x.rank)
     return moved_last(x, place), place
 

@@ -35,6 +35,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import BasicItem, Slice, broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
+from bwcompiler.ir.extent import known_le
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F64, I64
 
@@ -72,8 +73,18 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NOTHING, append: Any
     for _ in range(n):
         extent = x.shape[place]
         name = "not_equal" if x._type.dtype is BOOL else "subtract"
-        x = operator(name, part(x, place, 1, max(extent - 1, 0)) if extent else x, part(x, place, 0, max(extent - 1, 0)))
+        x = operator(name, part(x, place, 1, _one_less(extent)) if extent else x, part(x, place, 0, _one_less(extent)))
     return x
+
+
+def _one_less(extent: Any) -> Any:
+    """How many neighbours there are among so many elements."""
+    if isinstance(extent, int):
+        return max(extent - 1, 0)
+    if not known_le(1, extent):
+        raise UnsupportedError(f"differences of {extent} elements: as far as the bounds of the loop say, there may be none\n"
+                               "  hint: choose the bounds of the loop such that there is one at least")
+    return extent - 1
 
 
 def _as_slab(one: Any, x: Tracer, axis: int) -> Any:
@@ -99,7 +110,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     values = as_tracer(y)
     place = normalize_axis(axis, values.ndim)
-    count = max(values.shape[place] - 1, 0)
+    count = _one_less(values.shape[place])
     both = operator("add", part(values, place, values.shape[place] - count, count), part(values, place, 0, count))
     width: Any = dx
     if x is not None:
@@ -128,7 +139,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
 
 def _gradient_along(x: Tracer, axis: int, spacing: Any, edge_order: int) -> Any:
     count = x.shape[axis]
-    if count < edge_order + 1:
+    if not known_le(edge_order + 1, count):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements "
                          "are required.")
     if np.ndim(spacing):
@@ -137,35 +148,38 @@ def _gradient_along(x: Tracer, axis: int, spacing: Any, edge_order: int) -> Any:
         if not (known and (steps == steps[0]).all()):
             return _uneven(x, axis, steps, edge_order)
         spacing = steps[0]
-    at = [part(x, axis, k, 1) for k in (0, 1, 2, count - 3, count - 2, count - 1) if 0 <= k < count]
+    inner = bool(known_le(3, count))
+    if not inner and not isinstance(count, int):
+        raise UnsupportedError(f"np.gradient of {count} elements: as far as the bounds of the loop say, there may be less than three")
+    at = [part(x, axis, k, 1) for k in (0, 1, 2, count - 3, count - 2, count - 1) if inner or 0 <= k < count]
     if edge_order == 1:
         first = (at[1] - at[0]) / spacing
         last = (at[-1] - at[-2]) / spacing
     else:
         first = (at[0] * -1.5 + at[1] * 2.0 - at[2] * 0.5) / spacing
         last = (at[-3] * 0.5 - at[-2] * 2.0 + at[-1] * 1.5) / spacing
-    middle = (part(x, axis, 2, count - 2) - part(x, axis, 0, count - 2)) / (spacing * 2.0) if count > 2 else None
+    middle = (part(x, axis, 2, count - 2) - part(x, axis, 0, count - 2)) / (spacing * 2.0) if inner else None
     return concatenate([first, middle, last] if middle is not None else [first, last], axis)
 
 
 def _steps(coordinates: Any, count: int) -> Any:
     if np.ndim(coordinates) != 1:
         raise ValueError("distances must be either scalars or 1d")
-    if len(coordinates) != count:
+    if np.shape(coordinates)[0] != count:
         raise ValueError("when 1d, distances must match the length of the corresponding dimension")
     return diff(coordinates) if isinstance(coordinates, Tracer) else np.diff(np.asarray(coordinates, np.float64))
 
 
 def _uneven(x: Tracer, axis: int, steps: Any, edge_order: int) -> Any:
     """Second order in the interior, from the parabola through three neighbours; edges of the given order."""
-    count = x.shape[axis]
+    count: Any = x.shape[axis]
 
     def weighted(start: int, size: int, weights: list[Any]) -> Any:
         terms = [part(x, axis, start + k, size) * _along(weight, axis, x.ndim) for k, weight in enumerate(weights)]
         return sum(terms[1:], terms[0])
 
     h, k = steps[:-1], steps[1:]
-    pieces = [weighted(0, count - 2, [-k / (h * (h + k)), (k - h) / (h * k), h / (k * (h + k))])] if count > 2 else []
+    pieces = [weighted(0, count - 2, [-k / (h * (h + k)), (k - h) / (h * k), h / (k * (h + k))])] if known_le(3, count) else []
     if edge_order == 1:
         first, last = [(part(x, axis, n + 1, 1) - part(x, axis, n, 1)) / _along(steps[n:n + 1], axis, x.ndim) for n in (0, count - 2)]
     else:

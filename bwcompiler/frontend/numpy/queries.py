@@ -10,6 +10,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axes
+from bwcompiler.frontend.tracing.indexing.index_handle import shape_as_numbers
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -27,7 +28,7 @@ NOTHING = np._NoValue
 # ----- what is known while tracing
 @implements(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
-    return as_tracer(a).shape
+    return shape_as_numbers(as_tracer(a)._type.shape)
 
 
 @implements(np.ndim)
@@ -38,7 +39,8 @@ def ndim(a: Any) -> int:
 @implements(np.size)
 def size(a: Any, axis: Any = None) -> int:
     x = as_tracer(a)
-    return x.size if axis is None else math.prod([x.shape[one] for one in normalize_axes(axis, x.ndim)])
+    extents = shape(x)
+    return math.prod(extents if axis is None else [extents[one] for one in normalize_axes(axis, x.ndim)])
 
 
 @implements(np.result_type)

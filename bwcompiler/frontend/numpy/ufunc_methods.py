@@ -28,7 +28,7 @@ from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materiali
 from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_reduction
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, refuse_options
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import I64
 from bwcompiler.ops.rules import zero_of
@@ -133,7 +133,7 @@ def _line_last(x: Value, axes: tuple[int, ...]) -> Value:
     rest = [k for k in range(x.rank) if k not in axes]
     order = (*rest, *axes)
     moved = x if order == tuple(range(x.rank)) else ops.transpose(x, axes=order)
-    return reshape(moved, (*[x.shape[k] for k in rest], element_count([x.shape[k] for k in axes])))
+    return reshape(moved, (*[x.shape[k] for k in rest], exact_count([x.shape[k] for k in axes])))
 
 
 def _combined(ufunc: Any, x: Value, y: Value) -> Value:

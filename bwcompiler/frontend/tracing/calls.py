@@ -51,7 +51,7 @@ def call_numpy(function: Any, operands: Sequence[Any], options: dict[str, Any], 
     region = _state.region
     if region is None or region.record.source is not None:
         return call(handler, *args, **kwargs)
-    require_fixed(function, operands)
+    require_fixed(function, (*operands, *options.values()))
     start = next(storage_numbers)
     options = dict(options)                                 # handlers take keywords out of the dictionary
     result = call(handler, *args, **kwargs)
@@ -96,6 +96,6 @@ def call_function(function: Any, *args: Any, **kwargs: Any) -> Any:
 def run_entry(function: Any, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run what was looked up for a NumPy function, or a method of arrays."""
     if entry.states_layout:
-        require_fixed(function, args)
+        require_fixed(function, (*args, *kwargs.values()))
         return call(call_entry, entry, args, kwargs)
     return call_numpy(function, args, kwargs, call_entry, entry, args, kwargs)

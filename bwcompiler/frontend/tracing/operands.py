@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Rational
 from typing import Any
 
@@ -365,6 +365,20 @@ def constant(value: Any, like: Value) -> Value:
 def filled(value: Any, dtype: DType, shape: tuple[Any, ...]) -> Value:
     """A constant array."""
     return full(value=scalar_of(value, dtype), shape=shape, dtype=dtype)
+
+
+def count_value(extents: Iterable[Any], dtype: DType, shape: tuple[Any, ...] = ()) -> Value:
+    """How many elements axes of these extents have together, in every place of an array."""
+    known, moving = 1, []
+    for extent in extents:
+        if isinstance(extent, int):
+            known *= extent
+        else:
+            moving.append(extent)
+    found = filled(known, dtype, () if moving else shape)
+    for extent in moving:
+        found = ops.multiply(found, cast(ops.index_value(extent=extent), dtype))
+    return broadcast_value(found, shape)
 
 
 def broadcast_shapes(shapes: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
@@ -37,8 +38,15 @@ from bwcompiler.frontend.tracing.storages.memory_order import Memory
 from bwcompiler.frontend.tracing.storages.region import Storage, _state, placed
 from bwcompiler.frontend.tracing.storages.undecided_views import is_undecided
 from bwcompiler.frontend.tracing.storages.views import Chain
+from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, TensorType
+
+
+def _in_handler() -> bool:
+    """Whether a handler runs, and not the user's code."""
+    region = _state.region
+    return region is not None and region.record.source is not None
 
 
 def _number(tracer: Tracer, kind: type[BwError], advice: Callable[[], str]) -> Any:
@@ -108,7 +116,9 @@ class Tracer(Handle):
     # ----- what it is
     @property
     def shape(self) -> tuple[int, ...]:
-        return self._type.shape  # type: ignore[return-value]
+        """In the user's code integers, which may be traced; in a handler (`calls.call`) extents."""
+        type_ = self._type
+        return type_.shape if type_.is_fixed or _in_handler() else HANDLERS["shape_as_numbers"](type_.shape)  # type: ignore[return-value]
 
     @shape.setter
     def shape(self, shape: Any) -> NoReturn:
@@ -124,7 +134,10 @@ class Tracer(Handle):
 
     @property
     def size(self) -> int:
-        return self._type.size if self._type.is_fixed else HANDLERS["moving_size"](self)
+        type_ = self._type
+        if type_.is_fixed:
+            return type_.size
+        return exact_count(type_.shape) if _in_handler() else math.prod(self.shape)  # type: ignore[return-value]
 
     @property
     def itemsize(self) -> int:
@@ -171,7 +184,7 @@ class Tracer(Handle):
     def _memory(self) -> Memory:
         """How it lies in memory, as it is now."""
         storage = self._storage
-        return Memory(self.shape, self.dtype, storage.type.shape, storage.layout, self._chain,  # type: ignore[arg-type]
+        return Memory(self._type.shape, self.dtype, storage.type.shape, storage.layout, self._chain,  # type: ignore[arg-type]
                       number=not self._type.shape and not storage.writable)
 
     @property

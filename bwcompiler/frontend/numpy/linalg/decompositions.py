@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from bwcompiler.frontend.tracing.promotion import scalar_of
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I32, I64
 from bwcompiler.ops.complex_parts import conj
@@ -235,7 +236,7 @@ def tensorinv(a: Any, ind: Any = 2) -> Any:
     if ind <= 0:
         raise ValueError("Invalid ind argument.")
     first, second = x.shape[:ind], x.shape[ind:]
-    flat = np.linalg.inv(np.reshape(x, (element_count(first), element_count(second))))
+    flat = np.linalg.inv(np.reshape(x, (math.prod(first), math.prod(second))))
     return np.reshape(flat, (*second, *first))
 
 
@@ -246,7 +247,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
         moved = [normalize_axis(axis, x.ndim) for axis in axes]
         x = np.transpose(x, [*[k for k in range(x.ndim) if k not in moved], *moved])  # type: ignore[assignment]
     unknown = x.shape[right.ndim:]
-    flat = solve(np.reshape(x, (right.size, element_count(unknown))), np.ravel(right))
+    flat = solve(np.reshape(x, (right.size, math.prod(unknown))), np.ravel(right))
     return np.reshape(flat, unknown)
 
 
@@ -321,7 +322,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any 
     order = 2 if ord is None else ord
     flat = permuted(value, (*[k for k in range(value.rank) if k not in axes], *axes))
     lead = flat.shape[:flat.rank - len(axes)]
-    flat = reshape(flat, (*lead, element_count([value.shape[k] for k in axes])))
+    flat = reshape(flat, (*lead, exact_count([value.shape[k] for k in axes])))
     return finished(_vector_norm(flat, order, (flat.rank - 1,)), value, axes, keepdims, None, "vector_norm")
 
 

@@ -17,9 +17,10 @@ from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import cast, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.storages.shapes import known_shape
 from bwcompiler.frontend.tracing.storages.views import DiagonalView, broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 
 Labels: TypeAlias = tuple[str, ...]
@@ -180,7 +181,7 @@ def _path(terms: list[tuple[Value, Labels]], output: Labels) -> list[tuple[int, 
 
 def _dummy(shape: tuple[Any, ...]) -> Any:
     """An array of that shape without memory of its own."""
-    return np.broadcast_to(np.float64(0.0), shape)
+    return np.broadcast_to(np.float64(0.0), known_shape(shape))
 
 
 @implements(np.einsum_path)
@@ -204,12 +205,13 @@ def _pair(x: Value, x_labels: Labels, y: Value, y_labels: Labels, keep: set[str]
     rows = [label for label in x_labels if label not in shared]
     columns = [label for label in y_labels if label not in shared]
     extents = {**dict(zip(x_labels, x.shape, strict=True)), **dict(zip(y_labels, y.shape, strict=True))}
-    if not inner or not (rows or columns):
+    split = [group for group in (rows, columns, inner) if len(group) > 1 and not all(isinstance(extents[label], int) for label in group)]
+    if not inner or not (rows or columns) or split:                # `split`: axes that cannot be merged into one
         return _multiplied(x, x_labels, y, y_labels, (*batch, *rows, *columns), inner, extents)
 
     def arranged(value: Value, labels: Labels, *groups: list[str]) -> Value:
         value = permuted(value, tuple([labels.index(label) for group in (batch, *groups) for label in group]))
-        sizes = [element_count([extents[label] for label in group]) for group in groups]
+        sizes = [exact_count([extents[label] for label in group]) for group in groups]
         return reshape(value, (*[extents[label] for label in batch], *sizes))
 
     product = matrix_product(arranged(x, x_labels, rows, inner), arranged(y, y_labels, inner, columns))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from bwcompiler.frontend.tracing.promotion import common_dtype, strong
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh, fresh_array
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, I64, DType
 from bwcompiler.ops.complex_parts import conj
@@ -64,9 +65,9 @@ def matmul_values(x: Value, y: Value) -> Value:
     if left.shape[-1] != right.shape[-2]:
         raise ShapeError(f"matmul: operands of shapes {x.shape} and {y.shape} do not fit: inner extents {left.shape[-1]} and "
                          f"{right.shape[-2]} differ")
-    if left.rank > 2 and right.rank == 2:          # one tall product instead of many small ones
+    if left.rank > 2 and right.rank == 2 and left.type.is_fixed:          # one tall product instead of many small ones
         lead = left.shape[:-1]
-        tall = matrix_product(reshape(left, (element_count(lead), left.shape[-1])), right)
+        tall = matrix_product(reshape(left, (exact_count(lead), left.shape[-1])), right)
         return reshape(tall, (*lead, *right.shape[-1:]) if y.rank > 1 else lead)
     batch = broadcast_shapes([left.shape[:-2], right.shape[:-2]])
     product = matrix_product(broadcast_value(left, (*batch, *left.shape[-2:])),
@@ -93,11 +94,28 @@ def contract(x: Value, y: Value, axes_x: tuple[int, ...], axes_y: tuple[int, ...
         raise ShapeError(f"tensordot: shapes {x.shape} and {y.shape} do not fit along axes {axes_x} and {axes_y}")
     kept_x = [k for k in range(x.rank) if k not in axes_x]
     kept_y = [k for k in range(y.rank) if k not in axes_y]
-    inner = element_count([x.shape[k] for k in axes_x])
+    if any(len(axes) > 1 and not _are_fixed(one, axes) for one, axes in ((x, axes_x), (x, kept_x), (y, kept_y))):
+        return _summed_products(permuted(x, (*kept_x, *axes_x)), permuted(y, (*kept_y, *axes_y)), len(axes_x))
+    inner = exact_count([x.shape[k] for k in axes_x])
     shape_x, shape_y = [x.shape[k] for k in kept_x], [y.shape[k] for k in kept_y]
-    left = reshape(permuted(x, (*kept_x, *axes_x)), (element_count(shape_x), inner))
-    right = reshape(permuted(y, (*axes_y, *kept_y)), (inner, element_count(shape_y)))
+    left = reshape(permuted(x, (*kept_x, *axes_x)), (exact_count(shape_x), inner))
+    right = reshape(permuted(y, (*axes_y, *kept_y)), (inner, exact_count(shape_y)))
     return reshape(matrix_product(left, right), (*shape_x, *shape_y))
+
+
+def _are_fixed(x: Value, axes: Sequence[int]) -> bool:
+    """Whether no extent of these axes depends on a loop index: then they are merged into one."""
+    return all(isinstance(x.shape[axis], int) for axis in axes)
+
+
+def _summed_products(x: Value, y: Value, count: int) -> Value:
+    """The sums of products over the last `count` axes, which are alike; the other axes of x come before those of y."""
+    kept_x, kept_y = x.shape[:x.rank - count], y.shape[:y.rank - count]
+    shape = (*kept_x, *kept_y, *x.shape[x.rank - count:])
+    inner = range(len(shape) - count, len(shape))
+    left = ops.broadcast(x, shape=shape, axes=(*range(len(kept_x)), *inner))
+    right = ops.broadcast(y, shape=shape, axes=(*range(len(kept_x), len(shape)),))
+    return totalled(multiplied(left, right), tuple(inner))
 
 
 def permuted(x: Value, axes: tuple[int, ...]) -> Value:
@@ -122,7 +140,9 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Any:
     x, y = conjugated_first(pair(a, b))
-    return fresh(matmul_values(reshape(x, (element_count(x.shape),)), reshape(y, (element_count(y.shape),))))
+    if x.shape == y.shape and not x.type.is_fixed and x.rank > 1:
+        return fresh(totalled(multiplied(x, y), tuple(range(x.rank))))
+    return fresh(matmul_values(reshape(x, (exact_count(x.shape),)), reshape(y, (exact_count(y.shape),))))
 
 
 @implements(np.linalg.vecdot)
@@ -146,7 +166,8 @@ def inner(a: Any, b: Any, /) -> Any:
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     x, y = pair(a, b)
-    rows, columns = element_count(x.shape), element_count(y.shape)
+    rows: Any = exact_count(x.shape)
+    columns: Any = exact_count(y.shape)
     product = multiplied(broadcast_value(reshape(x, (rows, 1)), (rows, columns)),
                                    broadcast_value(reshape(y, (1, columns)), (rows, columns)))
     return delivered("outer", product, out)

@@ -6,7 +6,6 @@ They are `bwcompiler.numpy.zeros` and so on, and what NumPy's `like=` and `..._l
 from __future__ import annotations
 
 import itertools
-import operator
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,13 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
 from bwcompiler.frontend.tracing.calls import call, call_numpy
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_extents, extent_of
 from bwcompiler.frontend.tracing.operands import (
     SEQUENCES,
     _holds_tracers,
     as_tracer,
     assembled,
     cast,
-    filled,
     known_parts,
     materialise,
     operand,
@@ -41,15 +39,10 @@ from bwcompiler.ir.extent import add_extents, divided, known_le, scale_extent
 from bwcompiler.ir.types import F64, I64, DType, dtype_of
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
-    given = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else (shape,)
-    return tuple([extent.__index__() for extent in given])
-
-
 def _full_traced(shape: Any, fill_value: Any, dtype: Any = None) -> Tracer:
     payload, kind = operand(fill_value)
     target = requested(dtype) or strong(kind)
-    extents = _shape(shape)
+    extents = as_extents(shape)
     if len(payload.shape) > len(extents):
         raise ShapeError(f"could not broadcast input array from shape {payload.shape} into shape {extents}")
     return fresh_array(materialise(payload, target, extents))
@@ -147,14 +140,13 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any
     """
     if active_region() is None:
         return np.eye(N, M, k, dtype, order)
-    parts = [operator.index(part) if isinstance(part, Tracer) else part for part in known_parts((N, N if M is None else M, k))]
-    return _in_order(call(_eye_traced, *parts, F64 if dtype is None else dtype_of(dtype)), order)
+    return _in_order(call(_eye_traced, N, N if M is None else M, k, F64 if dtype is None else dtype_of(dtype)), order)
 
 
-def _eye_traced(rows: int, columns: int, k: int, dtype: DType) -> Tracer:
-    shape = (rows, columns)
+def _eye_traced(rows: Any, columns: Any, k: Any, dtype: DType) -> Tracer:
+    shape = as_extents(known_parts((rows, columns)))
     distance = ops.subtract(*[ops.iota(shape=shape, axis=axis, dtype=I64) for axis in (1, 0)])
-    return fresh_array(cast(ops.equal(distance, filled(k, I64, shape)), dtype))
+    return fresh_array(cast(ops.equal(distance, materialise(operand(k)[0], I64, shape)), dtype))
 
 
 def identity(n: int, dtype: Any = None, *, like: Any = None) -> Any:

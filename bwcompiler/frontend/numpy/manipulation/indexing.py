@@ -259,7 +259,9 @@ def _taken(x: Tracer, indices: Any, axis: int, mode: str) -> Any:
     if is_mask(entry):
         entry = fresh(value_as(entry, I64)) if isinstance(entry, Tracer) else np.asarray(entry, np.int64)         # 0 and 1 here
     if mode != "raise":
-        extent = x.shape[axis]
+        extent: Any = x.shape[axis]
+        if not isinstance(extent, int):
+            raise UnsupportedError(f"np.take: mode={mode!r} along an axis of {extent} elements, which depend on a loop index")
         if mode not in ("clip", "wrap"):
             raise ValueError(f"np.take: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
         index = value_as(entry)

@@ -13,8 +13,10 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axes, normalize_axis, reduction_axes
 from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.indexing.index_handle import as_extents
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
+    broadcast_shapes,
     cast,
     cut,
     laid_out,
@@ -43,6 +45,7 @@ from bwcompiler.frontend.tracing.storages.views import (
     transpose_chain,
 )
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
+from bwcompiler.ir.extent import Extent, exact_count, known_le, may_be_reshaped
 from bwcompiler.ir.types import component_of, dtype_of, tensor
 
 
@@ -130,16 +133,26 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
 
 
 # ----- reshapes
-def complete_shape(shape: Any, size: int, old: tuple[int, ...]) -> tuple[int, ...]:
+def complete_shape(shape: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
     """The shape with -1 replaced; raises ShapeError where the number of elements differs."""
-    extents = shape if isinstance(shape, tuple | list | np.ndarray) else (shape,)
-    given = tuple([extent.__index__() for extent in extents])
+    given = as_extents(shape)
     unknown = [axis for axis, extent in enumerate(given) if extent == -1]
-    known = math.prod([extent for extent in given if extent != -1])
+    (size, moving), (known, given_moving) = _factors(old), _factors([extent for extent in given if extent != -1])
+    rest = [extent for extent in moving if extent not in given_moving]
     fits = known == size if not unknown else len(unknown) == 1 and known != 0 and size % known == 0
-    if not fits or any(extent < -1 for extent in given):
+    if not fits or any(isinstance(extent, int) and extent < -1 for extent in given):
         raise ShapeError(f"cannot reshape array of shape {old} into shape {given}")
-    return tuple([size // known if extent == -1 else extent for extent in given])
+    found = tuple([exact_count([size // known, *rest]) if extent == -1 else extent for extent in given])
+    if (moving or given_moving) and not may_be_reshaped(old, found):
+        raise UnsupportedError(f"reshape of an array of shape {old} into shape {found}: axes whose extents depend on a loop index have to "
+                               "stay, in their order\n  hint: axes of extent 1 may come and go, x[:, None]; sums take several axes")
+    return found
+
+
+def _factors(shape: Iterable[Any]) -> tuple[int, list[Extent]]:
+    """The product of the extents that are integers, and the others."""
+    parts = list(shape)
+    return math.prod([part for part in parts if isinstance(part, int)]), [part for part in parts if not isinstance(part, int)]
 
 
 def reshaped(x: Tracer, shape: tuple[int, ...]) -> Tracer:
@@ -186,7 +199,7 @@ def is_flat(x: Tracer) -> bool:
 
 
 def _reshape(x: Tracer, shape: Any, order: str) -> Tracer:
-    target = complete_shape(shape, x.size, x.shape)
+    target = complete_shape(shape, x.shape)
     if order == "A":
         order = "F" if shadow_of(x).flags.fnc else "C"
     if order == "C" or x.ndim == 0:
@@ -266,6 +279,9 @@ def everything(extent: int) -> Slice:
 @implements(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Any:
     x = as_tracer(a)
+    if axis is None and not all(known_le(extent, 1) or known_le(2, extent) for extent in x.shape):
+        raise UnsupportedError(f"np.squeeze of an array of shape {x.shape}: which axes have one element depends on a loop index\n"
+                               "  hint: name them, axis=1")
     axes = [k for k, extent in enumerate(x.shape) if extent == 1] if axis is None else reduction_axes(axis, x.ndim)
     for k in axes:
         if x.shape[k] != 1:
@@ -307,8 +323,8 @@ for _rank, _function in enumerate((np.atleast_1d, np.atleast_2d, np.atleast_3d),
 @implements(np.broadcast_to)
 def broadcast_to(array: Any, shape: Any, subok: Any = False) -> Any:
     x = as_tracer(array)
-    target = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
-    if np.broadcast_shapes(x.shape, target) != target:
+    target = as_extents(shape)
+    if broadcast_shapes([x.shape, target]) != target:
         raise ShapeError(f"np.broadcast_to: shape {x.shape} does not broadcast to {target}")
     return viewed(x, (*x._chain, BroadcastView(target)), target)
 
@@ -316,7 +332,7 @@ def broadcast_to(array: Any, shape: Any, subok: Any = False) -> Any:
 @implements(np.broadcast_arrays)
 def broadcast_arrays(*args: Any, subok: Any = False) -> Any:
     xs = [as_tracer(x) for x in args]
-    shape = np.broadcast_shapes(*[x.shape for x in xs])
+    shape = broadcast_shapes([x.shape for x in xs])
     return tuple([broadcast_to(x, shape) for x in xs])
 
 

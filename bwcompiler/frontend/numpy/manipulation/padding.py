@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +11,12 @@ from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.manipulation.joining import join
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_extents
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, filled, is_traced, value_as
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
+from bwcompiler.ir.extent import Affine
 from bwcompiler.ir.op import Value
 
 STATISTICS: dict[str, Any] = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}
@@ -38,12 +39,11 @@ def pairs(amounts: Any, rank: int, what: str) -> list[tuple[Any, Any]]:
 @implements(np.pad)
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> Any:
     x = value_as(array)
-    amounts = pairs(pad_width, x.rank, "pad_width")
-    if not isinstance(pad_width, dict | Tracer) and np.asarray(pad_width).dtype.kind not in "iub":
-        raise TypeError("`pad_width` must be of integral type.")
-    widths = [(operator.index(low), operator.index(high)) for low, high in amounts]
-    if any(amount < 0 for pair in widths for amount in pair):
-        raise ValueError("index can't contain negative values")
+    widths = _widths(pad_width, x.rank)
+    moving = not x.type.is_fixed or any(isinstance(amount, Affine) for pair in widths for amount in pair)
+    if moving and (mode not in ("constant", "empty") or is_traced(options.get("constant_values", 0))):
+        raise UnsupportedError(f"np.pad: mode={mode!r} by amounts that depend on a loop index, or of an array whose shape does, {x.shape}, "
+                               "is supported with constants alone\n  hint: np.concatenate")
     if callable(mode):
         raise UnsupportedError("np.pad: a function as mode is not supported on traced arrays\n  hint: np.concatenate")
     if mode not in KEYWORDS:
@@ -70,6 +70,25 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
         else:
             x = _repeated(x, axis, low, high, mode)
     return fresh_array(x)
+
+
+def _widths(pad_width: Any, rank: int) -> list[tuple[Any, Any]]:
+    """One (before, after) per axis, as extents."""
+    if isinstance(pad_width, IndexTracer) or (not isinstance(pad_width, dict) and is_traced(pad_width)):
+        given = pad_width if isinstance(pad_width, tuple | list) else (pad_width,)
+        rows = [row if isinstance(row, tuple | list) else None for row in given]
+        found = list(rows) if None not in rows else [tuple(given) if len(given) == 2 else (given[0], given[0])]
+        amounts: list[Any] = [(row[0], row[-1]) for row in found if row is not None] * (rank if len(found) == 1 else 1)
+        if len(amounts) != rank:
+            raise ValueError(f"np.pad: {len(amounts)} pairs of widths for {rank} axes")
+    else:
+        amounts = pairs(pad_width, rank, "pad_width")
+        if not isinstance(pad_width, dict) and np.asarray(pad_width).dtype.kind not in "iub":
+            raise TypeError("`pad_width` must be of integral type.")
+    widths = [as_extents(pair) for pair in amounts]
+    if any(isinstance(amount, int) and amount < 0 for pair in widths for amount in pair):
+        raise ValueError("index can't contain negative values")
+    return widths
 
 
 def _constant(x: Value, widths: list[tuple[int, int]], constants: Any) -> Value:

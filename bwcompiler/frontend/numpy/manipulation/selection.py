@@ -42,7 +42,7 @@ from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.shapes import c_strides
 from bwcompiler.frontend.tracing.storages.views import NumbersView, WindowView, broadcast_value
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh, fresh_array, handle
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.types import I64, DType, complex_of, component_of, dtype_of, tensor
 
 _UNKNOWN = ("the number of results is not known while tracing\n"
@@ -413,7 +413,7 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
     x = as_tracer(arr)
     place = normalize_axis(axis, x.ndim)
     rest = (*x.shape[:place], *x.shape[place + 1:])
-    if not element_count(rest):
+    if not exact_count(rest):
         raise ValueError("Cannot apply_along_axis when any iteration dimensions are 0")
     results = []
     for position in np.ndindex(rest):

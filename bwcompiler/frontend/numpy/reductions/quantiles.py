@@ -18,7 +18,7 @@ from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, fill
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64, DType, dtype_of
 
@@ -32,7 +32,7 @@ def _lanes(a: Any, axis: Any) -> tuple[Value, Value, tuple[int, ...]]:
     rest = [k for k in range(x.rank) if k not in axes]
     order = (*rest, *axes)
     moved = x if order == tuple(range(x.rank)) else ops.transpose(x, axes=order)
-    return x, reshape(moved, (*[x.shape[k] for k in rest], element_count([x.shape[k] for k in axes]))), axes
+    return x, reshape(moved, (*[x.shape[k] for k in rest], exact_count([x.shape[k] for k in axes]))), axes
 
 
 def _between(low: Value, high: Value, fraction: float, dtype: DType) -> Value:

@@ -17,6 +17,7 @@ from bwcompiler.frontend.tracing.operands import (
     broadcast_shapes,
     cast,
     constant,
+    count_value,
     filled,
     mask_as,
     materialise,
@@ -28,7 +29,7 @@ from bwcompiler.frontend.tracing.promotion import common_dtype, requested, resol
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import exact_count, known_le
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import BOOL, F16, F32, F64, I64, DType
 
@@ -165,13 +166,13 @@ def all_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, *, 
 def _position(op: Op, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     x = value_as(a)
     axes = reduction_axes(axis if axis is None else operator.index(axis), x.rank)
-    if 0 in [x.shape[axis] for axis in axes]:
+    if not all(known_le(1, x.shape[axis]) for axis in axes):
         raise ValueError(f"attempt to get {op.name} of an empty sequence")
     if x.dtype is BOOL:
         x = cast(x, I64)
     value = filled(0, I64, ())
     if axes:
-        line = x if len(axes) == 1 else reshape(x, (element_count(x.shape),))
+        line = x if len(axes) == 1 else reshape(x, (exact_count(x.shape),))
         value = op(line, axes=axes if len(axes) == 1 else (0,))
     return finished(value, x, axes, keepdims, out, op.name)
 
@@ -191,7 +192,7 @@ def _count(x: Value, axes: Axes, where: Any, dtype: DType) -> Value:
     """How many elements each result is made of, as a value of the result's shape."""
     shape = tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes])
     if where is True or where is NOTHING:
-        return filled(element_count([x.shape[axis] for axis in axes]), dtype, shape)
+        return count_value([x.shape[axis] for axis in axes], dtype, shape)
     mask = broadcast_value(mask_as(where, "mean"), x.shape)
     return reduce_value(ops.sum, cast(mask, dtype), axes)
 
@@ -297,9 +298,9 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     axis = tuple(axis) if isinstance(axis, list) else axis                  # which the sums do not take
     if weights is None:
         found = mean(a, axis, keepdims=keepdims)
-        shape = value_as(a).shape
-        count = element_count(shape) / max(element_count(found.shape), 1)
-        return (found, fresh(filled(count, found._type.dtype, found.shape))) if returned else found
+        x = value_as(a)
+        count = count_value([x.shape[k] for k in _axes_of_mean(axis, x.rank, NOTHING)], found._type.dtype, found.shape)
+        return (found, fresh(count)) if returned else found
     x, w = value_as(a), value_as(weights)
     dtype = common_dtype((x.dtype, w.dtype, F64) if x.dtype.kind in "iub" else (x.dtype, w.dtype))
     if w.shape != x.shape:
@@ -336,7 +337,7 @@ def running(scan: Op, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> An
     target = requested(dtype) or _with_out(x, out) or resolve_reduction(ufunc, x.dtype)
     x = cast(truth(x), I64) if target is BOOL else cast(x, target)             # 0 and 1: a sum stays positive, a product 0 or 1
     if axis is None or not x.rank:
-        x = reshape(x, (element_count(x.shape),))
+        x = reshape(x, (exact_count(x.shape),))
     position = normalize_axis(0 if axis is None else axis, x.rank)
     return finished(cast(scan(x, axis=position, reverse=False), target), x, (), False, out, scan.name)
 

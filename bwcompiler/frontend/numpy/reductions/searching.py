@@ -17,7 +17,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.region import open_region, read_contents
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import C128, F64, I64, DType
 
@@ -167,7 +167,7 @@ def _traced_bincount(x: Tracer, weights: Any, minlength: Any) -> Any:
 @implements(np.histogram)
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     x = value_as(a)
-    flat = cast(reshape(x, (element_count(x.shape),)), F64)
+    flat = cast(reshape(x, (exact_count(x.shape),)), F64)
     if weights is not None and value_as(weights).shape != x.shape:
         raise ValueError("weights should have the same shape as a.")
     edges = _edges(flat, bins, range, x.dtype if x.dtype.is_float else F64, x.dtype.is_float)
@@ -185,7 +185,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     x = value_as(a)
-    return _edges(cast(reshape(x, (element_count(x.shape),)), F64), bins, range, x.dtype if x.dtype.is_float else F64, x.dtype.is_float)
+    return _edges(cast(reshape(x, (exact_count(x.shape),)), F64), bins, range, x.dtype if x.dtype.is_float else F64, x.dtype.is_float)
 
 
 @implements(np.histogram2d)
@@ -284,7 +284,7 @@ def _refuse_range(failing: Any, text: str) -> None:
 @implements(np.isin)
 def isin(element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *, kind: Any = None) -> Any:
     x, y = _common(element, test_elements)
-    shape = (*x.shape, element_count(y.shape))
+    shape = (*x.shape, exact_count(y.shape))
     spread = broadcast_value(reshape(x, (*x.shape, 1)), shape)
     equal = ops.equal(spread, broadcast_value(reshape(y, (shape[-1],)), shape))
     found = reduce_value(ops.any, equal, (len(shape) - 1,))

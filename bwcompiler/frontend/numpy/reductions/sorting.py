@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.operands import cast, is_traced, reshape, value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_options
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
-from bwcompiler.ir.extent import element_count
+from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import C64, C128, I64
 
@@ -47,7 +47,7 @@ def _line(a: Any, axis: Any) -> tuple[Value, int]:
     """The value and the axis to work along; axis=None flattens."""
     x = value_as(a)
     if axis is None:
-        return reshape(x, (element_count(x.shape),)), 0
+        return reshape(x, (exact_count(x.shape),)), 0
     return x, normalize_axis(axis, x.rank)
 
 

@@ -7,12 +7,14 @@ indices decide are plain booleans.  Everything else makes an ordinary traced int
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import Storage, active_region, escaped, open_region
@@ -138,6 +140,30 @@ def index_handle(extent: Extent, is_int64: bool = False) -> Any:
     return IndexTracer(storage, extent, is_int64)
 
 
+def shape_as_numbers(shape: tuple[Extent, ...]) -> tuple[Any, ...]:
+    """The extents of an array as the user's code reads them."""
+    return tuple([call(index_handle, extent) for extent in shape])
+
+
+HANDLERS["shape_as_numbers"] = shape_as_numbers
+
+
+def as_extents(shape: Any) -> tuple[Any, ...]:
+    """Sizes that are given, integers and indices of loops, as extents; raises what Python says of anything else."""
+    given = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else (shape,)
+    return tuple([_as_extent(size) for size in given])
+
+
+def _as_extent(size: Any) -> Extent:
+    if isinstance(size, IndexTracer):
+        found = size.extent()
+        if not known_le(0, found):
+            raise UnsupportedError(f"an array of {found} elements along an axis: that may be negative, as far as bounds of loops say\n"
+                                   "  hint: choose the bounds of the loop such that it never is")
+        return found
+    return size if isinstance(size, Affine) else operator.index(size)
+
+
 def as_int64(x: Any) -> Any:
     """An integer or index as NumPy's 64-bit integer."""
     if isinstance(x, IndexTracer):
@@ -161,14 +187,3 @@ def extent_of(x: Any) -> Extent | None:
     if isinstance(x, int | np.integer) and not isinstance(x, bool):
         return int(x)
     return None
-
-
-def _moving_size(x: Tracer) -> Any:
-    """How many elements an array has, of which an extent depends on loop indices."""
-    found: Any = 1
-    for extent in x._type.shape:
-        found = call(index_handle, extent) * found
-    return found
-
-
-HANDLERS["moving_size"] = _moving_size

@@ -188,7 +188,7 @@ def _one(entry: Any, extent: Any, axis: int) -> Any:
     if isinstance(entry, np.ndarray):
         if entry.dtype.kind not in "iu":
             raise IndexError("arrays used as indices must be of integer (or boolean) type")
-        if entry.size and (entry.min() < -extent or entry.max() >= extent):
+        if isinstance(extent, int) and entry.size and (entry.min() < -extent or entry.max() >= extent):
             bad = entry[(entry < -extent) | (entry >= extent)].flat[0]
             raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {extent}")
         return _Array(entry, False)

@@ -154,7 +154,7 @@ class RepeatedCall:
 
     def layout(self, path: tuple[int, ...], shape: Shape) -> Layout:
         """That of one result, found along `path` in the tuples that the function returns."""
-        return Layout(lambda: self._strides(path, shape), self.sources)
+        return Layout(lambda: self._strides(path, known_shape(shape)), self.sources)
 
     def _strides(self, path: tuple[int, ...], shape: Shape) -> Strides:
         name = getattr(self._function, "__name__", "a function")

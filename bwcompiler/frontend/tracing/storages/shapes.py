@@ -20,6 +20,7 @@ def known_shape(shape: Shape) -> Shape:
 
 def c_strides(shape: Shape) -> tuple[int, ...]:
     """Strides in elements of an array in C order."""
+    shape = known_shape(shape)
     strides = [1] * len(shape)
     for axis in range(len(shape) - 2, -1, -1):
         strides[axis] = strides[axis + 1] * max(shape[axis + 1], 1)
@@ -34,7 +35,7 @@ def fortran_strides(shape: Shape) -> tuple[int, ...]:
 def reshaped_shadow(base: np.ndarray[Any, Any], shape: Shape) -> np.ndarray[Any, Any] | None:
     """The shadow of base.reshape(shape); None where NumPy would copy."""
     try:
-        return np.reshape(base, shape, copy=False)
+        return np.reshape(base, known_shape(shape), copy=False)
     except ValueError:
         return None
 
@@ -44,5 +45,6 @@ def always_viewed(old: Shape, new: Shape) -> bool:
     """Whether reshaping gives a view whatever the strides are: axes are split, or axes of extent 1 come and go."""
     if 0 in old:
         return True
+    old = known_shape(old)
     unlike = tuple(range(1, len(old) + 1))                      # ascending: no two axes can be merged
     return reshaped_shadow(np.lib.stride_tricks.as_strided(DUMMY, old, unlike), new) is not None

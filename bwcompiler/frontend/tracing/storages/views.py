@@ -15,9 +15,11 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.storages.shapes import DUMMY, Shape, c_strides, known_shape, reshaped_shadow
-from bwcompiler.ir.extent import Affine, Extent
+from bwcompiler.ir.extent import Affine, Extent, known_le
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import I64
 
 ReshapeRule: TypeAlias = Literal["possible", "contiguous", "always"]
 
@@ -204,7 +206,7 @@ class BroadcastView:
         raise ValueError(f"assignment destination is read-only{self.why}")
 
     def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return np.broadcast_to(base, self.shape)
+        return np.broadcast_to(base, known_shape(self.shape))
 
     def same(self, other: Step) -> bool:
         return isinstance(other, BroadcastView) and self.shape == other.shape
@@ -236,6 +238,18 @@ class ConcreteView:
         return isinstance(other, ConcreteView) and self.array is other.array
 
 
+def _diagonal_length(rows: Extent, columns: Extent) -> Any:
+    """The lesser of the two, 0 if that is negative."""
+    for less, more in ((rows, columns), (columns, rows)):
+        if known_le(less, more):
+            if known_le(0, less):
+                return less
+            if known_le(less, 0):
+                return 0
+    raise UnsupportedError(f"the diagonal of a matrix of which {rows} rows and {columns} columns count: how long it is depends on a loop "
+                           "index in more than one way")
+
+
 class DiagonalView:
     """The diagonal `offset` columns right of the main one, over two axes, put last.  np.diagonal gives it read-only."""
 
@@ -245,7 +259,7 @@ class DiagonalView:
 
     def __init__(self, base_shape: Shape, offset: int, axes: tuple[int, int], writable: bool) -> None:
         rows, columns = base_shape[axes[0]], base_shape[axes[1]]
-        count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+        count = _diagonal_length(rows + min(offset, 0), columns - max(offset, 0))
         self.base_shape = base_shape
         self.offset = offset
         self.axes = axes
@@ -270,7 +284,17 @@ class DiagonalView:
         return ops.reshape(value, shape=(*value.shape[:-2], rows * columns))
 
     def read(self, value: Value) -> Value:
+        if any(isinstance(self.base_shape[axis], Affine) for axis in self.axes):     # which do not merge into one
+            return self._gathered(value)
         return ops.slice(self._flat(value), sizes=self.shape, **self._place())
+
+    def _gathered(self, value: Value) -> Value:
+        """The elements one by one."""
+        counted = ops.iota(shape=self.shape[-1:], axis=0, dtype=I64)
+        firsts = [ops.full(value=max(sign * self.offset, 0), shape=counted.shape, dtype=I64) for sign in (-1, 1)]
+        places = sorted(zip(self.axes, [ops.add(counted, first) for first in firsts], strict=True), key=lambda place: place[0])
+        found = ops.gather(value, *[place for _, place in places], axes=tuple([axis for axis, _ in places]))
+        return ops.transpose(found, axes=(*range(1, found.rank), 0)) if found.rank > 1 else found
 
     def write(self, base: Value, new: Value) -> Value:
         if not self.writable:
@@ -284,7 +308,7 @@ class DiagonalView:
 
     def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         kept = [base.strides[axis] for axis in self._order()[:-2]]
-        return np.lib.stride_tricks.as_strided(base, self.shape, (*kept, sum(base.strides[axis] for axis in self.axes)))
+        return np.lib.stride_tricks.as_strided(base, known_shape(self.shape), (*kept, sum(base.strides[axis] for axis in self.axes)))
 
     def same(self, other: Step) -> bool:
         return (isinstance(other, DiagonalView) and self.base_shape == other.base_shape
@@ -456,7 +480,7 @@ def moves(step: Step) -> bool:
     """Whether the view depends on the index of a loop, or on other integers that only the run knows."""
     if isinstance(step, StridedView):
         return any(isinstance(part, Affine) for cut in step.slices for part in (cut.start, cut.size))
-    return isinstance(step, PickedView) or (isinstance(step, ReshapeView) and any(isinstance(part, Affine) for part in step.shape))
+    return isinstance(step, PickedView) or any(isinstance(part, Affine) for part in step.shape)
 
 
 def same_chain(a: Chain, b: Chain) -> bool:
