@@ -1,7 +1,9 @@
-"""Functions of slices that grow, shrink or move with the index of a loop: native loops, with NumPy's values and the derivatives of unrolled ones.
+"""Functions of slices that grow, shrink or move with the index of a loop: native loops, with NumPy's values and derivatives.
 
-Each row of `EXPRESSIONS` is the body of such a loop; `_program` says what its names are.
+Each row of `EXPRESSIONS` is part of the body of such a loop; `_program` says what its names are.
 """
+
+import re
 
 import numpy as np
 import pytest
@@ -148,12 +150,12 @@ x[k] if x[:k].shape == A[:k, 0].shape else x[0]
 x[k] if x[k:].shape[0] + len(x[:k]) == 14 else x[0]
 bw.scipy.special.logsumexp(x[:k]) + bw.nn.mse_loss(x[:k], A[k, :k]) + np.sum(bw.nn.softmax(x[k:]) ** 2)
 """
-ROWS = [line for line in EXPRESSIONS.strip().splitlines() if not line.endswith(":")]
+GROUPS = {group[0].rstrip(":"): group[1:] for group in [part.splitlines() for part in re.split(r"\n(?=[a-z]+:$)", EXPRESSIONS.strip(), flags=re.M)]}
 
 
-def _program(expression):
-    """A loop of it: x has 14 elements, A is a matrix of as many rows and columns, and k is 2 to 12."""
-    name = f"program_{ROWS.index(expression)}"
+def _program(name, expressions):
+    """A loop of the sum of some: x has 14 elements, A is a matrix of as many rows and columns, and k is 2 to 12."""
+    lines = "\n".join(f"        total = total + ({expression}) * (1.0 + 0.1 * k)" for expression in expressions)
     return from_text(f"""
 import numpy as np
 import bwcompiler as bw
@@ -161,17 +163,26 @@ import bwcompiler as bw
 def {name}(x, A):
     total = 0.0
     for k in range(2, 13):
-        total = total + ({expression}) * (1.0 + 0.1 * k)
+{lines}
     return total
 """, name)
 
 
-@pytest.mark.parametrize("expression", ROWS)
-def test_native_with_numpys_values_and_the_derivatives_of_unrolled_loops(expression):
-    program = _program(expression)
-    assert not trace(program, (X, A)).notes
-    value, gradient = bw.value_and_grad(program, argnums=(0, 1))(X, A)
+@pytest.mark.parametrize("group", GROUPS)
+def test_loops_are_native(group):
+    for number, expression in enumerate(GROUPS[group]):
+        notes = trace(_program(f"{group}_{number}", [expression]), (X, A)).notes
+        assert not notes, (expression, notes)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_values_are_numpys_and_derivatives_differences(group):
+    program = _program(group, GROUPS[group])
+    value, gradients = bw.value_and_grad(program, argnums=(0, 1))(X, A)
     np.testing.assert_allclose(value, program(X, A), rtol=1e-12)
-    unrolled = bw.grad(bw.jit(program, autoloop=False), argnums=(0, 1))(X, A)
-    for found, expected in zip(gradient, unrolled, strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
+    directions = np.cos(np.arange(N)), np.sin(np.arange(N * N)).reshape(N, N)
+    h = 1e-6
+    there, back = (program(X + step * directions[0], A + step * directions[1]) for step in (h, -h))
+    slope = sum(np.sum(gradient * direction) for gradient, direction in zip(gradients, directions, strict=True))
+    assert slope == pytest.approx((there - back) / (2 * h), rel=1e-6, abs=1e-6)
+    assert bw.jvp(program, (X, A), directions)[1] == pytest.approx(slope, rel=1e-11)
