@@ -101,6 +101,7 @@ np.sum(np.maximum(x[:k], A[:k, k:k + 1]))
 np.sum(np.atleast_2d(x[:k]) @ A[:k])
 np.sum(np.moveaxis(A[:k, k:], 0, 1) @ x[:k]) + np.sum(A[:k, k:].T @ x[:k])
 np.sum(np.fliplr(A[:k, k:]) * A[:k, k:])
+joined:
 np.sum(np.stack([x[:k], x[:k] * 2]) ** 2) + np.sum(np.stack([x[:k], x[-k:]], axis=1)[:, 0])
 np.sum(np.column_stack([x[:k], x[:k] * 2]) ** 2)
 np.sum(np.hstack([x[:k], x[k:]]) * x)
@@ -186,3 +187,40 @@ def test_values_are_numpys_and_derivatives_differences(group):
     slope = sum(np.sum(gradient * direction) for gradient, direction in zip(gradients, directions, strict=True))
     assert slope == pytest.approx((there - back) / (2 * h), rel=1e-6, abs=1e-6)
     assert bw.jvp(program, (X, A), directions)[1] == pytest.approx(slope, rel=1e-11)
+
+
+@pytest.mark.parametrize("group", ["products", "statistics", "running"])
+def test_second_derivatives_and_batches(group):
+    program = _program(f"{group}_again", GROUPS[group][:6])
+    gradient = bw.grad(program)
+    direction, h = np.cos(np.arange(N)), 1e-6
+    forward = bw.jvp(lambda x: gradient(x, A), (X,), (direction,))[1]
+    difference = (gradient(X + h * direction, A) - gradient(X - h * direction, A)) / (2 * h)
+    np.testing.assert_allclose(forward, difference, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(bw.grad(lambda x: gradient(x, A) @ direction)(X), forward, rtol=1e-9, atol=1e-10)
+    several = np.stack([X, 0.7 * X[::-1]])
+    for found, x in zip(bw.vmap(gradient, (0, None))(several, A), several, strict=True):
+        np.testing.assert_allclose(found, gradient(x, A), rtol=1e-10, atol=1e-10)
+
+
+REFUSED = {
+    "np.sum(np.linalg.solve(A[:k, :k], x[:k]))": r"solve of an array of shape \(k \+ 2, k \+ 2\), which depends on a loop index, is not supported",
+    "np.sum(np.sort(x[:k]))": r"sort of an array of shape \(k \+ 2,\), which depends on a loop index",
+    "np.median(np.stack([x[:k], x[:k]]))": r"median of an array of shape \(2, k \+ 2\), which depends on a loop index",
+    "np.sum(A[:k, k:].ravel())": r"\(k \+ 2\) \* \(-1\*k \+ 12\) elements, of which both depend on indices",
+    "np.sum(np.stack([x[:k], x[:k]]).reshape(k, 2)[0])": "axes whose extents depend on a loop index have to stay, in their order",
+    "np.sum(np.squeeze(x[:k - 1]))": "which axes have one element depends on a loop index",
+    "np.sum(np.ones(k - 3)) if k > 2 else x[0]": "that may be negative, as far as bounds of loops say",
+    "np.argmax(x[:k - 2]) if k > 2 else 0": "attempt to get argmax of an empty sequence",
+    "np.sum(np.diff(x[:k - 2]))": "as far as the bounds of the loop say, there may be none",
+    "np.logaddexp.reduce(x[:k])": r"reduce of an array of shape \(k \+ 2,\), which depends on a loop index",
+    "np.sum(np.pad(x[:k], (0, 2), mode='edge'))": "is supported with constants alone",
+}
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_what_cannot_be_native_is_unrolled_and_says_why(expression):
+    program = _program(f"refused_{list(REFUSED).index(expression)}", [expression])
+    (note,) = trace(program, (X, A)).notes
+    assert re.search(REFUSED[expression], str(note[1]))
+    np.testing.assert_allclose(bw.jit(program)(X, A), program(X, A), rtol=1e-12)
