@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bwcompiler.ir.extent import upper
+from bwcompiler.errors import UnsupportedError
+from bwcompiler.ir.extent import Extent, known_le, upper
 
 Shape: TypeAlias = tuple[int, ...]             # extents that depend on loop indices go where integers go, but for shadows
 DUMMY = np.zeros((), np.int8)                  # itemsize 1: strides are counted in elements
@@ -48,3 +49,15 @@ def always_viewed(old: Shape, new: Shape) -> bool:
     old = known_shape(old)
     unlike = tuple(range(1, len(old) + 1))                      # ascending: no two axes can be merged
     return reshaped_shadow(np.lib.stride_tricks.as_strided(DUMMY, old, unlike), new) is not None
+
+
+def diagonal_length(rows: Extent, columns: Extent) -> Any:
+    """The lesser of the two, 0 if that is negative."""
+    for less, more in ((rows, columns), (columns, rows)):
+        if known_le(less, more):
+            if known_le(0, less):
+                return less
+            if known_le(less, 0):
+                return 0
+    raise UnsupportedError(f"the diagonal of a matrix of which {rows} rows and {columns} columns count: how long it is depends on a loop "
+                           "index in more than one way")

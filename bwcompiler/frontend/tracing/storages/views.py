@@ -15,9 +15,8 @@ from typing import Any, Literal, NoReturn, TypeAlias
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.tracing.storages.shapes import DUMMY, Shape, c_strides, known_shape, reshaped_shadow
-from bwcompiler.ir.extent import Affine, Extent, known_le
+from bwcompiler.frontend.tracing.storages.shapes import DUMMY, Shape, c_strides, diagonal_length, known_shape, reshaped_shadow
+from bwcompiler.ir.extent import Affine, Extent
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
 
@@ -238,18 +237,6 @@ class ConcreteView:
         return isinstance(other, ConcreteView) and self.array is other.array
 
 
-def _diagonal_length(rows: Extent, columns: Extent) -> Any:
-    """The lesser of the two, 0 if that is negative."""
-    for less, more in ((rows, columns), (columns, rows)):
-        if known_le(less, more):
-            if known_le(0, less):
-                return less
-            if known_le(less, 0):
-                return 0
-    raise UnsupportedError(f"the diagonal of a matrix of which {rows} rows and {columns} columns count: how long it is depends on a loop "
-                           "index in more than one way")
-
-
 class DiagonalView:
     """The diagonal `offset` columns right of the main one, over two axes, put last.  np.diagonal gives it read-only."""
 
@@ -259,7 +246,7 @@ class DiagonalView:
 
     def __init__(self, base_shape: Shape, offset: int, axes: tuple[int, int], writable: bool) -> None:
         rows, columns = base_shape[axes[0]], base_shape[axes[1]]
-        count = _diagonal_length(rows + min(offset, 0), columns - max(offset, 0))
+        count = diagonal_length(rows + min(offset, 0), columns - max(offset, 0))
         self.base_shape = base_shape
         self.offset = offset
         self.axes = axes
