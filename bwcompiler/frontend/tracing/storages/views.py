@@ -271,9 +271,8 @@ class DiagonalView:
         return ops.reshape(value, shape=(*value.shape[:-2], rows * columns))
 
     def read(self, value: Value) -> Value:
-        if any(isinstance(self.base_shape[axis], Affine) for axis in self.axes):     # which do not merge into one
-            return self._gathered(value)
-        return ops.slice(self._flat(value), sizes=self.shape, **self._place())
+        moves = any(isinstance(self.base_shape[axis], Affine) for axis in self.axes)               # axes that do not merge into one
+        return self._gathered(value) if moves else ops.slice(self._flat(value), sizes=self.shape, **self._place())
 
     def _gathered(self, value: Value) -> Value:
         """The elements one by one."""
