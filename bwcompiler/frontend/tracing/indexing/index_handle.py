@@ -18,7 +18,7 @@ from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import Storage, active_region, escaped, open_region
-from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, handle
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, handle
 from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
 
 
