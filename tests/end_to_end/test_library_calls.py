@@ -370,7 +370,7 @@ def test_no_op_needs_python() -> None:
     symbols = native.native_libraries().symbols
     if "bw_dgemm" not in symbols:
         pytest.skip("this NumPy has no BLAS to be found")
-    composed = {"matmul", "qr", "pinv", "cofactors", "cofactor_change", "callback"}             # callback: the user's own Python
+    composed = {"matmul", "matmul_add", "qr", "pinv", "cofactors", "cofactor_change", "callback"}             # callback: the user's own Python
     assert {op.name for op in REGISTRY.values() if op.kind == "library" and op.library is None} == composed
     assert not bw.compile(all_of(SQUARE), matrices(3), np.ones((3, 2))).lowered().program.callbacks
     for function in PIECES.values():

@@ -340,7 +340,9 @@ def _matmul(builder: GraphBuilder) -> None:
                and value.shape[:-2] == x.shape[:-2] and value.shape[-2] == x.shape[-1]]
     y = builder.choice(fitting) if fitting and builder.chance(0.7) else builder.new_input(
         (*x.shape[:-1][:-1], x.shape[-1], builder.extent()), x.dtype)
-    builder.apply("matmul", x, y)
+    product = builder.apply("matmul", x, y)
+    if product is not None and x.dtype.kind == "f" and builder.chance(0.3):
+        builder.apply("matmul_add", x, y, builder.like(product))
 
 
 def _sorted(builder: GraphBuilder) -> None:

@@ -83,6 +83,8 @@ def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any =
     name = ufunc.__name__
     x = _prepared(ufunc, array, dtype)
     if where is not True and where is not NOTHING:
+        if name not in NEUTRAL and initial is NOTHING:
+            raise ValueError(f"reduction operation '{name}' does not have an identity, so to use a where mask one has to specify 'initial'")
         if name not in NEUTRAL:
             raise UnsupportedError(f"np.{name}.reduce: where= is not supported on traced arrays\n"
                                    "  hint: np.where(mask, x, ...) with elements that change nothing")
