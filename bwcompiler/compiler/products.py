@@ -22,7 +22,7 @@ from bwcompiler.ir.types import DType
 from bwcompiler.locks import RenewedLock
 from bwcompiler.lowering.libraries.matrix_products import is_called
 from bwcompiler.lowering.products.call import Named, named, symbol
-from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, RUNTIME, functions_of, part_text, parts_for
+from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, CUTTING, RUNTIME, exports_of, functions_of, part_text, parts_for
 from bwcompiler.lowering.products.routine import TABLE, Tiling
 from bwcompiler.runtime import interrupts, jit, memory_pool, object_cache, threads
 from bwcompiler.target import Target
@@ -55,8 +55,8 @@ def address(dtype: DType, target: Target) -> int:
 def _needed(wanted: Iterable[Named], target: Target) -> dict[DType, list[str]]:
     """The modules that such products need."""
     parts: dict[DType, dict[str, None]] = {}
-    for dtype, needs, _ in wanted:
-        parts.setdefault(dtype, {}).update(dict.fromkeys([*ALWAYS, *parts_for(dtype, target, needs)]))
+    for product in wanted:
+        parts.setdefault(product.dtype, {}).update(dict.fromkeys([*ALWAYS, *parts_for(product, target)]))
     return {dtype: list(names) for dtype, names in parts.items()}
 
 
@@ -85,7 +85,7 @@ class _Part:
                 _runtime()
                 self.compiled = b""
             elif self.compiled is None:
-                tuning = jit.PLAIN if self.name == CONTROL else jit.FINISHED
+                tuning = jit.PLAIN if self.name in (CONTROL, CUTTING) else jit.FINISHED
                 self.compiled = object_cache.object_for(part_text(self.dtype, self.target, self.name), self.target, tuning)
             return self.compiled
 
@@ -100,7 +100,7 @@ class Products:
         self.dtype, self.target, self.outside = dtype, target, outside
         self.lock = RenewedLock()
         self.parts: dict[str, _Part] = {}
-        self.loaded: dict[str, int] = {}           # addresses of what programs call, and of the table, once there are
+        self.loaded: dict[str, int] = {}           # addresses of what programs or other modules refer to, as far as there are
         self.filled: set[str] = set()              # modules of which the table has the addresses
 
     def begin(self, names: Iterable[str]) -> None:
@@ -127,21 +127,17 @@ class Products:
         """Load modules as one library, and put their functions into the table."""
         functions = [function for name in codes for function in functions_of(self.dtype, self.target, name)]
         found = {**_runtime(), **self.outside} if RUNTIME in codes else {}
-        exports = [function for function in functions if function not in found]
-        if not self.loaded:
-            exports += [symbol(self.dtype), symbol(self.dtype, alone=True), TABLE]
+        shared = [name for part in codes for name in exports_of(self.dtype, part)]
+        exports = [*[function for function in functions if function not in found], *shared]
         modules = [code for code in codes.values() if code]
         if modules:
-            found |= jit.load_for_ever(modules, self._memory(), exports).addresses
+            found |= jit.load_for_ever(modules, {**memory_pool.functions(), **self.outside, **self.loaded}, exports).addresses
+        self.loaded |= {name: found[name] for name in shared}
         table = Tiling.of(self.dtype, self.target).table
-        entries = (ctypes.c_void_p * len(table)).from_address(self.loaded.get(TABLE) or found[TABLE])
+        entries = (ctypes.c_void_p * len(table)).from_address(self.loaded[TABLE])
         for function in reversed(functions):       # of those of one module, the first is asked for
             entries[table.index(function)] = found[function]
-        self.loaded = self.loaded or found
         self.filled.update(codes)
-
-    def _memory(self) -> dict[str, int]:
-        return {**memory_pool.functions(), **self.outside}
 
     def _part(self, name: str) -> _Part:
         return self.parts.setdefault(name, _Part(self.dtype, self.target, name))

@@ -39,6 +39,7 @@ from bwcompiler.lowering.steps import LoweredBody, LoweredStep
 from bwcompiler.target import Target
 
 _SYMBOL = re.compile(r"@([\w.]+)")
+_OWN = " = internal constant "  # what a program has itself
 FEW_LINES = 200                # of the text of a kernel that is written into the functions that call it
 
 
@@ -89,7 +90,7 @@ def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libr
     distinct = len(module.texts)
     module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.texts))
     text = module.text()
-    symbols = frozenset([name for line in module.declares for name in _SYMBOL.findall(line)])
+    symbols = frozenset([name for line in module.declares if _OWN not in line for name in _SYMBOL.findall(line)])
     return ProgramText(text, module.callbacks, module.checked, distinct, symbols)
 
 

@@ -6,7 +6,7 @@ their own (`libraries/matrix_products.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent, upper
 from bwcompiler.ir.loop import Buffer, Kernel, Loop, Offset, Store, load
@@ -16,13 +16,13 @@ from bwcompiler.lowering.kernels.registers import Register
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, vector_type
 from bwcompiler.lowering.loops.stage_products import is_staged
 from bwcompiler.lowering.polls import leave_if_interrupted
-from bwcompiler.lowering.products.call import POLL_WORK, WORDS, Shape, needs_of, symbol
+from bwcompiler.lowering.products.call import POLL_WORK, WORDS, Shape, call_text, constant_words, declaration, needs_of, symbol
 
 MOST_FACTORS = 64              # of a matrix that is multiplied with another one by instructions of the kernel
 
 
 class ProductCalls(KeptSums):
-    """words: the memory in which products are told everything, once there is one."""
+    """words: the memory in which products are told what moves, once there is one."""
 
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], may_poll: bool) -> None:
         super().__init__(kernel, emit, merged, may_poll)
@@ -77,21 +77,14 @@ class ProductCalls(KeptSums):
         adds = found.adds or found.start is not None
         if found.start is not None:
             self._copy(found.start, found)
-        if self.product_words is None:
-            self.product_words = self.alloca("i64", len(WORDS))
-        pointers = [self._first(matrix) for matrix in (found.a, found.b, found.c)]
-        extents: list[Extent] = [found.rows, found.columns, found.terms]
-        steps = [found.a.row, found.a.column, found.b.row, found.b.column, found.c.row]
-        numbers = [*map(self.affine, extents), *map(str, (*steps, int(adds), int(is_staged(found)), 0))]
-        for place, told in enumerate([*pointers, *[f"i64 {number}" for number in numbers]]):
-            at = emit.put(f"getelementptr i64, ptr {self.product_words}, i64 {place}")
-            emit.lines.append(f"  store {told}, ptr {at}")
         a, b, c = found.a, found.b, found.c
+        pointers = [self.pointer(matrix.buffer, matrix.start).text for matrix in (a, b, c)]
+        words = self._told([found.rows, found.columns, found.terms], [a.row, a.column, b.row, b.column, c.row, adds, is_staged(found), 0])
         shape = Shape(found.rows, found.columns, found.terms, (a.row, a.column), (b.row, b.column), c.row)
         dtype = c.buffer.dtype
         name = symbol(dtype, needs_of(shape, dtype, adds=adds, alone=True), alone=True)
-        emit.declares[f"declare i32 @{name}(ptr)"] = None
-        status = emit.put(f"call i32 @{name}(ptr {self.product_words})")
+        emit.declares[declaration(name)] = None
+        status = emit.put(call_text(name, pointers, words))
         if upper(found.rows) * upper(found.columns) * upper(found.terms) >= POLL_WORK:
             self.polls = True
             leave_if_interrupted(emit, status)
@@ -110,8 +103,19 @@ class ProductCalls(KeptSums):
         store = Store(c.buffer, place(c), load(start.buffer, place(start)))
         self.statements([Loop(i, found.rows, [Loop(j, found.columns, [store], "vector")])])
 
-    def _first(self, matrix: LoopMatrix) -> str:
-        return f"ptr {self.pointer(matrix.buffer, matrix.start).text}"
+    def _told(self, extents: Sequence[Extent], numbers: Sequence[int]) -> str:
+        """Where the words lie that say these."""
+        emit, known = self.emit, [extent for extent in extents if isinstance(extent, int)]
+        if len(known) == len(extents):
+            name, constant = constant_words([*known, *map(int, numbers)])
+            emit.declares[constant] = None
+            return name
+        if self.product_words is None:
+            self.product_words = self.alloca("i64", len(WORDS))
+        for place, word in enumerate([*map(self.affine, extents), *map(int, numbers)]):
+            at = emit.put(f"getelementptr i64, ptr {self.product_words}, i64 {place}")
+            emit.lines.append(f"  store i64 {word}, ptr {at}")
+        return self.product_words
 
 
 def _is_small(found: LoopProduct) -> bool:

@@ -89,17 +89,24 @@ def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Seque
     whole = bool(needs) and not axes and call.LARGE not in needs                            # there is nothing to be cut
     called = call.symbol(value.dtype, needs, alone=whole)
     told = {extent: f"%e{number}" for number, extent in enumerate(words)}
-    rows = ["%a", "%b", "%c", *[str(told.get(number, number)) for number in numbers], str(int(adds)), "0", str(len(axes))]
+    rows: list[int | str] = [*[number if isinstance(number, int) else told[number] for number in numbers], int(adds), 0, len(axes)]
     for extent, steps in axes:
-        rows += map(str, (extent, *steps))
+        rows += [extent, *steps]
     status = value.type.size * upper(value.operands[0].shape[-1]) * (4 if value.dtype.is_complex else 1) >= call.POLL_WORK
     parameters = ", ".join(["ptr noalias %a", "ptr noalias %b", "ptr noalias %c", *[f"i64 {register}" for register in told.values()]])
-    lines = [f"define internal {'i32' if status else 'void'} @{name}({parameters}) #1 {{", f"  %words = alloca [{len(rows)} x i64]"]
-    for number, row in enumerate(rows):
-        type_ = "i64" if number >= len("abc") else "ptr"
-        lines += [f"  %at{number} = getelementptr i64, ptr %words, i64 {number}", f"  store {type_} {row}, ptr %at{number}"]
-    lines += [f"  %status = call i32 @{called}(ptr %words)", f"  ret {'i32 %status' if status else 'void'}", "}", ""]
-    return ProductText("\n".join(lines), [f"declare i32 @{called}(ptr)"], words, status)
+    lines = [f"define internal {'i32' if status else 'void'} @{name}({parameters}) #1 {{"]
+    declares = [call.declaration(called)]
+    known = [row for row in rows if isinstance(row, int)]
+    if len(known) == len(rows):
+        place, constant = call.constant_words(known)
+        declares.append(constant)
+    else:
+        place = "%words"
+        lines.append(f"  %words = alloca [{len(rows)} x i64]")
+        for number, row in enumerate(rows):
+            lines += [f"  %at{number} = getelementptr i64, ptr %words, i64 {number}", f"  store i64 {row}, ptr %at{number}"]
+    lines += [f"  %status = {call.call_text(called, ['%a', '%b', '%c'], place)}", f"  ret {'i32 %status' if status else 'void'}", "}", ""]
+    return ProductText("\n".join(lines), declares, words, status)
 
 
 def _numbers(value: Value, views: Sequence[ArrayView]) -> tuple[list[Extent], list[tuple[int, tuple[int, ...]]]]:

@@ -1,20 +1,21 @@
 """What programs call, and how a product is cut among threads.
 
-    i32 bw_product_T(words)                                               T is f32, f64, c64, c128; the status is 0 or what `bw_poll` gave
-    i32 bw_product_alone_T(words)                                         the same of one matrix, by this thread: some rows of a large one
+    i32 bw_product_T(a, b, c, words)                                      T is f32, f64, c64, c128; the status is 0 or what `bw_poll` gave
+    i32 bw_product_alone_T(a, b, c, words)                                the same of one matrix, by this thread: some rows of a large one
     i32 product.part(call, begin, end)                                    some of the parts it is cut into, by a thread of the pool
     i32 product.matrix(words, a, b, c, rows, columns, call)               these rows and columns of one matrix of a batch
 
-`words` is an array of i64: WORDS, then AXIS_WORDS for each batch axis, the innermost one last; strides are in elements, and those
-of columns of the result 1; `add` is 1 where the product is added to what is there, else 0; `ready` is 1 where b need not
-be packed: its columns lie together, its rows apart in a cache, and whole vectors can be read to their end.  `call` is an array too
-(`_CALL`).  A part is a block of rows and columns of one matrix, or whole matrices.  Bits depend on the product alone, not on its parts.
-Extents may be 0.
+`words` is an array of i64, a constant of the program where all are known: WORDS, then AXIS_WORDS for each batch axis, the innermost one
+last; strides are in elements, and those of columns of the result 1; `add` is 1 where the product is added to what is there, else 0;
+`ready` is 1 where b need not be packed: its columns lie together, its rows apart in a cache, and whole vectors can be read to their end.
+`call` is an array too (`_CALL`).  A part is a block of rows and columns of one matrix, or whole matrices.  Bits depend on the product
+alone, not on its parts.  Extents may be 0.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler.ir.contracts.program_interface import PARALLEL, POLL
@@ -24,12 +25,12 @@ from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.products.routine import VECTOR_FUNCTIONS, Routine, Tiling
 
 DTYPES = (F32, F64, C64, C128)
-WORDS = ("a", "b", "c", "m", "n", "k", "a.row", "a.column", "b.row", "b.column", "c.row", "add", "ready", "axes")
+WORDS = ("m", "n", "k", "a.row", "a.column", "b.row", "b.column", "c.row", "add", "ready", "axes")
 AXIS_WORDS = ("extent", "a", "b", "c")
 SET_STRIDE = 4096              # bytes from row to row that make all rows of a tile fall into one set of the first cache
 POLL_WORK = 1 << 24            # multiplications from one look for signals to the next, about; a product of fewer does not look
 
-_CALL = ("words", "row.tiles", "column.tiles", "row.parts", "column.parts", "status", "first")
+_CALL = ("words", "a", "b", "c", "row.tiles", "column.tiles", "row.parts", "column.parts", "status", "first")
 _LEAST_WORK = 1 << 20          # multiplications of a product that is cut among threads,
 _PART_WORK = 1 << 18           # and of a part, at least
 _WIDE_EXTENT = 192             # rows and columns of a part: packing its operands takes little time then;
@@ -42,6 +43,7 @@ _CHUNK_PARTS = 32              # thread does not look for signals
 
 
 VECTOR, TURNED, LONG, LARGE = "vector", "turned", "long", "large"      # words of `Needs`, besides "RxC"
+_TOLD = ("ptr a", "ptr b", "ptr c", "ptr words")
 _SYMBOL = re.compile(r"bw_product_(alone_)?([a-z]+\d+)((?:\.\w+)*)")
 
 Needs = tuple[str, ...]
@@ -59,6 +61,21 @@ def symbol(dtype: DType, needs: Needs = (), alone: bool = False) -> str:
     It says what the product needs, so that a program's text shows what must be compiled for it (`parts.py`); the function is the same.
     """
     return ".".join([f"bw_product_{'alone_' if alone else ''}{dtype.name}", *needs])
+
+
+def call_text(symbol: str, matrices: Sequence[str], words: str) -> str:
+    """The call of such a function; registers hold where the matrices begin."""
+    return f"call i32 @{symbol}({', '.join([f'ptr {register}' for register in (*matrices, words)])})"
+
+
+def declaration(symbol: str) -> str:
+    return f"declare i32 @{symbol}({', '.join(['ptr'] * len(_TOLD))})"
+
+
+def constant_words(words: Sequence[int]) -> tuple[str, str]:
+    """The name of words that a program knows, and the line that defines them: the same for the same words."""
+    name = f"@product.words.{'.'.join(map(str, words)).replace('-', 'm')}"
+    return name, f"{name} = internal constant [{len(words)} x i64] [{', '.join([f'i64 {word}' for word in words])}]"
 
 
 class Named(NamedTuple):
@@ -131,8 +148,13 @@ def _of_call(f: Routine, name: str) -> str:
 
 
 def call_texts(tiling: Tiling) -> list[Routine]:
-    """The functions."""
-    return [_matrix(tiling), _part(tiling), _entry(tiling), _alone(tiling)]
+    """The functions that all products need."""
+    return [_matrix(tiling), _alone(tiling)]
+
+
+def cutting_texts(tiling: Tiling) -> list[Routine]:
+    """Those of products that may be cut, or are batches."""
+    return [_part(tiling), _entry(tiling)]
 
 
 def _matrix(tiling: Tiling) -> Routine:
@@ -177,9 +199,9 @@ def _part(tiling: Tiling) -> Routine:
     f = Routine(tiling, "product.part", ["ptr call", "i64 begin", "i64 end"], "i32")
     words = f.get(_of_call(f, "words"), "ptr")
     f.do(f"%words = getelementptr i64, ptr {words}, i64 0")
-    row_tiles, column_tiles, row_parts, column_parts = [f.get(_of_call(f, name)) for name in _CALL[1:5]]
+    row_tiles, column_tiles, row_parts, column_parts = [f.get(_of_call(f, name)) for name in _CALL[4:8]]
     m, n, k = _extents(f)
-    a, b, c = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {WORDS.index(name)}"), "ptr") for name in "abc"]
+    a, b, c = [f.get(_of_call(f, name), "ptr") for name in "abc"]
     a_row, b_column, c_row = [stride(f, name) for name in ("a.row", "b.column", "c.row")]
     work = f.most(f.quotient(f.product(f.product(m, n), k), f.product(row_parts, column_parts)), 1)
     is_vector = _is_vector(f, m, n)                                  # such parts do not look for signals themselves
@@ -230,7 +252,7 @@ def _matrix_of_batch(f: Routine, number: str, pointers: tuple[str, str, str]) ->
 
 
 def _entry(tiling: Tiling) -> Routine:
-    f = Routine(tiling, symbol(tiling.dtype), ["ptr words"], "i32")
+    f = Routine(tiling, symbol(tiling.dtype), _TOLD, "i32")
     (m, n, k), axes = _extents(f), word(f, "%words", "axes")
     product = f.variable("i64", 1)
     for axis in f.each(0, axes):
@@ -242,8 +264,9 @@ def _entry(tiling: Tiling) -> Routine:
     large = f.compare("sge", f.product(one, matrices), _LEAST_WORK)
     row_parts, column_parts = _cut(f, m, n, one, f.let(f"and i1 {large}, {f.compare('slt', matrices, _LEAST_MATRICES)}"))
     numbers: list[Index] = [f.parts(m, tiling.height), f.parts(n, tiling.columns), row_parts, column_parts, 0, 0]
-    f.do(f"store ptr %words, ptr {_of_call(f, 'words')}")
-    for name, number in zip(_CALL[1:], numbers, strict=True):
+    for name in _CALL[:4]:
+        f.put(_of_call(f, name), f"%{name}", "ptr")
+    for name, number in zip(_CALL[4:], numbers, strict=True):
         f.put(_of_call(f, name), number)
     count = f.product(f.product(numbers[2], numbers[3]), matrices)
     parallel = f.entry(PARALLEL)
@@ -269,12 +292,11 @@ def _entry(tiling: Tiling) -> Routine:
 
 
 def _alone(tiling: Tiling) -> Routine:
-    f = Routine(tiling, symbol(tiling.dtype, alone=True), ["ptr words"], "i32")
+    f = Routine(tiling, symbol(tiling.dtype, alone=True), _TOLD, "i32")
     m, n, _ = _extents(f)
-    a, b, c = [f.get(f.let(f"getelementptr i64, ptr %words, i64 {WORDS.index(name)}"), "ptr") for name in "abc"]
     f.do(f"%call = getelementptr i64, ptr {f.slot(f'[{len(_CALL)} x i64]')}, i64 0")
     f.put(_of_call(f, "status"), 0)
-    status = f.let(f"call i32 @product.matrix(ptr %words, ptr {a}, ptr {b}, ptr {c}, i64 {m}, i64 {n}, ptr %call)")
+    status = f.let(f"call i32 @product.matrix(ptr %words, ptr %a, ptr %b, ptr %c, i64 {m}, i64 {n}, ptr %call)")
     f.do(f"ret i32 {status}")
     return f
 

@@ -74,22 +74,39 @@ def _packed_by_turning(f: Routine) -> None:
 def scattered_text(tiling: Tiling) -> Routine:
     """Numbers that lie anywhere."""
     f = Routine(tiling, "pack.scattered", _PARAMETERS)
-    _one_by_one(f, 0)
-    return f
-
-
-def _one_by_one(f: Routine, first: int | str) -> None:
-    """The steps from `first` on."""
-    for step in f.each(first, "%k"):
+    for step in f.each(0, "%k"):
         source, target = f.moved("%source", f.product("%across", step)), f.moved("%target", f.product("%spacing", step))
         for number in f.each(0, "%count"):
             f.store(f.load(f.moved(source, f.product("%along", number))), f.at(target, (number, 1)))
+    return f
 
 
 def _copied(tiling: Tiling) -> Routine:
     """Numbers that lie side by side."""
     f = Routine(tiling, "pack.copied", _PARAMETERS)
-    wide = tiling.vector_bytes
+    if tiling.masks:
+        _copied_whole(f)
+    else:
+        _copied_exactly(f)
+    return f
+
+
+def _copied_whole(f: Routine) -> None:
+    """Vectors are written whole."""
+    tiling = f.tiling
+    vectors = f.parts("%count", tiling.lanes)
+    for number in range(1, max(TILE_VECTORS, tiling.groups) + 1):
+        for _ in f.when(f.compare("eq", vectors, number)):
+            places = [tiling.vector_bytes * place for place in range(number)]
+            mask = f.first(f.minus("%count", (number - 1) * tiling.lanes))
+            for step in f.each(0, "%k"):
+                source, target = f.moved("%source", f.product("%across", step)), f.moved("%target", f.product("%spacing", step))
+                for place in places:
+                    f.store_vector(f.load_vector(f.moved(source, place), mask if place == places[-1] else None), f.moved(target, place))
+
+
+def _copied_exactly(f: Routine) -> None:
+    tiling, wide = f.tiling, f.tiling.vector_bytes
     for full in f.branches(f.compare("eq", "%count", tiling.columns)):
         if full:
             for step in f.each(0, "%k"):
@@ -99,20 +116,13 @@ def _copied(tiling: Tiling) -> Routine:
             continue
         whole = f.quotient("%count", tiling.lanes)
         done = f.times(whole, tiling.lanes)
-        rest = f.minus("%count", done)
-        mask = f.first(rest) if tiling.masks else None
         for step in f.each(0, "%k"):
             source, target = f.moved("%source", f.product("%across", step)), f.moved("%target", f.product("%spacing", step))
             for group in f.each(0, whole):
                 place = f.times(group, wide)
                 f.store_vector(f.load_vector(f.moved(source, place)), f.moved(target, place))
-            if mask is not None:
-                end = f.times(whole, wide)
-                f.store_vector(f.load_vector(f.moved(source, end), mask), f.moved(target, end), mask)
-                continue
             for number in f.each(done, "%count"):
                 f.store(f.load(f.at(source, (number, 1))), f.at(target, (number, 1)))
-    return f
 
 
 def _turn(tiling: Tiling, name: str, groups: int) -> Routine:
@@ -148,7 +158,10 @@ def _turn(tiling: Tiling, name: str, groups: int) -> Routine:
                     for group in range(groups):                            # in order: a vector may reach into the step behind
                         at_end = f.moved(f.moved(target, f.product("%spacing", row)), group * tiling.vector_bytes) if is_last else ""
                         f.store_vector(turned[group][k], at_end or place_between(group, row))
-    _one_by_one(f, f.times(squares, lanes))
+    done = f.times(squares, lanes)
+    source, target = f.moved("%source", f.product("%across", done)), f.moved("%target", f.product("%spacing", done))
+    f.do(f"call void @pack.scattered(i64 {f.minus('%k', done)}, i64 %count, ptr {source}, i64 %along, i64 %across, ptr {target}, "
+         "i64 %spacing)")
     return f
 
 

@@ -2,13 +2,14 @@
 
     control     what runs a few times for each product: LLVM need not optimise it, which takes ten times as long
     rows        what runs for each row of tiles, and packing
+    cutting     products that may be cut among threads, and batches: as control
     tile.HxV    one tile each
     vectors     products of a matrix and a vector
     turning     packing of numbers that lie side by side in the wrong direction
     runtime     the pool of threads and looks for signals, which is no module of theirs
 
-The first two are for all products, in one library, which exports the table of addresses of the others (`Tiling.table`).  Each takes LLVM 5
-to 30 ms, all of them together 150; most programs need two or three tiles.
+The first two are for all products, in one library, which exports the table of addresses of the others (`Tiling.table`) and what they call
+(`SHARED`).  Each takes LLVM 5 to 30 ms, all of them together 150; most programs need two or three tiles.
 """
 
 from __future__ import annotations
@@ -18,21 +19,26 @@ from collections.abc import Iterable
 
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.products.blocked import PACKED_PANELS, block_texts, blocked_text
-from bwcompiler.lowering.products.call import LARGE, LONG, TURNED, Needs, call_texts
+from bwcompiler.lowering.products.call import LARGE, LONG, TURNED, Named, Needs, call_texts, cutting_texts, symbol
 from bwcompiler.lowering.products.packing import choosing_texts, packing_texts, scattered_text, turning_texts
 from bwcompiler.lowering.products.routine import RUNTIME_FUNCTIONS, TABLE, TILE_VECTORS, VECTOR_FUNCTIONS, Routine, Tiling, tile_name
 from bwcompiler.lowering.products.tiles import plain_tile_text, tile_text, tile_texts
 from bwcompiler.lowering.products.vectors import vector_texts
 from bwcompiler.target import Target
 
-CONTROL, ROWS, VECTORS, TURNING, RUNTIME = "control", "rows", "vectors", "turning", "runtime"
+CONTROL, ROWS, CUTTING, VECTORS, TURNING, RUNTIME = "control", "rows", "cutting", "vectors", "turning", "runtime"
 ALWAYS = (CONTROL, ROWS)
+SHARED = (TABLE, "product.matrix", "pack.scattered")       # what other modules refer to, besides what programs call
 _TILE = re.compile(r"tile\.(\d+)x(\d+)")
 _SIZES = re.compile(r"(\d+)x(\d+)")
 
 
-def parts_for(dtype: DType, target: Target, needs: Needs) -> list[str]:
-    """The modules, besides those that all products need, for a product that needs this."""
+def parts_for(product: Named, target: Target) -> list[str]:
+    """The modules, besides those that all products need, for one that is called so."""
+    return [*([] if product.alone else [CUTTING]), *_parts_for_needs(product.dtype, target, product.needs)]
+
+
+def _parts_for_needs(dtype: DType, target: Target, needs: Needs) -> list[str]:
     tiling = Tiling.of(dtype, target)
     if not needs:
         tiles = [tile_name(height, vectors) for height in tiling.heights for vectors in range(1, TILE_VECTORS + 1)]
@@ -50,9 +56,15 @@ def parts_for(dtype: DType, target: Target, needs: Needs) -> list[str]:
 
 def functions_of(dtype: DType, target: Target, part: str) -> tuple[str, ...]:
     """The functions of one of these modules of which the table has the addresses."""
-    functions: dict[str, tuple[str, ...]] = {CONTROL: (), ROWS: (), TURNING: Tiling.of(dtype, target).turning, VECTORS: VECTOR_FUNCTIONS,
-                                             RUNTIME: RUNTIME_FUNCTIONS}
+    if part in (*ALWAYS, CUTTING):
+        return ()
+    functions = {VECTORS: VECTOR_FUNCTIONS, TURNING: Tiling.of(dtype, target).turning, RUNTIME: RUNTIME_FUNCTIONS}
     return functions.get(part, (part,))
+
+
+def exports_of(dtype: DType, part: str) -> tuple[str, ...]:
+    """What else programs or other modules refer to in one of them."""
+    return {CONTROL: (symbol(dtype, alone=True), *SHARED), CUTTING: (symbol(dtype),)}.get(part, ())
 
 
 def part_text(dtype: DType, target: Target, part: str) -> str:
@@ -64,10 +76,10 @@ def part_text(dtype: DType, target: Target, part: str) -> str:
         if part == CONTROL:
             return _module([f"@{TABLE} = external global [{len(tiling.table)} x ptr]", *control], rows, target)
         return _module([f"@{TABLE} = global [{len(tiling.table)} x ptr] zeroinitializer", *rows], control, target)
-    if part == TURNING:
-        return _module([*turning_texts(tiling)], [], target)
-    if part == VECTORS:
-        return _module([scattered_text(tiling).internal(), *vector_texts(tiling)], [], target)
+    if part == CUTTING:
+        return _module([f"@{TABLE} = external global [{len(tiling.table)} x ptr]", *cutting_texts(tiling)], call_texts(tiling), target)
+    if part in (TURNING, VECTORS):
+        return _module([*(turning_texts(tiling) if part == TURNING else vector_texts(tiling))], [scattered_text(tiling)], target)
     found = _TILE.fullmatch(part)
     assert found is not None, part
     return _module([tile_text(tiling, int(found[1]), int(found[2]))], [], target)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -99,16 +100,12 @@ class Tiling(NamedTuple):
         full, rest = divmod(columns, self.columns)
         return ({TILE_VECTORS} if full else set()) | ({-(-rest // self.lanes)} if rest else set())
 
-    def first_heights(self) -> list[int]:
+    def first_heights(self) -> tuple[int, ...]:
         """Of the first tile, per number of rows below twice the highest: in as few tiles as can be, of which the lowest is as high
         as can be.  Of more rows, or none, the first tile is one of the highest.  In tall products that of at least one of the highest
         is, too: what is left is little, and low tiles are compiled sooner.
         """
-        cuts: list[tuple[int, ...]] = [()]
-        for rows in range(1, 2 * self.height):
-            cuts.append(min([(height, *cuts[rows - height]) for height in self.heights if height <= rows],
-                            key=lambda cut: (len(cut), -min(cut))))
-        return [max(cut, default=self.height) for cut in cuts]
+        return _first_heights(self.heights)
 
     @property
     def table(self) -> tuple[str, ...]:
@@ -130,6 +127,14 @@ class Tiling(NamedTuple):
     def slack(self) -> int:
         """Bytes behind packed rows, into which vectors that are longer than a tile is high are written."""
         return self.groups * self.vector_bytes
+
+
+@functools.cache
+def _first_heights(heights: tuple[int, ...]) -> tuple[int, ...]:
+    cuts: list[tuple[int, ...]] = [()]
+    for rows in range(1, 2 * heights[-1]):
+        cuts.append(min([(height, *cuts[rows - height]) for height in heights if height <= rows], key=lambda cut: (len(cut), -min(cut))))
+    return tuple([max(cut, default=heights[-1]) for cut in cuts])
 
 
 class Routine(FunctionText):

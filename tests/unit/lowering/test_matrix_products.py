@@ -71,18 +71,18 @@ def told_by(text: str, dtype: str = "f64") -> list[Told]:
     written = Written(text)
     found: list[Told] = []
 
-    def record(address: int) -> int:
+    def record(a: int, b: int, c: int, address: int) -> int:
         words = (ctypes.c_int64 * 64).from_address(address)
         told = dict(zip(WORDS, words, strict=False))
         axes = [tuple(words[k:k + 4]) for k in range(len(WORDS), len(WORDS) + 4 * told["axes"], 4)]
-        assert written.where(told["c"]) == ("c", 0)
-        found.append(Told((told["m"], told["n"], told["k"]), (*written.where(told["a"]), told["a.row"], told["a.column"]),
-                          (*written.where(told["b"]), told["b.row"], told["b.column"]), told["c.row"], axes))
+        assert written.where(c) == ("c", 0)
+        found.append(Told((told["m"], told["n"], told["k"]), (*written.where(a), told["a.row"], told["a.column"]),
+                          (*written.where(b), told["b.row"], told["b.column"]), told["c.row"], axes))
         return 0
 
     called = [name for line in written.made.declares for name in re.findall(r"@(bw_product_[\w.]+)", line)]
     assert all(name.startswith((f"bw_product_{dtype}", f"bw_product_alone_{dtype}")) for name in called)
-    written.run(dict.fromkeys(called, ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(record)))
+    written.run(dict.fromkeys(called, ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)(record)))
     if not found:
         np.testing.assert_array_equal(written.arrays[-1], 0)
     return found

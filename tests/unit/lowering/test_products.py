@@ -19,8 +19,8 @@ from bwcompiler.compiler.pipeline import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.types import DType, dtype_named, dtype_of
-from bwcompiler.lowering.products.call import POLL_WORK, Shape, named, needs_of, symbol
-from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, ROWS, RUNTIME, VECTORS, parts_for
+from bwcompiler.lowering.products.call import POLL_WORK, Named, Shape, named, needs_of, symbol
+from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, CUTTING, ROWS, RUNTIME, VECTORS, parts_for
 from bwcompiler.lowering.products.routine import BLOCK, TABLE, Tiling
 from bwcompiler.lowering.products.vectors import LANES
 from bwcompiler.runtime import threads
@@ -43,24 +43,26 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def words_of(a: Array, b: Array, c: Array, adds: bool = False, ready: bool = False) -> Any:
-    """What products are told (`products.call.WORDS`)."""
+def told(a: Array, b: Array, c: Array, adds: bool = False, ready: bool = False) -> list[Any]:
+    """What products are told: where the matrices begin, and words (`products.call.WORDS`)."""
     size = a.itemsize
-    starts = [x.__array_interface__["data"][0] for x in (a, b, c)]
     strides = [step // size for step in (*a.strides[-2:], *b.strides[-2:], c.strides[-2])]
     axes = [(extent, *[x.strides[k] // size for x in (a, b, c)]) for k, extent in enumerate(c.shape[:-2])]
-    words = [*starts, *c.shape[-2:], a.shape[-1], *strides, int(adds), int(ready), len(axes), *itertools.chain(*axes)]
-    return (ctypes.c_int64 * len(words))(*words)
+    words = [*c.shape[-2:], a.shape[-1], *strides, int(adds), int(ready), len(axes), *itertools.chain(*axes)]
+    return [*[x.__array_interface__["data"][0] for x in (a, b, c)], (ctypes.c_int64 * len(words))(*words)]
+
+
+PRODUCT = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
 
 
 def multiply(a: Array, b: Array, target: Target = HOST, address: int | None = None) -> Array:
     """The product of two arrays, with nan around its rows, which must stay."""
     dtype = dtype_of(a.dtype)
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address or products.address(dtype, target))
+    function = PRODUCT(address or products.address(dtype, target))
     *batch, m, n = (*a.shape[:-1], b.shape[-1])
     whole = np.full((*batch, m, n + 4) if n != 1 else (*batch, m + 4, 1), np.nan, a.dtype)
     inside = (..., slice(2, -2)) if n != 1 else (..., slice(2, -2), slice(None))
-    assert function(words_of(a, b, whole[inside])) == 0
+    assert function(*told(a, b, whole[inside])) == 0
     result = whole[inside].copy()
     whole[inside] = np.nan
     assert np.isnan(whole).all()
@@ -100,24 +102,24 @@ def test_all_sizes_are_exact(target, dtype, rng):
 @pytest.mark.parametrize("target, dtype", ON_TARGETS)
 def test_products_are_added_to_what_is_there(target, dtype, rng):
     """Of vectors too, and of no terms."""
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(products.address(dtype_named(dtype), target))
+    function = PRODUCT(products.address(dtype_named(dtype), target))
     for m, n, k in itertools.product((1, 3, 30), (1, 5, 40), (0, 1, 4, BLOCK + 3)):
         a, b, c = [integers(rng, *shape, dtype=dtype) for shape in ((m, k), (k, n), (m, n))]
         wanted = c + a @ b
-        assert function(words_of(a, b, c, adds=True)) == 0
+        assert function(*told(a, b, c, adds=True)) == 0
         np.testing.assert_array_equal(c, wanted, f"{(m, n, k)}")
 
 
 @pytest.mark.parametrize("target, dtype", [param for param in ON_TARGETS if param.values[1] in FLOATS])
 def test_matrices_that_are_put_ready_are_read_where_they_lie(target, dtype, rng):
     """To the end of a vector, behind the elements, where there may be anything."""
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(products.address(dtype_named(dtype), target))
+    function = PRODUCT(products.address(dtype_named(dtype), target))
     for m, n, k in itertools.product((1, 2, 15, 200), (1, 2, 9, 31, 33, 70), (1, 7, BLOCK + 3)):
         a, b, c = integers(rng, m, k, dtype=dtype), integers(rng, k, n, dtype=dtype), np.full((m, n), np.nan, dtype_named(dtype).numpy)
         side = 64 // c.itemsize
         ready = np.full((k + 1, (-(-n // side) | 1) * side + 2 * side), np.nan, c.dtype)
         ready[:k, :n] = b
-        assert function(words_of(a, ready[:k, :n], c, ready=True)) == 0
+        assert function(*told(a, ready[:k, :n], c, ready=True)) == 0
         np.testing.assert_array_equal(c, a @ b, f"{(m, n, k)}")
 
 
@@ -167,7 +169,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, function: Any, *arrays: Array) -> tup
 def test_the_code_is_compiled_in_threads_while_programs_are_made(monkeypatch):
     """Each part once, and the tiles that the sizes need."""
     compiled, called = begun(monkeypatch, lambda a, b: np.tanh(a @ b) @ b, np.ones((64, 64)), np.ones((64, 64)))
-    tiles = parts_for(dtype_named("f64"), HOST, ("64x64",))
+    tiles = parts_for(Named(dtype_named("f64"), ("64x64",), True), HOST)
     assert called == {"bw_product_alone_f64.64x64.long"} and 0 < len(tiles) < 4
     assert compiled == sorted([("bwcompiler-products", "f64", name) for name in (CONTROL, ROWS, *tiles)])
 
@@ -213,7 +215,7 @@ def test_complex_products_are_four_real_ones():
 def products_of(dtype: str, target: Target) -> products.Products:
     """Products of any sizes, without any tiles."""
     made = products.Products(dtype_named(dtype), target)
-    made.entries([*ALWAYS, RUNTIME])
+    made.entries([*ALWAYS, CUTTING, RUNTIME])
     return made
 
 
@@ -233,7 +235,7 @@ def test_sizes_need_the_tiles_that_they_take(target, dtype):
         a, b = [np.ones(shape, dtype_named(dtype).numpy) for shape in ((m, 9), (9, n))]
         taken.clear()
         multiply(a, b, address=made.loaded[symbol(dtype_named(dtype))])
-        assert sorted(taken) == sorted(parts_for(dtype_named(dtype), target, (f"{m}x{n}",))), (m, n)
+        assert sorted(taken) == sorted(parts_for(Named(dtype_named(dtype), (f"{m}x{n}",), True), target)), (m, n)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -378,7 +380,7 @@ MALLOC, FREE = ctypes.CDLL(None).malloc, ctypes.CDLL(None).free
 def load(dtype: DType, **symbols: Any) -> int:
     """Products with other functions around them; their address."""
     known = {name: ctypes.cast(function, ctypes.c_void_p).value or 0 for name, function in symbols.items()}
-    return products.Products(dtype, HOST, **known).entries([*ALWAYS, *parts_for(dtype, HOST, ())])[symbol(dtype)]
+    return products.Products(dtype, HOST, **known).entries([*ALWAYS, *parts_for(Named(dtype, (), False), HOST)])[symbol(dtype)]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -406,12 +408,12 @@ def test_memory_is_given_back(rng):
     looks: list[int] = []
     poll = ctypes.CFUNCTYPE(ctypes.c_int32)(lambda: looks.append(1) or (4 if len(looks) > 2 else 0))
     address = load(dtype_named("f64"), bw_memory_take=take, bw_memory_give=give, bw_poll=poll)
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)
+    function = PRODUCT(address)
     before = bw.get_num_threads()
     bw.set_num_threads(1)
     for size, status in ((200, 0), (700, 4)):
         a, c = rng.standard_normal((size, size)), np.zeros((size, size))
-        assert function(words_of(a, a, c)) == status
+        assert function(*told(a, a, c)) == status
         assert sum(taken) == 0 and taken
     bw.set_num_threads(before)
     assert 200**3 < POLL_WORK < 700**3 and len(looks) == 3
