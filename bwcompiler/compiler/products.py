@@ -2,7 +2,8 @@
 
 Compiling them takes longer than small programs do, so threads of their own begin with them: with what all products need as soon as a
 graph is known to have some (`begin`), and with the tiles as soon as its text is there (`begin_named`).  LLVM works without the
-interpreter's lock while the program around is made and compiled; who needs the code compiles the rest itself, from the last part on.
+interpreter's lock while the program around is made and compiled; who needs the code compiles the rest itself, from the last part on,
+but does not wait for what a first call can do without (`parts.later_for`): the thread puts that into the table when it has it.
 Later processes find the code on disk.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
 import threading
 from collections.abc import Iterable
 
@@ -22,7 +24,7 @@ from bwcompiler.ir.types import DType
 from bwcompiler.locks import RenewedLock
 from bwcompiler.lowering.libraries.matrix_products import is_called
 from bwcompiler.lowering.products.call import Named, named, symbol
-from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, CUTTING, RUNTIME, exports_of, functions_of, part_text, parts_for
+from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, CUTTING, RUNTIME, exports_of, functions_of, later_for, part_text, parts_for
 from bwcompiler.lowering.products.routine import TABLE, Tiling
 from bwcompiler.runtime import interrupts, jit, memory_pool, object_cache, threads
 from bwcompiler.target import Target
@@ -36,14 +38,14 @@ def begin(graph: Graph, target: Target) -> None:
 
 def begin_named(symbols: Iterable[str], target: Target) -> None:
     """Begin to compile what a program needs that has these symbols."""
-    for dtype, parts in _needed([found for name in symbols if (found := named(name))], target).items():
-        products(dtype, target).begin(parts)
+    for dtype, (parts, later) in _needed([found for name in symbols if (found := named(name))], target).items():
+        products(dtype, target).begin([*parts, *later])
 
 
 def addresses(symbols: Iterable[str], target: Target) -> dict[str, int]:
     """The addresses of matrix products, of those symbols that name any; all that they need is compiled."""
     wanted = {name: found for name in symbols if (found := named(name))}
-    entries = {dtype: products(dtype, target).entries(parts) for dtype, parts in _needed(wanted.values(), target).items()}
+    entries = {dtype: products(dtype, target).entries(*parts) for dtype, parts in _needed(wanted.values(), target).items()}
     return {name: entries[found.dtype][symbol(found.dtype, alone=found.alone)] for name, found in wanted.items()}
 
 
@@ -52,18 +54,36 @@ def address(dtype: DType, target: Target) -> int:
     return addresses([symbol(dtype)], target)[symbol(dtype)]
 
 
-def _needed(wanted: Iterable[Named], target: Target) -> dict[DType, list[str]]:
-    """The modules that such products need."""
-    parts: dict[DType, dict[str, None]] = {}
+def _needed(wanted: Iterable[Named], target: Target) -> dict[DType, tuple[list[str], list[str]]]:
+    """The modules that such products need, and those that may come later."""
+    parts: dict[DType, dict[str, bool]] = {}
     for product in wanted:
-        parts.setdefault(product.dtype, {}).update(dict.fromkeys([*ALWAYS, *parts_for(product, target)]))
-    return {dtype: list(names) for dtype, names in parts.items()}
+        found, later = parts.setdefault(product.dtype, dict.fromkeys(ALWAYS, False)), later_for(product)
+        for name in parts_for(product, target):
+            found[name] = found.get(name, True) and name in later
+    return {dtype: ([name for name, late in found.items() if not late], [name for name, late in found.items() if late])
+            for dtype, found in parts.items()}
 
 
 @functools.cache
 def products(dtype: DType, target: Target) -> Products:
     """Those of a dtype for a target."""
-    return Products(dtype, target)
+    made = Products(dtype, target)
+    _all.append(made)
+    return made
+
+
+_all: list[Products] = []
+
+
+def _settle() -> None:
+    """Before a fork: what a thread is still compiling would never be there in the child."""
+    for made in _all:
+        made.settle()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_settle)
 
 
 def _runtime() -> dict[str, int]:
@@ -102,6 +122,7 @@ class Products:
         self.parts: dict[str, _Part] = {}
         self.loaded: dict[str, int] = {}           # addresses of what programs or other modules refer to, as far as there are
         self.filled: set[str] = set()              # modules of which the table has the addresses
+        self.awaited: set[str] = set()             # modules that programs run without until they are there
 
     def begin(self, names: Iterable[str]) -> None:
         """Compile modules in a thread of its own, those that nobody began with."""
@@ -110,21 +131,39 @@ class Products:
             def compile_() -> None:
                 for part in new:
                     part.code()
+                    self._fill(part)
 
             with contextlib.suppress(RuntimeError):                 # an interpreter that ends starts no threads: compiled when called
                 threading.Thread(target=compile_, name="bwcompiler-products").start()
 
-    def entries(self, names: Iterable[str]) -> dict[str, int]:
-        """The addresses of what programs call, when these modules are there."""
-        missing = [name for name in names if name not in self.filled]
-        if missing:
-            codes = {name: self._part(name).code() for name in reversed(missing)}
-            with self.lock:                        # another thread may have loaded some
-                self._load({name: codes[name] for name in missing if name not in self.filled})
+    def entries(self, names: Iterable[str], later: Iterable[str] = ()) -> dict[str, int]:
+        """The addresses of what programs call, when these modules are there; those that may come later are put to them then."""
+        missing, late = [[name for name in some if name not in self.filled] for some in (names, later)]
+        self.begin(late)
+        codes = {name: self._part(name).code() for name in reversed(missing)}
+        with self.lock:                            # another thread may have loaded some
+            codes |= {name: code for name in late if (code := self._part(name).compiled) is not None}
+            self.awaited.update([name for name in late if name not in codes])
+            self._load({name: codes[name] for name in (*missing, *late) if name in codes and name not in self.filled})
         return self.loaded
+
+    def settle(self) -> None:
+        """Wait for what may come later."""
+        for name in sorted(self.awaited):
+            self._part(name).code()
+            self._fill(self._part(name))
+
+    def _fill(self, part: _Part) -> None:
+        """Load a module that was compiled, if programs run without it."""
+        with self.lock:
+            if part.name in self.awaited:
+                self.awaited.remove(part.name)
+                self._load({part.name: part.code()})
 
     def _load(self, codes: dict[str, bytes]) -> None:
         """Load modules as one library, and put their functions into the table."""
+        if not codes:
+            return
         functions = [function for name in codes for function in functions_of(self.dtype, self.target, name)]
         found = {**_runtime(), **self.outside} if RUNTIME in codes else {}
         shared = [name for part in codes for name in exports_of(self.dtype, part)]

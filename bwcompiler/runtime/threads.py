@@ -5,9 +5,11 @@ The BLAS is the one NumPy uses, so the number holds for NumPy's own products too
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import operator
 import os
+import threading
 from collections.abc import Callable
 
 from bwcompiler.ir.contracts.program_interface import PARALLEL
@@ -21,6 +23,7 @@ class _Setting:
     count: int | None = None
     pool: thread_pool.ThreadPool | None = None
     set_blas: Callable[[int], object] | None = None
+    is_begun = False
 
 
 def get_num_threads() -> int:
@@ -73,6 +76,14 @@ def pool() -> thread_pool.ThreadPool:
     _Setting.pool = thread_pool.pool()
     _Setting.pool.set_threads(get_num_threads())
     return _Setting.pool
+
+
+def begin() -> None:
+    """Begin to compile the pool, in a thread of its own, if nobody did."""
+    if _Setting.pool is None and not _Setting.is_begun:
+        _Setting.is_begun = True
+        with contextlib.suppress(RuntimeError):    # an interpreter that ends starts no threads: compiled when called
+            threading.Thread(target=pool, name="bwcompiler-pool").start()
 
 
 def symbols() -> dict[str, int]:

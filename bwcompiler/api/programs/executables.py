@@ -152,6 +152,8 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
     products.begin(graph, target)
     lowered = lower(graph, into, target)
     products.begin_named(lowered.program.symbols, target)
+    if PARALLEL in lowered.program.symbols:
+        threads.begin()
     if dump is not None:
         dump.finish(lowered)
     callbacks, keep = _callbacks(lowered.program)

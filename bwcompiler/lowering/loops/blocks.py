@@ -39,7 +39,7 @@ from bwcompiler.lowering.loops.parallel import private_scratch
 from bwcompiler.lowering.loops.split_guards import with_index
 from bwcompiler.lowering.polls import statements_work
 
-LEAST_WORK = 1 << 18           # operations of a loop that is cut into blocks
+LEAST_WORK = 1 << 18           # operations on doubles of a loop that is cut into blocks; on numbers of half the size twice as many
 BLOCK_WORK = 1 << 16           # of a block, at least
 MOST_BLOCKS = 16               # or twice as many, where only blocks of equal length will do
 PARTIAL_SHARE = 8              # a block has at least so many iterations per block of partial results
@@ -51,6 +51,10 @@ class _Sums(NamedTuple):
     accumulators: list[Accumulator]
     buffers: dict[Buffer, str]             # -> how elements are combined
 
+    @property
+    def itemsize(self) -> int:
+        return max([dtype.itemsize for dtype in [*[total.dtype for total in self.accumulators], *[buffer.dtype for buffer in self.buffers]]])
+
 
 def in_blocks(kernel: Kernel) -> Kernel:
     """The kernel with its outermost loop in blocks, where that feeds sums and is long; else the kernel itself."""
@@ -61,7 +65,7 @@ def in_blocks(kernel: Kernel) -> Kernel:
         return kernel
     loop = long[0]
     sums = _sums(kernel, loop)
-    if sums is None or not (sums.accumulators or sums.buffers):
+    if sums is None or not (sums.accumulators or sums.buffers) or statements_work([loop]) < LEAST_WORK * 8 // sums.itemsize:
         return kernel
     count = _block_count(loop, sums)
     if private_scratch(kernel, loop):                  # blocks of one length are one loop, whose scratch stays its own
@@ -76,14 +80,18 @@ def feeds_sums_only(kernel: Kernel, loop: Loop) -> bool:
 
 
 def _block_count(loop: Loop, sums: _Sums) -> int:
-    """How many blocks: at most MOST_BLOCKS, each of some work, with partial results that are small beside what is read."""
+    """How many blocks: at most MOST_BLOCKS, each of some work, with partial results that are small beside what is read.
+
+    Somewhat fewer where they are of equal length then: one loop to be compiled, not two.
+    """
     assert isinstance(loop.extent, int)
     work = max(1, statements_work(loop.body))
     largest = max([buffer.size for buffer in sums.buffers], default=0)
     limits = [MOST_BLOCKS, loop.extent * work // BLOCK_WORK, loop.extent]
     if largest:
         limits.append(loop.extent * work // (PARTIAL_SHARE * largest))
-    return min(limits)
+    most = min(limits)
+    return max([count for count in range(max(most - most // 4, 1), most + 1) if loop.extent % count == 0], default=most)
 
 
 def _sums(kernel: Kernel, loop: Loop) -> _Sums | None:

@@ -38,11 +38,13 @@ _FEW_PARTS = 8                 # where that makes fewer parts, the longer side i
 _PART_EXTENT = 48              # of at least so many rows or columns
 _PART_ELEMENTS = 32            # and what a part computes of the product of a matrix and a vector
 _LEAST_MATRICES = 8            # a batch of so many is cut into matrices
+_AWAITED_WORK = 1 << 27        # multiplications of a product, or
+_AWAITED_ELEMENTS = 1 << 21    # elements that are turned, that without what makes it fast take as long as compiling that
 _CHUNK_WORK = 1 << 34          # multiplications and parts from one region of the pool to the next: while it waits for others, the calling
 _CHUNK_PARTS = 32              # thread does not look for signals
 
 
-VECTOR, TURNED, LONG, LARGE = "vector", "turned", "long", "large"      # words of `Needs`, besides "RxC"
+VECTOR, TURNED, LONG, LARGE, AWAITED = "vector", "turned", "long", "large", "awaited"      # words of `Needs`, besides "RxC"
 _TOLD = ("ptr a", "ptr b", "ptr c", "ptr words")
 _SYMBOL = re.compile(r"bw_product_(alone_)?([a-z]+\d+)((?:\.\w+)*)")
 
@@ -52,6 +54,7 @@ Needs = tuple[str, ...]
     RxC      tiles for so many rows and columns            vector   what `vectors.py` computes
     turned   squares are turned to be packed               large    threads, and looks for signals
     long     they are where rows of the result are so long that those of a are packed
+    awaited  all that makes it fast is there before it is called first (`parts.later_for`)
 """
 
 
@@ -109,7 +112,9 @@ def needs_of(shape: Shape, dtype: DType, matrices: int = 1, adds: bool = False, 
     if not all(isinstance(number, int) for number in (rows, columns, *a, *b, c_row)):
         return ()
     work = upper(rows) * upper(columns) * upper(terms) * matrices * (4 if dtype.is_complex else 1)
+    elements = (upper(rows) + upper(columns)) * upper(terms) * matrices
     large = [LARGE] if work >= (POLL_WORK if alone else _LEAST_WORK) else []
+    large += [AWAITED] if work >= _AWAITED_WORK or elements >= _AWAITED_ELEMENTS else []
     vector = a if columns == 1 and c_row == 1 else b               # as `_by_vectors` decides
     if 1 in (rows, columns) and not adds and 1 in vector and (rows == 1 or c_row == 1):
         return (VECTOR, *large)

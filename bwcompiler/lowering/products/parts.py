@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.products.blocked import PACKED_PANELS, block_texts, blocked_text
-from bwcompiler.lowering.products.call import LARGE, LONG, TURNED, Named, Needs, call_texts, cutting_texts, symbol
+from bwcompiler.lowering.products.call import AWAITED, LARGE, LONG, TURNED, Named, Needs, call_texts, cutting_texts, symbol
 from bwcompiler.lowering.products.packing import choosing_texts, packing_texts, scattered_text, turning_texts
 from bwcompiler.lowering.products.routine import RUNTIME_FUNCTIONS, TABLE, TILE_VECTORS, VECTOR_FUNCTIONS, Routine, Tiling, tile_name
 from bwcompiler.lowering.products.tiles import plain_tile_text, tile_text, tile_texts
@@ -36,6 +36,11 @@ _SIZES = re.compile(r"(\d+)x(\d+)")
 def parts_for(product: Named, target: Target) -> list[str]:
     """The modules, besides those that all products need, for one that is called so."""
     return [*([] if product.alone else [CUTTING]), *_parts_for_needs(product.dtype, target, product.needs)]
+
+
+def later_for(product: Named) -> tuple[str, ...]:
+    """Those of them without which it is called at first, if they are not there yet: the same numbers take somewhat longer."""
+    return () if AWAITED in product.needs or not product.needs else (TURNING, RUNTIME)
 
 
 def _parts_for_needs(dtype: DType, target: Target, needs: Needs) -> list[str]:

@@ -63,7 +63,7 @@ DECLARATIONS = f"""
 @ranges = internal global [{MOST_THREADS} x [16 x i64]] zeroinitializer, align 128
 @handles = internal global [{MOST_THREADS} x i64] zeroinitializer
 declare i64 @llvm.smin.i64(i64, i64)
-declare i8 @llvm.vector.reduce.or.v{CPU_BYTES}i8(<{CPU_BYTES} x i8>)
+declare i64 @llvm.vector.reduce.or.v{CPU_BYTES // 8}i64(<{CPU_BYTES // 8} x i64>)
 declare i64 @syscall(i64, ...)
 declare i32 @sched_getcpu()
 declare i32 @sched_getaffinity(i32, i64, ptr)

@@ -164,9 +164,9 @@ clear:
   %old = load i8, ptr %byte.at
   %cleared = and i8 %old, %others
   store i8 %cleared, ptr %byte.at
-  %all = load <{CPU_BYTES} x i8>, ptr %mask, align 16
-  %any = call i8 @llvm.vector.reduce.or.v{CPU_BYTES}i8(<{CPU_BYTES} x i8> %all)
-  %none = icmp eq i8 %any, 0
+  %all = load <{CPU_BYTES // 8} x i64>, ptr %mask, align 16
+  %any = call i64 @llvm.vector.reduce.or.v{CPU_BYTES // 8}i64(<{CPU_BYTES // 8} x i64> %all)
+  %none = icmp eq i64 %any, 0
   br i1 %none, label %no.room, label %move
 no.room:
 {put("has_room", "0")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -196,6 +197,17 @@ def test_short_loops_that_feed_the_same_sum_are_blocks(rng: np.random.Generator,
     run_kernel(cut, [*arrays, *[np.full(buffer.shape, np.nan) for buffer in cut.buffers[2:]]])
     x, y = arrays
     np.testing.assert_allclose(y, 0.5 * (2 * x[:2].sum() + x[2:48].sum() + 3 * x[48:].sum()), rtol=1e-13)
+
+
+@pytest.mark.parametrize(("array", "count"), [("f64[256,256]", 4), ("f64[331,256]", 5), ("f32[256,256]", 0), ("f32[512,256]", 8)])
+def test_blocks_have_one_length_where_they_can(array: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And numbers of half the size are added twice as fast: where that takes no time, there are none."""
+    monkeypatch.undo()
+    dtype, rows = array[:3], array[4:7]
+    kernel = kernel_of(f"%x: in {array}, %y: in {array}, %s: out {dtype}[]", (
+        f"  reduce total: {dtype} = add\n  for i in 0..{rows}\n    for j in 0..256 vector\n      total add= %x[i, j] * %y[i, j]\n"
+        "  store %s[], total\n"))
+    assert re.findall(r"blocks: scratch f\d+\[(\d+)\]", kernel_to_text(in_blocks(kernel))) == [str(count)] * (count > 0)
 
 
 @pytest.mark.parametrize("body", [

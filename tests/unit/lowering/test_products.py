@@ -20,7 +20,7 @@ from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.types import DType, dtype_named, dtype_of
 from bwcompiler.lowering.products.call import POLL_WORK, Named, Shape, named, needs_of, symbol
-from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, CUTTING, ROWS, RUNTIME, VECTORS, parts_for
+from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, CUTTING, ROWS, RUNTIME, TURNING, VECTORS, later_for, parts_for
 from bwcompiler.lowering.products.routine import BLOCK, TABLE, Tiling
 from bwcompiler.lowering.products.vectors import LANES
 from bwcompiler.runtime import threads
@@ -184,6 +184,35 @@ def test_products_with_vectors_need_no_tiles(monkeypatch):
     assert [part for _, _, part in compiled] == sorted([CONTROL, ROWS, VECTORS])
 
 
+@pytest.mark.parametrize("settles", [False, True], ids=["thread", "fork"])
+def test_what_a_first_call_can_do_without_comes_later(settles, monkeypatch, rng):
+    """The numbers are the same before and after; a fork waits, as a child would never have it."""
+    made, waits, compile_ = products.Products(dtype_named("f64"), HOST), threading.Event(), products._Part.code
+    monkeypatch.setattr(products._Part, "code", lambda part: (part.name == TURNING and not waits.wait(60)) or compile_(part))
+    product = Named(dtype_named("f64"), ("20x64", "turned", "large"), True)
+    assert later_for(product) == (TURNING, RUNTIME)
+    tiles = [name for name in parts_for(product, HOST) if name not in later_for(product)]
+    address = made.entries([*ALWAYS, *tiles], [TURNING])[symbol(dtype_named("f64"), alone=True)]
+    table = Tiling.of(dtype_named("f64"), HOST).table
+    turns = (ctypes.c_void_p * len(table)).from_address(made.loaded[TABLE])
+    a, b = normal(rng, 20, 33, dtype="f64"), LAYOUTS["transposed"](normal(rng, 33, 64, dtype="f64"))
+    before = multiply(a, b, address=address)
+    assert turns[table.index("pack.turned.1")] is None and made.awaited == {TURNING}
+    waits.set()
+    if settles:
+        made.settle()
+    for thread in threading.enumerate():
+        if thread.name == "bwcompiler-products":
+            thread.join()
+    assert turns[table.index("pack.turned.1")] is not None and not made.awaited
+    np.testing.assert_array_equal(before, multiply(a, b, address=address))
+
+
+def test_long_products_wait_for_all():
+    assert later_for(Named(dtype_named("f32"), ("1024x1024", "turned", "large", "awaited"), False)) == ()
+    assert later_for(Named(dtype_named("f32"), (), False)) == ()                     # nobody knows how long it is
+
+
 def test_names_of_products_say_what_they_need():
     for dtype, needs, alone in itertools.product(DTYPES, ((), ("vector", "large"), ("3x1000", "turned")), (False, True)):
         assert named(symbol(dtype_named(dtype), needs, alone)) == (dtype_named(dtype), needs, alone)
@@ -197,6 +226,9 @@ def test_names_of_products_say_what_they_need():
     (Shape(3, 4, 512, (512, 1), (4, 1), 4), {}, ("3x4", "turned")),                   # rows that fall into one set of the cache
     (Shape(3, 4, 512, (512, 1), (4, 1), 4), {"matrices": 200}, ("3x4", "turned", "large")),
     (Shape(3, 4, 512, (512, 1), (4, 1), 4), {"matrices": 200, "alone": True}, ("3x4", "turned")),
+    (Shape(512, 512, 512, (1, 512), (512, 1), 512), {}, ("512x512", "large", "awaited")),
+    (Shape(3, 4, 1 << 18, (1, 3), (1, 1 << 18), 4), {}, ("3x4", "turned", "large")),
+    (Shape(3, 5, 1 << 18, (1, 3), (1, 1 << 18), 5), {}, ("3x5", "turned", "large", "awaited")),
     (Shape(3, 1, 5, (5, 1), (1, 1), 1), {}, ("vector",)),
     (Shape(1, 4, 5, (9, 9), (1, 5), 4), {}, ("vector",)),
     (Shape(3, 1, 5, (5, 1), (1, 1), 1), {"adds": True}, ("3x1", "long")),
