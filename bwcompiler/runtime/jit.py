@@ -97,7 +97,7 @@ class _Lane:
         return self.machines[target, level]
 
 
-_LANES = (_Lane(), _Lane(), _Lane(), _Lane())
+_LANES = tuple([_Lane() for _ in range(8)])           # four for parts of a program, others for what its products and the pool need
 
 
 @contextlib.contextmanager

@@ -53,7 +53,7 @@ class _Sums(NamedTuple):
 
     @property
     def itemsize(self) -> int:
-        return max([dtype.itemsize for dtype in [*[total.dtype for total in self.accumulators], *[buffer.dtype for buffer in self.buffers]]])
+        return max([total.dtype.itemsize for total in self.accumulators] + [buffer.dtype.itemsize for buffer in self.buffers])
 
 
 def in_blocks(kernel: Kernel) -> Kernel:
