@@ -3,7 +3,7 @@
 Compiling them takes longer than small programs do, so threads of their own begin with them: with what all products need as soon as a
 graph is known to have some (`begin`), and with the tiles as soon as its text is there (`begin_named`).  LLVM works without the
 interpreter's lock while the program around is made and compiled; who needs the code compiles the rest itself, from the last part on,
-but does not wait for what a first call can do without (`parts.later_for`): the thread puts that into the table when it has it.
+but does not wait for what a first call can do without (`parts.later_for`): another thread puts that into the table when it has it.
 Later processes find the code on disk.
 """
 
@@ -38,8 +38,8 @@ def begin(graph: Graph, target: Target) -> None:
 
 def begin_named(symbols: Iterable[str], target: Target) -> None:
     """Begin to compile what a program needs that has these symbols."""
-    for dtype, (parts, later) in _needed([found for name in symbols if (found := named(name))], target).items():
-        products(dtype, target).begin([*parts, *later])
+    for dtype, (parts, _) in _needed([found for name in symbols if (found := named(name))], target).items():
+        products(dtype, target).begin(parts)
 
 
 def addresses(symbols: Iterable[str], target: Target) -> dict[str, int]:
@@ -139,8 +139,8 @@ class Products:
     def entries(self, names: Iterable[str], later: Iterable[str] = ()) -> dict[str, int]:
         """The addresses of what programs call, when these modules are there; those that may come later are put to them then."""
         missing, late = [[name for name in some if name not in self.filled] for some in (names, later)]
-        self.begin(late)
         codes = {name: self._part(name).code() for name in reversed(missing)}
+        self.begin(late)
         with self.lock:                            # another thread may have loaded some
             codes |= {name: code for name in late if (code := self._part(name).compiled) is not None}
             self.awaited.update([name for name in late if name not in codes])

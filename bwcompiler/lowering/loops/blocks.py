@@ -51,10 +51,6 @@ class _Sums(NamedTuple):
     accumulators: list[Accumulator]
     buffers: dict[Buffer, str]             # -> how elements are combined
 
-    @property
-    def itemsize(self) -> int:
-        return max([total.dtype.itemsize for total in self.accumulators] + [buffer.dtype.itemsize for buffer in self.buffers])
-
 
 def in_blocks(kernel: Kernel) -> Kernel:
     """The kernel with its outermost loop in blocks, where that feeds sums and is long; else the kernel itself."""
@@ -65,12 +61,18 @@ def in_blocks(kernel: Kernel) -> Kernel:
         return kernel
     loop = long[0]
     sums = _sums(kernel, loop)
-    if sums is None or not (sums.accumulators or sums.buffers) or statements_work([loop]) < LEAST_WORK * 8 // sums.itemsize:
+    if sums is None or not (sums.accumulators or sums.buffers) or statements_work([loop]) < LEAST_WORK * 8 // _itemsize(loop):
         return kernel
     count = _block_count(loop, sums)
     if private_scratch(kernel, loop):                  # blocks of one length are one loop, whose scratch stays its own
         count = max(number for number in range(1, 2 * max(count, 1) + 1) if extent % number == 0)
     return kernel if count < 2 else _Blocks(kernel, loop, sums, count).kernel()
+
+
+def _itemsize(loop: Loop) -> int:
+    """Of the largest numbers that it reads."""
+    return max([scalar.dtype.itemsize for statement, _ in statements(loop.body) for scalar, _ in scalars(statement) if scalar.op == "load"],
+               default=8)
 
 
 def feeds_sums_only(kernel: Kernel, loop: Loop) -> bool:
