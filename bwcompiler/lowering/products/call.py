@@ -38,13 +38,13 @@ _FEW_PARTS = 8                 # where that makes fewer parts, the longer side i
 _PART_EXTENT = 48              # of at least so many rows or columns
 _PART_ELEMENTS = 32            # and what a part computes of the product of a matrix and a vector
 _LEAST_MATRICES = 8            # a batch of so many is cut into matrices
-_AWAITED_WORK = 1 << 27        # multiplications of a product, or
-_AWAITED_ELEMENTS = 1 << 21    # elements that are turned, that without what makes it fast take as long as compiling that
+_HUGE_WORK = 1 << 27           # multiplications of a product that alone take longer than compiling the pool of threads,
+_MANY_ELEMENTS = 1 << 22       # and elements that take longer to be packed one by one than compiling what turns squares of them
 _CHUNK_WORK = 1 << 34          # multiplications and parts from one region of the pool to the next: while it waits for others, the calling
 _CHUNK_PARTS = 32              # thread does not look for signals
 
 
-VECTOR, TURNED, LONG, LARGE, AWAITED = "vector", "turned", "long", "large", "awaited"      # words of `Needs`, besides "RxC"
+VECTOR, TURNED, LONG, LARGE, HUGE, MANY = "vector", "turned", "long", "large", "huge", "many"      # words of `Needs`, besides "RxC"
 _TOLD = ("ptr a", "ptr b", "ptr c", "ptr words")
 _SYMBOL = re.compile(r"bw_product_(alone_)?([a-z]+\d+)((?:\.\w+)*)")
 
@@ -54,7 +54,7 @@ Needs = tuple[str, ...]
     RxC      tiles for so many rows and columns            vector   what `vectors.py` computes
     turned   squares are turned to be packed               large    threads, and looks for signals
     long     they are where rows of the result are so long that those of a are packed
-    awaited  all that makes it fast is there before it is called first (`parts.later_for`)
+    huge     threads are there before it is called first,   many     and what turns squares is (`parts.later_for`)
 """
 
 
@@ -114,7 +114,7 @@ def needs_of(shape: Shape, dtype: DType, matrices: int = 1, adds: bool = False, 
     work = upper(rows) * upper(columns) * upper(terms) * matrices * (4 if dtype.is_complex else 1)
     elements = (upper(rows) + upper(columns)) * upper(terms) * matrices
     large = [LARGE] if work >= (POLL_WORK if alone else _LEAST_WORK) else []
-    large += [AWAITED] if work >= _AWAITED_WORK or elements >= _AWAITED_ELEMENTS else []
+    large += [*([HUGE] if work >= _HUGE_WORK else []), *([MANY] if elements >= _MANY_ELEMENTS else [])]
     vector = a if columns == 1 and c_row == 1 else b               # as `_by_vectors` decides
     if 1 in (rows, columns) and not adds and 1 in vector and (rows == 1 or c_row == 1):
         return (VECTOR, *large)

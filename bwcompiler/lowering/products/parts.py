@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from bwcompiler.ir.types import DType
 from bwcompiler.lowering.products.blocked import PACKED_PANELS, block_texts, blocked_text
-from bwcompiler.lowering.products.call import AWAITED, LARGE, LONG, TURNED, Named, Needs, call_texts, cutting_texts, symbol
+from bwcompiler.lowering.products.call import HUGE, LARGE, LONG, MANY, TURNED, Named, Needs, call_texts, cutting_texts, symbol
 from bwcompiler.lowering.products.packing import choosing_texts, packing_texts, scattered_text, turning_texts
 from bwcompiler.lowering.products.routine import RUNTIME_FUNCTIONS, TABLE, TILE_VECTORS, VECTOR_FUNCTIONS, Routine, Tiling, tile_name
 from bwcompiler.lowering.products.tiles import plain_tile_text, tile_text, tile_texts
@@ -40,7 +40,8 @@ def parts_for(product: Named, target: Target) -> list[str]:
 
 def later_for(product: Named) -> tuple[str, ...]:
     """Those of them without which it is called at first, if they are not there yet: the same numbers take somewhat longer."""
-    return () if AWAITED in product.needs or not product.needs else (TURNING, RUNTIME)
+    late = {TURNING: MANY, RUNTIME: HUGE} if product.needs else {}
+    return tuple([name for name, word in late.items() if word not in product.needs])
 
 
 def _parts_for_needs(dtype: DType, target: Target, needs: Needs) -> list[str]:

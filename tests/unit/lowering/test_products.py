@@ -209,7 +209,8 @@ def test_what_a_first_call_can_do_without_comes_later(settles, monkeypatch, rng)
 
 
 def test_long_products_wait_for_all():
-    assert later_for(Named(dtype_named("f32"), ("1024x1024", "turned", "large", "awaited"), False)) == ()
+    assert later_for(Named(dtype_named("f32"), ("512x512", "turned", "large", "huge"), False)) == (TURNING,)
+    assert later_for(Named(dtype_named("f32"), ("4096x4096", "turned", "large", "huge", "many"), False)) == ()
     assert later_for(Named(dtype_named("f32"), (), False)) == ()                     # nobody knows how long it is
 
 
@@ -226,9 +227,9 @@ def test_names_of_products_say_what_they_need():
     (Shape(3, 4, 512, (512, 1), (4, 1), 4), {}, ("3x4", "turned")),                   # rows that fall into one set of the cache
     (Shape(3, 4, 512, (512, 1), (4, 1), 4), {"matrices": 200}, ("3x4", "turned", "large")),
     (Shape(3, 4, 512, (512, 1), (4, 1), 4), {"matrices": 200, "alone": True}, ("3x4", "turned")),
-    (Shape(512, 512, 512, (1, 512), (512, 1), 512), {}, ("512x512", "large", "awaited")),
-    (Shape(3, 4, 1 << 18, (1, 3), (1, 1 << 18), 4), {}, ("3x4", "turned", "large")),
-    (Shape(3, 5, 1 << 18, (1, 3), (1, 1 << 18), 5), {}, ("3x5", "turned", "large", "awaited")),
+    (Shape(512, 512, 512, (1, 512), (512, 1), 512), {}, ("512x512", "large", "huge")),
+    (Shape(3, 4, 1 << 19, (1, 3), (1, 1 << 19), 4), {}, ("3x4", "turned", "large")),
+    (Shape(3, 5, 1 << 19, (1, 3), (1, 1 << 19), 5), {}, ("3x5", "turned", "large", "many")),
     (Shape(3, 1, 5, (5, 1), (1, 1), 1), {}, ("vector",)),
     (Shape(1, 4, 5, (9, 9), (1, 5), 4), {}, ("vector",)),
     (Shape(3, 1, 5, (5, 1), (1, 1), 1), {"adds": True}, ("3x1", "long")),
