@@ -84,17 +84,31 @@ class _Lane:
     def __init__(self) -> None:
         self.lock = held_at_fork()
         self.contexts: list[Any] = []              # one, when there was a module
-        self.machines: dict[tuple[Target, int], Any] = {}
+        self.machines: dict[tuple[Target, int], tuple[Any, str]] = {}
+        self.passes: dict[tuple[Target, Tuning, int], tuple[Any, Any]] = {}
 
     def context(self) -> Any:
         if not self.contexts:
             self.contexts.append(llvm.create_context())
         return self.contexts[0]
 
-    def machine(self, target: Target, level: int) -> Any:
+    def machine(self, target: Target, level: int) -> tuple[Any, str]:
+        """The target machine, and what modules for it begin with."""
         if (target, level) not in self.machines:
-            self.machines[target, level] = _new_target_machine(target, level)
+            machine = _new_target_machine(target, level)
+            head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+            self.machines[target, level] = machine, head
         return self.machines[target, level]
+
+    def pass_manager(self, target: Target, tuning: Tuning, level: int) -> tuple[Any, Any]:
+        """The passes, and the builder that they run with."""
+        key = target, tuning, level
+        if key not in self.passes:
+            manager = llvm.create_new_module_pass_manager()
+            for name in tuning.passes:
+                getattr(manager, f"add_{name}_pass")()
+            self.passes[key] = manager, llvm.create_pass_builder(self.machine(target, level)[0], llvm.create_pipeline_tuning_options())
+        return self.passes[key]
 
 
 _LANES = tuple([_Lane() for _ in range(8)])           # four for parts of a program, others for what its products and the pool need
@@ -121,14 +135,12 @@ def _lljit() -> Any:
     return llvm.create_lljit_compiler(_new_target_machine(Target.host()), use_jit_link=True)
 
 
-def _parse(text: str, machine: Any, context: Any) -> Any:
+def _parse(text: str, context: Any) -> Any:
     try:
         module = llvm.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"invalid LLVM text: {error}") from error
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
     return module
 
 
@@ -153,16 +165,12 @@ MAXIMUM = 6                    # instructions of llvm.maximum and llvm.minimum
 
 def _optimised_module(lane: _Lane, text: str, target: Target, tuning: Tuning) -> tuple[Any, Any]:
     """The target machine and the module."""
-    machine = lane.machine(target, _level(text, tuning))
-    module = _parse(text, machine, lane.context())
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
-    manager = llvm.create_new_module_pass_manager()
-    for name in tuning.passes:
-        getattr(manager, f"add_{name}_pass")()
-    manager.run(module, builder)
-    # llvmlite finds an empty _dispose before that of NewPassManager and never frees a manager: 0.1 MB each.
-    llvm.newpassmanagers.NewPassManager._dispose(manager)
-    manager.detach()
+    level = _level(text, tuning)
+    machine, head = lane.machine(target, level)
+    module = _parse(head + text, lane.context())
+    if tuning.passes:
+        manager, builder = lane.pass_manager(target, tuning, level)
+        manager.run(module, builder)
     return machine, module
 
 

@@ -47,6 +47,7 @@ from bwcompiler.ir.graph import live_values
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 from bwcompiler.spellings import missing_attribute, says_instead
+from bwcompiler.turns import short_turns
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -278,7 +279,7 @@ class Specialisation:
 
     def __init__(self, owner: JitFunction[..., Any], arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
         self.owner = owner
-        with collector_paused():                   # once for all stages: it would walk what each of them makes, which stays
+        with short_turns(), collector_paused():    # once for all stages: it would walk what each of them makes, which stays
             try:
                 self._compile(arguments, varying)
             except CompileError as error:
