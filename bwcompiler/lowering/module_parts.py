@@ -1,6 +1,6 @@
 """A large module as several that are compiled side by side: the same functions, each in one of them.
 
-What is written into its callers, the mathematics and the tables are in every part that needs them.  Nothing that LLVM does with a module
+What is written into its callers and the tables are in every part that needs them.  Nothing that LLVM does with a module
 here looks beyond one function but inlining, so the parts are the code that the module is, and which parts there are depends on its text
 alone: not on how many CPUs there are.
 """
@@ -15,7 +15,6 @@ MOST = 4                       # parts
 LEAST = 40_000                 # characters of one: its code takes LLVM some 40 ms
 _SYMBOL = re.compile(r"@([\w.]+)")
 _INLINED = re.compile(r"^attributes (#\d+) = \{[^}]*\balwaysinline\b", re.MULTILINE)
-_MATHEMATICS = "bw."           # what names of these functions begin with (math/functions.py)
 
 
 class _Item(NamedTuple):
@@ -66,7 +65,7 @@ def _items(text: str) -> tuple[dict[str, _Item], dict[str, str]]:
 
 def _add(items: dict[str, _Item], text: str, is_copied: bool) -> None:
     name, *names = _SYMBOL.findall(text)
-    items[name] = _Item(name, text, is_copied or name.startswith(_MATHEMATICS), frozenset(names))
+    items[name] = _Item(name, text, is_copied, frozenset(names))
 
 
 def _shares(own: Iterable[_Item], count: int) -> list[list[_Item]]:
