@@ -54,10 +54,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[COLLECTED].update(golden_stem(item) for item in items if TESTS in item.path.parents)
 
 
+def pytest_collection() -> None:
+    """What is made meanwhile stays: syntax trees, modules, 20,000 tests.  The collector would walk it again and again, ..."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """What the collector would walk again in every test: 20,000 tests, which all stay."""
+    """... and after it in every test."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

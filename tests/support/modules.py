@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from bwcompiler.collector import collector_paused
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = "bwcompiler"
@@ -79,7 +82,12 @@ def load(root: Path) -> list[Module]:
 @functools.cache
 def package() -> list[Module]:
     """The modules of this package, parsed once for all checks."""
-    return load(ROOT)
+    with collector_paused():
+        modules = load(ROOT)
+        for module in modules:
+            assert module.tree
+    gc.freeze()                                     # the collector need not walk the trees in all tests that follow
+    return modules
 
 
 def imports_below(node: ast.AST, package: str, local: bool = False) -> Iterator[Import]:

@@ -75,7 +75,8 @@ def test_they_are_no_operation_each(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "float32"])
-def test_gradients(name: str, rng: np.random.Generator) -> None:
+def test_gradients(name: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "STEPS", 12)        # each is some operations of its own
     weights = rng.standard_normal(np.shape(PROGRAMS[name](0.5, 0.25)))
     bw.check_grads(lambda x, v: np.sum(weights * PROGRAMS[name](x, v)), (0.5, 0.25), order=2)
 
