@@ -196,8 +196,11 @@ def test_results_of_sample_calls(table: int, order: str) -> None:
         check(function, ordered(order, samples), name, name in UNKNOWN)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("order", ORDERS)
+# Every order of three shapes; of the others, whose axes of one element or of two say nothing more about orders, one that is not C's.
+OF_ONE_ARRAY = [(order, shape) for shape in SHAPES for order in (ORDERS if shape in ("(4, 4)", "(2, 3, 4)", "(3, 1, 4)") else ("F", "reversed"))]
+
+
+@pytest.mark.parametrize(("order", "shape"), OF_ONE_ARRAY)
 def test_results_of_functions_of_one_array(order: str, shape: str) -> None:
     (x,) = ordered(order, [SHAPES[shape]])
     traced = [check(function, [x], f"function {k}") for k, function in enumerate(UNARY)]

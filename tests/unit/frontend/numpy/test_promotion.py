@@ -15,6 +15,7 @@ DTYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"
 NUMBERS = (True, 2, 2.5)
 BINARY = ("add", "multiply", "subtract", "divide", "floor_divide", "power", "maximum", "less", "logical_and", "arctan2",
           "bitwise_or", "left_shift", "hypot", "copysign", "remainder", "equal")
+SCALARS = ("add", "divide", "power", "bitwise_or")           # one of each kind of rule: NumPy scalars are arrays to all of them
 UNARY = ("sin", "sqrt", "negative", "absolute", "square", "floor", "rint", "isnan", "sign", "invert", "logical_not", "positive")
 REDUCTIONS = ("sum", "prod", "mean", "max", "argmax", "any", "std", "cumsum")
 
@@ -43,7 +44,8 @@ def test_pairs_of_dtypes(name: str) -> None:
             y = np.ones(2, b)
             expected = numpy_dtype(ufunc, x, y)
             assert traced_dtype(ufunc, x, y) == expected, (a, b)
-            assert traced_dtype(lambda x, y=y: ufunc(x, y[0]), x) == expected, (a, b, "NumPy scalar")
+            if name in SCALARS:
+                assert traced_dtype(lambda x, y=y: ufunc(x, y[0]), x) == expected, (a, b, "NumPy scalar")
         for number in NUMBERS:
             assert traced_dtype(lambda x, n=number: ufunc(x, n), x) == numpy_dtype(ufunc, x, number), (a, number)
             assert traced_dtype(lambda x, n=number: ufunc(n, x), x) == numpy_dtype(ufunc, number, x), (number, a)
