@@ -97,7 +97,7 @@ def _finders() -> dict[str, Callable[[], dict[str, int]]]:
         if isinstance(op.library, InnerLoop):
             for name in op.library.names:
                 for dtype in _LOOP_DTYPES:
-                    found[op.library.symbol(dtype, name)] = functools.partial(_inner_loop, op.library, name, dtype)
+                    found[op.library.symbol(dtype, name)] = functools.partial(inner_loop, op.library, name, dtype)
     for name, types in FOURIER_LOOPS.items():
         for dtype in (F32, F64):
             operand = complex_of(dtype) if types[0] == "D" else dtype
@@ -115,7 +115,8 @@ def _with_data(symbol: str, loop: gufuncs.InnerLoop | None) -> dict[str, int]:
     return {} if loop is None else {symbol: loop.function, f"{symbol}.data": loop.data}
 
 
-def _inner_loop(routine: InnerLoop, name: str, dtype: DType) -> dict[str, int]:
+def inner_loop(routine: InnerLoop, name: str, dtype: DType) -> dict[str, int]:
+    """The addresses of a routine's loop of that name and dtype and of its data; empty where there is none of its core."""
     loop = gufuncs.loop_of_module(routine.module, name, routine.loop_types(dtype))
     fits = loop is not None and loop.signature.replace(" ", "") == routine.core
     return _with_data(routine.symbol(dtype, name), loop) if fits else {}
@@ -142,12 +143,6 @@ def loops_named_in(graph: Graph) -> dict[str, int]:
             loop = gufuncs.loop_of_module(routine.module, name, f"{given}->{value.dtype.numpy.char * value.attrs['results']}")
             addresses.update(_with_data(symbol, loop))
     return {symbol: address for symbol, address in addresses.items() if address}
-
-
-def inner_loop_addresses(routine: InnerLoop) -> dict[str, int]:
-    """The addresses of a routine's loops, and of their data, for all dtypes and attributes."""
-    return {symbol: address for name in routine.names for dtype in _LOOP_DTYPES
-            for symbol, address in _inner_loop(routine, name, dtype).items()}
 
 
 def _view(pointer: int | None, type_: TensorType, strides: tuple[int, ...]) -> np.ndarray[Any, Any]:

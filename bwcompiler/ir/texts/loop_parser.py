@@ -48,15 +48,6 @@ def parse_kernel(text: str) -> Kernel:
     return kernel
 
 
-def parse_kernels(text: str) -> list[Kernel]:
-    """The kernels of a text that holds any number of them, as `as_text("loops")` writes it."""
-    parser = _Parser(text)
-    kernels = []
-    while parser.peek().kind != "end":
-        kernels.append(parser.kernel())
-    return kernels
-
-
 _TOKEN = re.compile(rf"""
     (?P<memory>  %(?:[^\W\d]\w*(?:\.\w+)*|{STRING}))
   | (?P<name>    [^\W\d]\w*(?:\.\w+)*)

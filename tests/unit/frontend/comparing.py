@@ -56,15 +56,15 @@ def compare(fun: Callable[..., Any], *args: Any) -> TraceResult:
     return result
 
 
-def as_python(program: Callable[[Any], Any], x: Any) -> None:
-    """Value and gradient of a program of twelve numbers, compiled: Python's, and central differences."""
+def as_python(program: Callable[[Any], Any], x: Any, other: Any = None) -> None:
+    """Value and gradient of a program of an array of numbers, compiled: Python's, and central differences; at x and at another place."""
     compiled = bw.value_and_grad(program)
-    for start in (x, 0.5 - x):
+    for start in (x, 0.5 - x if other is None else other):
         found, gradient = compiled(start.copy())
         np.testing.assert_allclose(found, program(start.copy()), rtol=1e-12)
-        direction, h = np.cos(np.arange(12.0)), 1e-6
+        direction, h = np.cos(np.arange(float(x.size))).reshape(x.shape), 1e-6
         difference = (program(start + h * direction) - program(start - h * direction)) / (2 * h)
-        assert gradient @ direction == pytest.approx(difference, rel=2e-5, abs=1e-7)
+        assert np.sum(gradient * direction) == pytest.approx(difference, rel=2e-5, abs=1e-7)
 
 
 def _leaves(result: Any) -> list[Any]:

@@ -11,7 +11,7 @@ import pytest
 from bwcompiler import ops  # noqa: F401  (registers the ops: special functions)
 from bwcompiler.ir.semantics.loop_interpreter import run_kernel
 from bwcompiler.ir.semantics.loop_verifier import verify_kernel
-from bwcompiler.ir.texts.loop_parser import parse_kernel, parse_kernels
+from bwcompiler.ir.texts.loop_parser import parse_kernel
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.texts.token_reader import ParseError
 from tests.support.kernels import copies, difference, random_kernel
@@ -74,12 +74,6 @@ def test_random_kernels(start):
             run_kernel(parsed, found)
             for x, y in zip(found, expected, strict=True):
                 np.testing.assert_array_equal(x, y, text)
-
-
-def test_several_kernels():
-    texts = [kernel_to_text(GOOD["row_sums"]), EVERYTHING, kernel_to_text(GOOD["no_elements"])]
-    assert [kernel.name for kernel in parse_kernels("\n".join(texts))] == ["k0", "everything", "k0"]
-    assert parse_kernels("") == []
 
 
 def test_the_kernel_of_the_documentation():

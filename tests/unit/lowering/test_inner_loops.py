@@ -10,12 +10,12 @@ import pytest
 import scipy.special
 
 from bwcompiler.compiler import pipeline
-from bwcompiler.compiler.native import inner_loop_addresses
+from bwcompiler.compiler.native import inner_loop
 from bwcompiler.ir.declaration import not_differentiable
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Op, Record, input_value
 from bwcompiler.ir.routine import InnerLoop
-from bwcompiler.ir.types import F64, tensor
+from bwcompiler.ir.types import F32, F64, tensor
 from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST
@@ -35,7 +35,7 @@ SPECIAL: dict[str, tuple[Any, int, str]] = {
 def test_loops_with_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     function, count, types = SPECIAL[name]
     routine = InnerLoop((name,), types, module="scipy.special")
-    addresses = {symbol: address for symbol, address in inner_loop_addresses(routine).items() if address}
+    addresses = {symbol: address for symbol, address in inner_loop(routine, name, F64).items() if address}
     symbol = routine.symbol(F64, name)
     assert {symbol, f"{symbol}.data"} <= addresses.keys()
     monkeypatch.setattr(pipeline, "native_libraries", lambda: Libraries(frozenset(addresses)))
@@ -63,5 +63,6 @@ def run(text: str, addresses: dict[str, int], arguments: list[Any]) -> Any:
 
 def test_a_loop_of_another_signature_is_not_taken() -> None:
     routine = InnerLoop(("svd",), "{}->{}", "(m,m)->(m)")
-    assert not any(inner_loop_addresses(routine).values())
-    assert not any(inner_loop_addresses(InnerLoop(("no_such_loop",), "{}->{}")).values())
+    for dtype in (F32, F64):
+        assert not inner_loop(routine, "svd", dtype)
+        assert not inner_loop(InnerLoop(("no_such_loop",), "{}->{}"), "no_such_loop", dtype)
