@@ -7,5 +7,5 @@
     select_branches     choices between a few numbers compute both sides; branch_states: arrays that a choice updates
     carried/            what loops carry: elements as numbers, matrices transposed, parts where they lie
     prune_regions       what nobody reads
-    region_bodies       what these share about bodies, also with `passes/adjoints`
+    region_bodies       what these share about bodies, also with `passes/adjoints`; replaced_regions: the walk over loops and branches
 """

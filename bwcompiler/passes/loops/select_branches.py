@@ -21,7 +21,7 @@ from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.loops.branch_states import branch_states
 from bwcompiler.passes.loops.region_bodies import emit_values
-from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
+from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 MOST = 32                      # operations on numbers in both sides

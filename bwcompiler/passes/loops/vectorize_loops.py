@@ -17,7 +17,7 @@ that it only adds to, or only writes to, may be changed anywhere, too (`h[index[
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
@@ -30,8 +30,8 @@ from bwcompiler.ir.types import I64, tensor
 from bwcompiler.passes.batching import batch_regions
 from bwcompiler.passes.loops.dependence import are_apart_later, reach
 from bwcompiler.passes.loops.region_bodies import mentions
-from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten, rebuilt
-from bwcompiler.passes.rewriting.simplify_rules import RULES
+from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
+from bwcompiler.passes.rewriting.rewriter import Rewritten, rebuilt
 
 MAPPED = ("elementwise", "layout", "constant")
 SCATTERS = (ops.scatter_add, ops.scatter_update)
@@ -42,37 +42,6 @@ def vectorize_loops(graph: Graph) -> Rewritten:
     """The graph with arrays in the places of loops; the same graph where there are none to replace."""
     return with_regions_replaced(graph, vectorize_loops,
                                  lambda value: _as_arrays(value) if value.op is ops.loop else None)
-
-
-def with_regions_replaced(graph: Graph, inside: Callable[[Graph], Rewritten],
-                          replacement: Callable[[Value], list[Value] | None]) -> Rewritten:
-    """The graph with other values in the places of the results of loops and choices.
-
-    inside       does the same to the bodies of loops and branches, before.
-    replacement  emits the values that are the results of a loop or choice; None where it stays.
-    """
-    if not any(value.op.regions for value in graph.body):
-        return Rewritten(graph, {})
-    mapping: dict[Value, Value] = {}
-    results: dict[Value, list[Value]] = {}
-    record = Rewriter(RULES)
-    with record:
-        for value in graph.body:
-            if value.op is ops.item and value.operands[0] in results:
-                mapping[value] = results[value.operands[0]][value.attrs["index"]]
-                continue
-            operands = tuple([mapping.get(operand, operand) for operand in value.operands])
-            copy = value.with_operands(operands).with_regions(lambda body: inside(body).graph)
-            if copy.op.regions:
-                record.source, record.forward = value.source, value.forward
-                found = replacement(copy)
-                if found is not None:
-                    results[value] = found
-                    continue
-            if copy is not value:
-                mapping[value] = copy
-            record.values.append(copy)
-    return Rewritten(rebuilt(graph, record.values, mapping), mapping)
 
 
 # ----- which loops

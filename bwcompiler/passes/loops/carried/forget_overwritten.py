@@ -16,7 +16,7 @@ from bwcompiler.ir.extent import Affine, Extent, Index, evaluate
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.region import loop_indices
-from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
+from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 MOST_STEPS = 1 << 16           # reads and writes in all iterations that are followed

@@ -22,7 +22,7 @@ from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import BOOL, TensorType, TupleType, tensor
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.loops.iterations.split_loops import copy_of
-from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
+from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 LOOPS = (ops.loop, ops.while_loop)

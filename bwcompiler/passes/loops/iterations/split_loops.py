@@ -18,7 +18,7 @@ from bwcompiler.ir.op import Op, Record, Value, current_record, input_value
 from bwcompiler.ir.types import BOOL, TupleType
 from bwcompiler.passes.loops.iterations.count_whiles import as_counted
 from bwcompiler.passes.loops.iterations.known_extents import Known, extent_of, known_in
-from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
+from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 

@@ -19,7 +19,7 @@ from bwcompiler.ir.op import Record, Value
 from bwcompiler.ir.types import I64, TupleType
 from bwcompiler.ops.region import loop_indices
 from bwcompiler.passes.loops.region_bodies import mentions
-from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
+from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 LEAST_BYTES = 1 << 13          # of what is carried: less stays in the first cache from one iteration to the next
