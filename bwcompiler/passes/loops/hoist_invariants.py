@@ -17,7 +17,8 @@ from bwcompiler.ir.extent import known_le
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value, current_record, input_value
 from bwcompiler.passes.loops.region_bodies import Hoisted, emit_values, hoist
-from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten, rebuilt
+from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
+from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 MOST_INPUTS = 8                # of what a body computes again
 
@@ -27,28 +28,12 @@ def hoist_invariants(graph: Graph) -> Rewritten:
 
     Values that are equal now are one: two loops factor a matrix once.
     """
-    if not any(value.op.regions for value in graph.body):
-        return Rewritten(graph, {})
-    mapping: dict[Value, Value] = {}
-    results: dict[Value, list[Value]] = {}
-    record = Rewriter({})
-    with record:
-        for value in graph.body:
-            if value.op is ops.item and value.operands[0] in results:
-                mapping[value] = results[value.operands[0]][value.attrs["index"]]
-                continue
-            operands = tuple([mapping.get(operand, operand) for operand in value.operands])
-            copy = value.with_operands(operands).with_regions(lambda body: hoist_invariants(body).graph)
-            if copy.op in _HOIST:
-                record.source, record.forward = value.source, value.forward
-                found = _HOIST[copy.op](copy)
-                if found is not None:
-                    results[value] = found
-                    continue
-            copy = record.visit(copy, copy.operands)
-            if copy is not value:
-                mapping[value] = copy
-    return Rewritten(rebuilt(graph, record.values, mapping), mapping)
+    return with_regions_replaced(graph, hoist_invariants, _hoisted, merges=True)
+
+
+def _hoisted(value: Value) -> list[Value] | None:
+    """The results of a loop from which something was hoisted, in the current record."""
+    return _HOIST[value.op](value) if value.op in _HOIST else None
 
 
 def _from_loop(loop: Value) -> list[Value] | None:

@@ -12,17 +12,18 @@ from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 
 def with_regions_replaced(graph: Graph, inside: Callable[[Graph], Rewritten],
-                          replacement: Callable[[Value], list[Value] | None]) -> Rewritten:
+                          replacement: Callable[[Value], list[Value] | None], merges: bool = False) -> Rewritten:
     """The graph with other values in the places of the results of loops and choices.
 
     inside       does the same to the bodies of loops and branches, before.
     replacement  emits the values that are the results of a loop or choice; None where it stays.
+    merges       equal values become one, and nothing else is simplified.
     """
     if not any(value.op.regions for value in graph.body):
         return Rewritten(graph, {})
     mapping: dict[Value, Value] = {}
     results: dict[Value, list[Value]] = {}
-    record = Rewriter(RULES)
+    record = Rewriter({} if merges else RULES)
     with record:
         for value in graph.body:
             if value.op is ops.item and value.operands[0] in results:
@@ -36,7 +37,10 @@ def with_regions_replaced(graph: Graph, inside: Callable[[Graph], Rewritten],
                 if found is not None:
                     results[value] = found
                     continue
+            if merges:
+                copy = record.visit(copy, copy.operands)
+            else:
+                record.values.append(copy)
             if copy is not value:
                 mapping[value] = copy
-            record.values.append(copy)
     return Rewritten(rebuilt(graph, record.values, mapping), mapping)
