@@ -363,21 +363,23 @@ def lombscargle(x: Any, y: Any, freqs: Any, precenter: bool = False, normalize: 
     share = share / share.sum()
     if precenter:
         values = values - values.mean()
-    phase = times[:, None] * angular
-    cosine, sine = np.cos(phase), np.sin(phase)
-    cc, cs = share @ (cosine * cosine), share @ (cosine * sine)
-    ss = 1.0 - cc
-    if floating_mean:
+
+    def moments(cosine: Any, sine: Any) -> tuple[Any, Any, Any]:
+        """Of cos², sin² and cos sin, about their means where a mean is fitted too."""
+        cc, cs = share @ (cosine * cosine), share @ (cosine * sine)
+        ss = 1.0 - cc
+        if not floating_mean:
+            return cc, ss, cs
         c, s = share @ cosine, share @ sine
-        cc, ss, cs = cc - c * c, ss - s * s, cs - c * s
-    tau = 0.5 * np.arctan2(2.0 * cs, cc - ss)
+        return cc - c * c, ss - s * s, cs - c * s
+
+    phase = times[:, None] * angular
+    cc, ss, cs = moments(np.cos(phase), np.sin(phase))
+    tau = 0.5 * np.arctan2(2.0 * cs, cc - ss)                            # the phase from which cosine and sine are orthogonal
     cosine, sine = np.cos(phase - tau), np.sin(phase - tau)
-    weighed = share * values
-    yc, ys, cc = weighed @ cosine, weighed @ sine, share @ (cosine * cosine)
-    ss = 1.0 - cc
-    if floating_mean:
-        c, s, mean = share @ cosine, share @ sine, share @ values
-        yc, ys, cc, ss = yc - mean * c, ys - mean * s, cc - c * c, ss - s * s
+    cc, ss, _ = moments(cosine, sine)
+    weighed = share * (values - share @ values if floating_mean else values)
+    yc, ys = weighed @ cosine, weighed @ sine
     least = float(np.finfo(values.dtype).epsneg)
     a, b = yc / np.where(cc < least, least, cc), ys / np.where(ss < least, least, ss)
     if kind == "amplitude":
@@ -385,5 +387,4 @@ def lombscargle(x: Any, y: Any, freqs: Any, precenter: bool = False, normalize: 
     power: Any = 2.0 * (a * yc + b * ys)
     if kind == "power":
         return power * (times.shape[0] / 4.0)
-    whole = weighed @ values
-    return power * (0.5 / (whole - (share @ values) ** 2 if floating_mean else whole))
+    return power * (0.5 / (weighed @ values))
