@@ -5,7 +5,7 @@ from __future__ import annotations
 from bwcompiler import ops
 from bwcompiler.ir.declaration import Absent, Derived, Into, Joint, NotDifferentiable
 from bwcompiler.ir.op import Op
-from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
+from bwcompiler.passes.rewriting.legal.factorization_rules import FACTORIZATION_RULES
 
 KINDS_OF_DTYPES = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
 JVP = {"ZERO": "zero", "ELEMENTWISE": "partial derivatives", "LINEAR": "the op itself (linear)", "MULTILINEAR": "product rule",

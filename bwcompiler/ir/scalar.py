@@ -154,7 +154,7 @@ def cast(x: Scalar, dtype: DType) -> Scalar:
     return x if x.dtype is dtype else Scalar("cast", (x,), dtype)
 
 
-# Parts of complex numbers: named after ops, which say what they mean; lowering splits them (`lowering/loops/split_complex.py`).
+# Parts of complex numbers: named after ops, which say what they mean; lowering splits them (`lowering/loops/complex/split_complex.py`).
 def real(z: Scalar) -> Scalar:
     """The real part of a complex scalar."""
     return Scalar("real", (z,), component_of(z.dtype))

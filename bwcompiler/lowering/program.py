@@ -30,8 +30,8 @@ from bwcompiler.lowering.libraries.factorization_calls import library_call_text
 from bwcompiler.lowering.libraries.library_calls import DECLARE_LAST, Libraries, check_index_text, check_range_text, copy_text
 from bwcompiler.lowering.libraries.matrix_products import product_text
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
+from bwcompiler.lowering.loops.complex.split_complex import split_complex
 from bwcompiler.lowering.loops.parallel import Piece, pieces
-from bwcompiler.lowering.loops.split_complex import split_complex
 from bwcompiler.lowering.math.functions import math_text
 from bwcompiler.lowering.polls import COPY_BYTES, POLL_WORK, product_work, statements_work
 from bwcompiler.lowering.regions import BodyFunction, region_text

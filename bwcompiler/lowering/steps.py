@@ -26,8 +26,8 @@ from bwcompiler.lowering.loops.call_kernels import (
     build_sum_of_row_products,
     has_call_kernel,
 )
+from bwcompiler.lowering.loops.complex.split_complex import split_complex
 from bwcompiler.lowering.loops.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
-from bwcompiler.lowering.loops.split_complex import split_complex
 
 MOST_COMMON = 1 << 14          # elements that all rows of a product are multiplied with, or added to: else it takes longer than memory
 

@@ -2,7 +2,7 @@
 
 The derivative of det a along e is <C, e> with the cofactors C = det(a) a⁻ᵀ, which singular matrices have as well: those of matrices up to
 3 x 3 are written out, and others come from the factors at hand, of singular matrices from their singular values (see
-`bwcompiler.passes.rewriting.factorization_rules`).  With a = U diag(s) Vᵀ, Vᵀ being what NumPy calls vh,
+`bwcompiler.passes.rewriting.legal.factorization_rules`).  With a = U diag(s) Vᵀ, Vᵀ being what NumPy calls vh,
 
     C = δ conj(U) diag(w) conj(V)ᵀ                         δ = det(U) det(V),  w[i] = Π s[k], k != i
     dC = δ conj(U) D conj(V)ᵀ                              D[i, j] = -P[j, i] w[i, j],  D[i, i] = Σ P[k, k] w[i, k], k != i

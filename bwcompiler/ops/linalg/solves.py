@@ -124,7 +124,7 @@ solve: Op = define_op(
 )
 
 
-# ----- lu: what solve, inv, det and slogdet of one matrix share (bwcompiler.passes.rewriting.factorization_rules)
+# ----- lu: what solve, inv, det and slogdet of one matrix share (bwcompiler.passes.rewriting.legal.factorization_rules)
 def _lu_shape(a: TensorType) -> TensorType:
     _require_square("lu", a)
     return a.with_shape((*a.shape[:-2], add_extents(a.shape[-1], 1), a.shape[-1]))

@@ -4,8 +4,8 @@
 
 Before differentiation, so that cotangents of what is the same meet once too, behind the loop; and again on legal graphs, since
 legalisation makes solves, inverses and determinants of LU factors: a matrix that a loop does not change is factored once, for the loop
-and for the loop backwards (`passes/rewriting/factorization_rules.py`).  What may fail is hoisted where the body surely runs.  What is as
-cheap to compute as to read stays (`_stays`).
+and for the loop backwards (`passes/rewriting/legal/factorization_rules.py`).  What may fail is hoisted where the body surely
+runs.  What is as cheap to compute as to read stays (`_stays`).
 """
 
 from __future__ import annotations

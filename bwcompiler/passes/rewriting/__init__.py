@@ -1,6 +1,9 @@
-"""Passes that are tables of rules for one engine, `rewriter.py`: `simplify.py` (rules: `simplify_rules.py`; what slices of
-updated arrays read: `update_chains.py`), `share_results.py` (eigenvalues of a matrix whose eigenvectors are computed too, ...),
-and `legalize.py`, which rewrites into what lowering accepts (linear algebra: `factorization_rules.py`; half precision:
-`half_rules.py`; sliding windows: `window_rules.py`; products that are read transposed:
-`turned_products.py`; transforms of real numbers: `half_spectra.py`).
+"""Passes that are tables of rules for one engine, `rewriter.py`.  Begin with `simplify.py`.
+
+    simplify (simplify_rules)     identities, constants; update_chains: what slices of updated arrays read
+    cancel_shifts                 extrema that cancel have no derivative
+    share_results                 eigenvalues of a matrix whose eigenvectors are computed too, ...
+    legalize (legal/)             what lowering accepts
+    defer_checks                  indices are checked by the loops that read with them
+    add_products                  products that are added to other results
 """

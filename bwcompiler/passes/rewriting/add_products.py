@@ -16,9 +16,9 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value, is_constant
 from bwcompiler.ir.products import BLOCK, is_written_out
 from bwcompiler.ir.types import F32, F64
+from bwcompiler.passes.rewriting.legal.window_rules import reshaped
 from bwcompiler.passes.rewriting.rewriter import Replacement, with_replaced
 from bwcompiler.passes.rewriting.simplify_rules import RULES
-from bwcompiler.passes.rewriting.window_rules import reshaped
 
 _CALLS = ("library", "push")
 

@@ -39,16 +39,16 @@ from bwcompiler.ir.op import Op, Value, current_record, is_constant
 from bwcompiler.ir.types import F16, I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
-from bwcompiler.passes.rewriting.diagonal_rules import diagonal
-from bwcompiler.passes.rewriting.factorization_rules import FACTORIZATION_RULES
-from bwcompiler.passes.rewriting.half_rules import HALF_RULES, has_halves
-from bwcompiler.passes.rewriting.half_spectra import use_half_spectra
-from bwcompiler.passes.rewriting.narrow_products import narrow_product
+from bwcompiler.passes.rewriting.legal.diagonal_rules import diagonal
+from bwcompiler.passes.rewriting.legal.factorization_rules import FACTORIZATION_RULES
+from bwcompiler.passes.rewriting.legal.half_rules import HALF_RULES, has_halves
+from bwcompiler.passes.rewriting.legal.half_spectra import use_half_spectra
+from bwcompiler.passes.rewriting.legal.narrow_products import narrow_product
+from bwcompiler.passes.rewriting.legal.sliced_products import split_sliced_products
+from bwcompiler.passes.rewriting.legal.turned_products import turn_products
+from bwcompiler.passes.rewriting.legal.window_rules import WINDOW_RULES, reshaped, windows_by_column
 from bwcompiler.passes.rewriting.rewriter import Rule, Rules, rewrite
 from bwcompiler.passes.rewriting.simplify_rules import RULES
-from bwcompiler.passes.rewriting.sliced_products import split_sliced_products
-from bwcompiler.passes.rewriting.turned_products import turn_products
-from bwcompiler.passes.rewriting.window_rules import WINDOW_RULES, reshaped, windows_by_column
 
 LEAST_SIDE = 4                 # of the matrices that a sum of products becomes a product of,
 LEAST_PRODUCTS = 1 << 12       # and how many products there are at least: fewer are a loop

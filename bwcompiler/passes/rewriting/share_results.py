@@ -5,7 +5,7 @@
     svdvals(a), where svd(a) is computed     -> of svd(a)
     sort(x), where the stable argsort(x) is  -> x, gathered
 
-It runs after differentiation, like the rules for LU factors (`factorization_rules.py`), but these can say what is shared by the
+It runs after differentiation, like the rules for LU factors (`legal/factorization_rules.py`), but these can say what is shared by the
 values they make; whether vectors or positions are wanted is known of a whole graph only.
 """
 

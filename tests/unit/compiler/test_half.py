@@ -11,7 +11,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.frontend.tracing.trace import trace
-from bwcompiler.passes.rewriting.half_rules import HALF_RULES
+from bwcompiler.passes.rewriting.legal.half_rules import HALF_RULES
 from bwcompiler.passes.rewriting.legalize import legalize
 from bwcompiler.target import Target, compiling_for
 from tests.support.targets import TARGETS

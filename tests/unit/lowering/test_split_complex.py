@@ -16,7 +16,7 @@ from bwcompiler.ir.scalar import operation
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import C128
-from bwcompiler.lowering.loops.split_complex import split_complex
+from bwcompiler.lowering.loops.complex.split_complex import split_complex
 from tests.support.graph_strategies import run_compiled
 from tests.support.lowered_programs import assert_near, run_steps, steps_of
 

@@ -13,7 +13,7 @@ from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
-from bwcompiler.passes.rewriting.half_spectra import use_half_spectra
+from bwcompiler.passes.rewriting.legal.half_spectra import use_half_spectra
 from bwcompiler.passes.rewriting.simplify import simplify
 from tests.support.derivatives import check_derivatives
 

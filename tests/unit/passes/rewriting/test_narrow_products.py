@@ -13,8 +13,8 @@ from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.lowering.libraries.matrix_products import LONG_SUM
+from bwcompiler.passes.rewriting.legal.narrow_products import TALL
 from bwcompiler.passes.rewriting.legalize import legalize
-from bwcompiler.passes.rewriting.narrow_products import TALL
 from tests.support.threads import with_threads
 
 

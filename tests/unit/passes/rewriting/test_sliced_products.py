@@ -11,8 +11,8 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.api.programs.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.passes.rewriting.legal.sliced_products import split_sliced_products
 from bwcompiler.passes.rewriting.simplify import simplify
-from bwcompiler.passes.rewriting.sliced_products import split_sliced_products
 from tests.support.threads import with_threads
 
 Array = np.ndarray[Any, Any]

@@ -13,8 +13,8 @@ from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
+from bwcompiler.passes.rewriting.legal.turned_products import turn_products
 from bwcompiler.passes.rewriting.simplify import simplify
-from bwcompiler.passes.rewriting.turned_products import turn_products
 
 
 def turned(function: Callable[..., Any], *arguments: Any) -> tuple[Graph, Graph]:

@@ -30,8 +30,8 @@ from bwcompiler.ir.loop import (
 from bwcompiler.ir.scalar import Scalar, cast, const, select
 from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.ir.types import BOOL, I64, component_of
-from bwcompiler.lowering.loops.complex_arithmetic import ARITHMETIC, TO_REAL, Pair, better, either, truth, where
-from bwcompiler.lowering.loops.complex_functions import FUNCTIONS
+from bwcompiler.lowering.loops.complex.complex_arithmetic import ARITHMETIC, TO_REAL, Pair, better, either, truth, where
+from bwcompiler.lowering.loops.complex.complex_functions import FUNCTIONS
 
 _FORMULAS = ARITHMETIC | FUNCTIONS
 _LEAVES = ("local", "const")

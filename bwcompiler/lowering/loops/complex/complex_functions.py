@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 
 from bwcompiler.ir.scalar import Scalar, const, operation, select
-from bwcompiler.lowering.loops.complex_arithmetic import Pair, divide, either, in_double, multiply, negated, pair_of, where
+from bwcompiler.lowering.loops.complex.complex_arithmetic import Pair, divide, either, in_double, multiply, negated, pair_of, where
 
 _EPSILON = 2.0**-52
 _LOG_2 = math.log(2.0)

@@ -1,0 +1,6 @@
+"""What `legalize.py` rewrites values into, a file for each kind of them.  Begin with `window_rules.py`.
+
+    factorization_rules     linear algebra: solves, inverses and determinants of the same factors
+    narrow_products, sliced_products, turned_products     matrix products, by how they are read
+    window_rules, half_spectra, half_rules, diagonal_rules     sliding windows, transforms of real numbers, half precision, diagonals
+"""
