@@ -15,7 +15,7 @@ from bwcompiler.ir.declaration import not_differentiable
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Op, Record, input_value
 from bwcompiler.ir.routine import InnerLoop
-from bwcompiler.ir.types import F32, F64, tensor
+from bwcompiler.ir.types import F32, F64, I64, tensor
 from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST
@@ -63,6 +63,6 @@ def run(text: str, addresses: dict[str, int], arguments: list[Any]) -> Any:
 
 def test_a_loop_of_another_signature_is_not_taken() -> None:
     routine = InnerLoop(("svd",), "{}->{}", "(m,m)->(m)")
-    for dtype in (F32, F64):
+    for dtype in (F32, F64, I64):
         assert not inner_loop(routine, "svd", dtype)
         assert not inner_loop(InnerLoop(("no_such_loop",), "{}->{}"), "no_such_loop", dtype)
