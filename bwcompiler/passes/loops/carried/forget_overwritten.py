@@ -66,8 +66,9 @@ class _Step(NamedTuple):
         return self.starts[axis] == 0 and self.sizes[axis] == extent and self.steps[axis] == 1
 
     def rows(self, axis: int, environment: dict[Index, int]) -> slice:
-        start, size = evaluate(self.starts[axis], environment), evaluate(self.sizes[axis], environment)
-        return slice(start, start + size * self.steps[axis], self.steps[axis])
+        start, size, step = evaluate(self.starts[axis], environment), evaluate(self.sizes[axis], environment), self.steps[axis]
+        first, last = sorted([start, start + (size - 1) * step]) if size > 0 else (0, -1)
+        return slice(first, last + 1, abs(step))
 
 
 def _is_overwritten(loop: Value, number: int, updates: Sequence[Value]) -> bool:

@@ -115,6 +115,20 @@ def parts_of_rows(x):
     return y
 
 
+def read_backwards(x):
+    y = x * 2.0
+    for i in range(len(x)):
+        y[:i + 1] = bent(y[:i + 1][::-1])
+    return y
+
+
+def read_backwards_ahead(x):
+    y = x * 2.0
+    for i in range(len(x)):
+        y[i] = bent(np.sum(y[i:i - 3 if i > 2 else None:-1], 0)) * x[i]
+    return y
+
+
 def read_whole(x):
     y = x * 2.0
     y[0] = x[1]
@@ -124,7 +138,7 @@ def read_whole(x):
 
 
 FORGOTTEN = [recurrence, columns_backwards, used_again, in_a_loop]
-KEPT = [a_row_is_left, read_before, read_ahead, parts_of_rows, read_whole]
+KEPT = [a_row_is_left, read_before, read_ahead, parts_of_rows, read_backwards, read_backwards_ahead, read_whole]
 
 
 @pytest.mark.parametrize("fun", FORGOTTEN, ids=lambda fun: fun.__name__)
