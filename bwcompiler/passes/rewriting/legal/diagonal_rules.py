@@ -25,7 +25,7 @@ def diagonal(type_: TensorType, x: Value, *, shape: tuple[Any, ...]) -> Value | 
         return None
     row, column = divmod(starts[-1], columns)
     count = updates.shape[-1]
-    if not count or column + count > columns:                          # one that goes on in the first column
+    if not isinstance(count, int) or not count or column + count > columns:     # one that goes on in the first column
         return None
     number, axis, first = full.attrs["value"], len(shape) - 2, row
     if count == columns:                                               # all of them

@@ -116,6 +116,7 @@ np.sum(np.diag(A[:k, :k]) ** 2)
 np.sum(A[:k, :k].diagonal() ** 2)
 np.sum(np.diagonal(A[:k, :k], 1) ** 2) + np.sum(np.diagonal(A[:k, :k], -1) ** 3)
 np.sum(np.diag(A[:k]) ** 2)
+np.sum(np.diag(A)[:k] ** 2)
 np.sum(np.diag(x[:k]) @ A[:k])
 np.sum(np.tril(A[:k, :k])) + np.sum(np.triu(A[:k, :k], 1) ** 2)
 elements:
