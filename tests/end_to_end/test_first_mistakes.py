@@ -60,6 +60,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.jit(lambda x: x.sum(dim=0))(X), TypeError, "np.sum has no keyword 'dim'\n  hint: axis="),
     (lambda: bw.jit(lambda x: np.mean(x, keepdim=True))(X), TypeError, "np.mean has no keyword 'keepdim'\n  hint: keepdims="),
     (lambda: bw.jit(lambda x: np.sum(x, axes=0))(X), TypeError, "np.sum has no keyword 'axes'\n  hint: axis="),
+    (lambda: bw.jit(lambda x: np.clip(x, low=0))(X), TypeError, "np.clip has no keyword 'low'\n  hint: a_min=, a_max=, out=, min=, max=, where="),
     (lambda: bw.jit(lambda x: np.linalg.norm(x, p=1))(X), TypeError, "np.linalg.norm has no keyword 'p'\n  hint: ord=, axis=, keepdims="),
     (lambda: bw.jit(lambda x: x.view(3, 1))(X), TypeError, "x.view takes a dtype, not 3\n  hint: x.reshape(3, ...)"),
     (lambda: bw.vmap(np.sum(X)), TypeError, "of type float64\n  hint: bw.vmap(f)(x), not bw.vmap(f(x))"),

@@ -19,7 +19,7 @@ from bwcompiler.frontend.numpy.elementwise.ufunc_calls import call_ufunc, evalua
 from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, UFUNCS, truth, ufunc_named
 from bwcompiler.frontend.numpy.manipulation.indexing import getitem, scatter_add, setitem
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, reshaped
-from bwcompiler.frontend.numpy.reductions.reductions import all_, any_, finished, masked, max_, min_, prod, running, sum_
+from bwcompiler.frontend.numpy.reductions.reductions import all_, any_, finished, masked, max_, min_, prod, running, sum_, with_out
 from bwcompiler.frontend.tracing.control_flow.loops import fori_loop, while_loop
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_parsing import entries_of, is_mask, parse
@@ -207,8 +207,11 @@ def reduceat(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     extent = x.shape[place]
     if np.ndim(indices) != 1:
         raise ValueError(f"{ufunc.__name__}.reduceat takes indices of one axis, they have {np.ndim(indices)}")
+    dtype, wider = options.get("dtype"), with_out(value_of(x), options.get("out"))
+    if dtype is None and wider is not None:
+        dtype = wider.numpy
     if isinstance(indices, Tracer):
-        folded = _reduceat_by_data(ufunc, _prepared(ufunc, x, options.get("dtype")), indices, place)
+        folded = _reduceat_by_data(ufunc, _prepared(ufunc, x, dtype), indices, place)
         return finished(folded, folded, (), False, options.get("out"), f"{ufunc.__name__}.reduceat")
     starts = [int(k) for k in np.asarray(indices).ravel()]
     if any(not 0 <= k < extent for k in starts):
@@ -219,7 +222,7 @@ def reduceat(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         piece = getitem(x, (*[slice(None)] * place, cut))
         given: dict[str, Any] = {"axis": place, "keepdims": True}
         if ufunc.__name__ not in ("maximum", "minimum", "logical_or", "logical_and"):
-            given |= {"dtype": options.get("dtype"), "initial": None}
+            given |= {"dtype": dtype, "initial": None}
         pieces.append(reduce_(ufunc, (piece,), given))
     joined = ops.concatenate(*[value_as(piece) for piece in pieces], axis=place)
     return finished(joined, joined, (), False, options.get("out"), f"{ufunc.__name__}.reduceat")

@@ -60,11 +60,13 @@ def known(x: Any) -> Any:
 
 
 def known_parts(x: Any) -> Any:
-    """`known`, in tuples, lists and slices too."""
+    """`known`, in tuples, lists and slices too; an array of one integer, without axes, as the integer."""
     if isinstance(x, slice):
         return slice(known(x.start), known(x.stop), known(x.step))
     if type(x) is tuple or type(x) is list:
         return type(x)([known_parts(part) for part in x])
+    if isinstance(x, np.ndarray) and not x.ndim and x.dtype.kind in "iu":
+        return x.item()
     return known(x)
 
 

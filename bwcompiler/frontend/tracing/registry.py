@@ -29,8 +29,8 @@ class Entry(NamedTuple):
 
 
 # Parameters of NumPy's functions that are sizes, axes and counts: integers that have to be known while tracing.
-_SIZES = frozenset("N M axes axis axis1 axis2 bins ddof deg destination indices_or_sections k kth m minlength n newshape num obj offset "
-                   "pad_width repeats reps shape shift source start".split())
+_SIZES = frozenset("N M axes axis axis1 axis2 bins ddof deg destination indices_or_sections k kth m minlength n new_shape newshape num "
+                   "obj offset pad_width repeats reps shape shift source start".split())
 
 
 FUNCTIONS: dict[Any, Entry] = {}
@@ -75,12 +75,16 @@ def _sizes(handler: Callable[..., Any]) -> tuple[tuple[int, str], ...]:
 
 @functools.cache
 def _names(function: Any) -> tuple[str, ...]:
-    """The parameters of a function of NumPy's; none where it takes any keyword, or nobody knows."""
+    """The parameters of a function of NumPy's, with those of ufuncs where it passes keywords on; none where nobody knows."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return ()
-    return () if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters) else tuple([one.name for one in parameters])
+    passed = _OF_UFUNCS if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters) else ()
+    return (*[one.name for one in parameters if one.kind is not one.VAR_KEYWORD], *passed)
+
+
+_OF_UFUNCS = ("where", "casting", "dtype")
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered, evaluate, store
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import call_ufunc, delivered, evaluate, store
 from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, magnitude
 from bwcompiler.frontend.tracing.operands import cast, constant, number_value, value_as
 from bwcompiler.frontend.tracing.promotion import requested
@@ -34,18 +34,18 @@ HANDLERS["whole_number"] = whole_number
 # ----- element by element
 @implements(np.clip)
 def clip(a: Any, a_min: Any = NOTHING, a_max: Any = NOTHING, out: Any = None, *, min: Any = NOTHING, max: Any = NOTHING,
-         dtype: Any = None) -> Any:
+         dtype: Any = None, where: Any = True, casting: Any = "same_kind") -> Any:
     low = min if a_min is NOTHING else a_min
     high = max if a_max is NOTHING else a_max
     low, high = (None if bound is NOTHING else bound for bound in (low, high))
     target = requested(dtype)
     low, high = _unless_out_of_range(a, low, high)
-    if low is not None and high is not None:
-        return delivered("clip", evaluate(UFUNCS["clip"], (a, low, high), target), out)
-    if low is None and high is None:
-        return delivered("clip", evaluate(UFUNCS["positive"], (a,), target), out)
-    name, bound = ("maximum", low) if high is None else ("minimum", high)
-    return delivered("clip", evaluate(UFUNCS[name], (a, bound), target), out)
+    inputs = tuple([given for given in (a, low, high) if given is not None])
+    name = ("positive", "maximum" if high is None else "minimum", "clip")[len(inputs) - 1]
+    if where is True and casting == "same_kind":
+        return delivered("clip", evaluate(UFUNCS[name], inputs, target), out)
+    outs = {} if out is None else {"out": out if isinstance(out, tuple) else (out,)}
+    return call_ufunc(UFUNCS[name].numpy, inputs, {"dtype": dtype, "where": where, "casting": casting, **outs})
 
 
 def _unless_out_of_range(a: Any, low: Any, high: Any) -> tuple[Any, Any]:

@@ -21,6 +21,7 @@ from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view,
 from bwcompiler.frontend.numpy.selected import positions
 from bwcompiler.frontend.tracing.calls import call_back
 from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.indexing.index_handle import as_extents
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import (
@@ -323,7 +324,7 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 @implements(np.resize)
 def resize(a: Any, new_shape: Any) -> Any:
     x = as_tracer(a)
-    shape = tuple(new_shape) if isinstance(new_shape, tuple | list) else (new_shape,)
+    shape = as_extents(new_shape)
     if any(extent < 0 for extent in shape):
         raise ValueError("all elements of `new_shape` must be non-negative")
     count = math.prod(shape)

@@ -79,7 +79,7 @@ _UFUNC = {ops.sum: np.add, ops.prod: np.multiply}
 _NEUTRAL = {ops.sum: 0, ops.prod: 1}
 
 
-def _with_out(x: Value, out: Any) -> DType | None:
+def with_out(x: Value, out: Any) -> DType | None:
     """The dtype that a reduction computes in where there is an out=, and nobody asks for another."""
     out = out[0] if isinstance(out, tuple) else out
     if out is None or out is NOTHING:
@@ -89,7 +89,7 @@ def _with_out(x: Value, out: Any) -> DType | None:
 
 def _accumulated(op: Op, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     x = value_as(a)
-    target = requested(dtype) or _with_out(x, out) or resolve_reduction(_UFUNC[op], x.dtype)
+    target = requested(dtype) or with_out(x, out) or resolve_reduction(_UFUNC[op], x.dtype)
     axes = reduction_axes(axis, x.rank)
     if target is BOOL:
         return _truth_reduction({ops.sum: ops.any, ops.prod: ops.all}[op], fresh(x), axis, out, keepdims, where)
@@ -112,6 +112,8 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
 def _extreme(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> Any:
     name = op.name
     x = value_as(a)
+    if initial is not NOTHING and initial is not None:
+        x = cast(x, with_out(x, out) or x.dtype)                   # NumPy compares with it in the dtype of both
     axes = reduction_axes(axis, x.rank)
     if where is not NOTHING and where is not True:
         if initial is NOTHING:
@@ -143,7 +145,7 @@ def min_(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING, ini
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> Any:
     x = value_as(a)
     axes = reduction_axes(axis, x.rank)
-    largest, least = [cast(reduce_value(op, x, axes), _with_out(x, out) or x.dtype) for op in (ops.max, ops.min)]
+    largest, least = [cast(reduce_value(op, x, axes), with_out(x, out) or x.dtype) for op in (ops.max, ops.min)]
     return finished(ops.subtract(largest, least), x, axes, keepdims, out, "ptp")
 
 
@@ -217,7 +219,7 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     x = value_as(a)
     target = _mean_dtype(x, dtype)
     if dtype is None and x.dtype.is_differentiable:
-        target = _with_out(x, out) or target
+        target = with_out(x, out) or target
     axes = _axes_of_mean(axis, x.rank, where)
     if target.is_differentiable:
         x = cast(x, F32 if x.dtype is F16 and dtype is None else target)                               # as NumPy: sums outgrow halves
@@ -274,6 +276,7 @@ def moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdi
                          f"convert the result: np.{name}(...).astype(np.{target.numpy})")
     x = cast(x, target)
     axes = _axes_of_mean(axis, x.rank, where)
+    given_mean = NOTHING if given_mean is None else given_mean
     value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean, nan_if_too_few)
     value = root(value) if name == "std" else value
     if target.is_complex and dtype is not None:                     # a real number, but of the dtype that was asked for
@@ -334,7 +337,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 def running(scan: Op, ufunc: Any, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     """ufunc.accumulate by the op that does it; axis None: over all elements in C order."""
     x = value_as(a)
-    target = requested(dtype) or _with_out(x, out) or resolve_reduction(ufunc, x.dtype)
+    target = requested(dtype) or with_out(x, out) or resolve_reduction(ufunc, x.dtype)
     x = cast(truth(x), I64) if target is BOOL else cast(x, target)             # 0 and 1: a sum stays positive, a product 0 or 1
     if axis is None or not x.rank:
         x = reshape(x, (exact_count(x.shape),))

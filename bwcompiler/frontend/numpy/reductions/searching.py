@@ -247,7 +247,12 @@ def _edges(flat: Value, bins: Any, limits: Any, dtype: DType, holds_floats: bool
     if isinstance(bins, str):
         raise UnsupportedError(f"np.histogram: bins={bins!r} is not supported on traced arrays\n  hint: a number, or edges")
     if not isinstance(bins, int | np.integer):
-        return bins if isinstance(bins, Tracer) else np.asarray(bins)
+        if isinstance(bins, Tracer):
+            return bins
+        edges = np.asarray(bins)
+        if edges.ndim == 1 and np.any(edges[:-1] > edges[1:]):
+            raise ValueError("`bins` must increase monotonically, when an array")
+        return edges
     given = limits is not None
     if given:
         low, high = limits

@@ -150,7 +150,7 @@ HANDLERS["shape_as_numbers"] = shape_as_numbers
 
 def as_extents(shape: Any) -> tuple[Any, ...]:
     """Sizes that are given, integers and indices of loops, as extents; raises what Python says of anything else."""
-    given = tuple(shape) if isinstance(shape, tuple | list | np.ndarray) else (shape,)
+    given = tuple(shape) if isinstance(shape, tuple | list) or (isinstance(shape, np.ndarray) and shape.ndim) else (shape,)
     return tuple([_as_extent(size) for size in given])
 
 

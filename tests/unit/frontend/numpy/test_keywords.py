@@ -56,6 +56,15 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], Any]] = {
     "ravel_multi_index": (lambda i: (np.ravel_multi_index(np.stack([i % 3, i % 4]), (3, 4)),
                                      np.ravel_multi_index(np.stack([i % 3, i % 4]), (3, 4), order="F"),
                                      bw.numpy.ravel_multi_index((i, i - 9), (3, 4), mode=("wrap", "clip"))), PLACES),
+    "clip of some": (lambda x: (np.clip(x, -0.1, 0.5, where=MASK, out=x.copy()), np.clip(x, None, 0.5, where=MASK, out=np.zeros_like(x)),
+                                np.clip(x, 0, 1, dtype=np.float32, casting="unsafe")), X),
+    "initial values of another dtype": (lambda i: (np.max(i, 1, np.zeros_like(i[:, 0], float), initial=58.5), np.min(i, 1, initial=0.5),
+                                                   np.min(i, 1, np.zeros_like(i[:, 0], float), initial=0.5),
+                                                   np.maximum.reduce(i > 99, 1, None, np.zeros_like(i[:, 0], float), initial=2.5)), PLACES),
+    "segments in the dtype of out": (lambda x: np.add.reduceat(x * np.float32(1e8), [0, 2], out=np.zeros_like(x[:2], float)), X.astype(np.float32)),
+    "sizes that are arrays": (lambda x: (np.resize(x, np.array([2, 4])), np.zeros_like(x, shape=np.array(3)), np.array_split(x, np.array(2)),
+                                         np.roll(x, np.array(1)), np.broadcast_to(x, np.array([2, 5, 3]))), X),
+    "no mean": (lambda x: (np.var(x, mean=None), np.std(x, 0, mean=None)), X),
 }
 
 
@@ -147,3 +156,9 @@ def test_items_of_an_iterator() -> None:
     assert bw.numpy.fromiter(iter([]), int).shape == (0,)
     with pytest.raises(ValueError, match="too short"):
         bw.numpy.fromiter(iter([1]), int, 2)
+
+
+@pytest.mark.parametrize("bins", [(1, 0, -1), [0.0, 2.0, 1.0]])
+def test_bins_that_fall(bins: Any) -> None:
+    with pytest.raises(ValueError, match="must increase monotonically"):
+        run_traced(lambda x: np.histogram(x, bins), X)
