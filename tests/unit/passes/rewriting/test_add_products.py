@@ -74,7 +74,7 @@ def test_products_are_added(function: Callable[..., Any], number: int, rng: np.r
     assert count(after, "matmul") == count(before, "matmul") - number
     found = [with_threads(threads, bw.jit(function), *arguments) for threads in (1, 2)]
     np.testing.assert_array_equal(*found)
-    np.testing.assert_allclose(found[0], function(*arguments), rtol=1e-12)
+    np.testing.assert_allclose(found[0], function(*arguments), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("function", [
@@ -127,7 +127,7 @@ def test_what_is_added_to_is_multiplied_too(rng: np.random.Generator) -> None:
         first = x @ v
         return first + first @ w
 
-    np.testing.assert_allclose(bw.jit(function)(x, v, w), function(x, v, w), rtol=1e-12)
+    np.testing.assert_allclose(bw.jit(function)(x, v, w), function(x, v, w), rtol=1e-12, atol=1e-12)
 
 
 def test_gradients_of_a_matrix_that_is_used_again(rng: np.random.Generator) -> None:
