@@ -29,6 +29,7 @@ class CheckpointRule:
     arrays."""
 
     content_key = ""
+    reached: Set[int] | None = None    # the numbers of the results that depend on what is differentiated; None: all may
     backwards = None                   # restores no array
 
     def __init__(self, value: Value, body: Graph, kept: Sequence[Value], active: Sequence[int], chosen: Set[int]) -> None:

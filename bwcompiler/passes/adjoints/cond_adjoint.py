@@ -37,6 +37,7 @@ class CondRule:
     """The reverse derivative of one cond, for `region_link`: its residuals are the shared places, then fixed operands of the branches."""
 
     content_key = ""
+    reached: Set[int] | None = None    # the numbers of the results that depend on what is differentiated; None: all may
     backwards = None                   # restores no array
 
     def __init__(self, value: Value, active: Sequence[int], apart: Set[int], seeded: Sequence[int], branches: tuple[Graph, Graph],

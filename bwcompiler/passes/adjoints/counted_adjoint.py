@@ -9,7 +9,7 @@ is another one the loop counts its iterations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 from bwcompiler import ops
@@ -51,6 +51,7 @@ class CountedRule:
     """The reverse derivative of one while_loop, for `region_link`: its residuals are how many iterations there were, and fixed operands."""
 
     content_key = ""
+    reached: Set[int] | None = None    # the numbers of the results that depend on what is differentiated; None: all may
     backwards = None                   # restores no array
 
     def __init__(self, value: Value, parts: CutBody, counters: Sequence[Counter]) -> None:

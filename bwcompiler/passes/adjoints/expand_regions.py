@@ -21,7 +21,14 @@ from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop
 from bwcompiler.passes.adjoints.segment_loops import Segments, segments
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.adjoints.while_adjoint import expand_while
-from bwcompiler.passes.derivatives.activity import active_inputs, active_values, is_differentiable, seeded_results, seeded_values
+from bwcompiler.passes.derivatives.activity import (
+    active_inputs,
+    active_results,
+    active_values,
+    is_differentiable,
+    seeded_results,
+    seeded_values,
+)
 from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.derivatives.expansion import Expanded, expanded
 from bwcompiler.passes.derivatives.masks import masked_outputs, masked_values
@@ -55,7 +62,11 @@ def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None,
             return None
         place = Place(carried is not None, frozenset(passed_on.get(value, ())), restoring, frozenset(hidden.get(value, ())),
                       frozenset(wanted[value]))
-        return _EXPAND[value.op](value, operands, [operand in active for operand in value.operands], place)
+        given = [operand in active for operand in value.operands]
+        link = _EXPAND[value.op](value, operands, given, place)
+        if link.op is ops.region_link and value.op is not ops.checkpoint:
+            link.attrs["rule"].reached = active_results(value, given)
+        return link
 
     return expanded(graph, replace)
 

@@ -67,6 +67,7 @@ class LoopRule:
     """The reverse derivative of one loop, for `region_link`: its residuals are stacks and fixed operands."""
 
     content_key = ""                   # what it computes is said by the loops it is made of
+    reached: Set[int] | None = None    # the numbers of the results that depend on what is differentiated; None: all may
 
     def __init__(self, loop: Value, parts: CutBody, late: Late, adjoint: Graph, extras: Sequence[Stack]) -> None:
         self.loop = loop

@@ -103,6 +103,7 @@ class WhileRule:
     and the rings and snapshots if they are kept."""
 
     content_key = ""
+    reached: Set[int] | None = None    # the numbers of the results that depend on what is differentiated; None: all may
     backwards = None                   # restores no array
 
     def __init__(self, value: Value, parts: CutBody, loop: _Loop, counters: Sequence[Counter], keeps_rings: bool) -> None:

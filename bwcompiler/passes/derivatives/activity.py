@@ -21,13 +21,14 @@ def is_differentiable(value: Value) -> bool:
 def active_values(graph: Graph, targets: Iterable[Value]) -> set[Value]:
     """The values through which an output can depend differentiably on a target; of what loops and branches give, these results alone."""
     active = set(targets)
-    results: dict[Value, set[int]] = {}
+    results: dict[Value, Set[int]] = {}
     for value in graph.body:
         if isinstance(value.op.vjp, NotDifferentiable) or active.isdisjoint(value.operands):
             continue
-        if value.op in LOOPS or value.op is ops.cond:
-            results[value] = _active_results(value, [operand in active for operand in value.operands])
-            if results[value]:
+        reached = _reached_results(value, active)
+        if reached is not None:
+            results[value] = reached
+            if reached:
                 active.add(value)
         elif value.op is ops.item and value.operands[0] in results:
             if value.attrs["index"] in results[value.operands[0]]:
@@ -37,7 +38,15 @@ def active_values(graph: Graph, targets: Iterable[Value]) -> set[Value]:
     return active
 
 
-def _active_results(value: Value, given: Sequence[bool]) -> set[int]:
+def _reached_results(value: Value, active: Set[Value]) -> Set[int] | None:
+    """The numbers of the active results of a loop or branch, or of what stands for one; None where all results are."""
+    if value.op in LOOPS or value.op is ops.cond:
+        return active_results(value, [operand in active for operand in value.operands])
+    reached: Set[int] | None = value.attrs["rule"].reached if value.op is ops.region_link else None
+    return reached
+
+
+def active_results(value: Value, given: Sequence[bool]) -> set[int]:
     """The numbers of the results of a loop or branch that depend differentiably on those of its operands that are given."""
     if value.op in LOOPS:
         carried = value.attrs["carried"]

@@ -175,3 +175,31 @@ def test_garbage_in_memory_changes_no_derivative(rows, monkeypatch):
         np.testing.assert_array_equal(gradient(x, limit), expected[limit])
         ahead = [(program(x + d, limit) - program(x - d, limit)) / 2e-6 for d in 1e-6 * np.eye(3)]
         np.testing.assert_allclose(expected[limit], ahead, rtol=1e-4, atol=1e-6)
+
+
+def test_second_derivatives_where_a_branch_depends_on_nothing_that_is_differentiated():
+    """What stands for a loop whose first result depends on A, and the second one does not: the branch that reads that one stays as it is."""
+    def program(A, x, w):
+        out, s = np.zeros(len(x)), 0.0
+        for k in range(1, len(x)):
+            out[-1 - k] = np.linalg.det(A[k + 1:, k + 1:] @ A[k + 1:, k + 1:].T + np.eye(len(x) - k - 1))
+            if s > 0:
+                continue
+            if x[k] > 1:
+                out[k:] += x[k:]
+            s += w[k] ** 2
+        return out, s
+
+    def loss(A, x, w):
+        out, s = program(A, x, w)
+        return np.sum(out) + 2 * s
+
+    generator = np.random.default_rng(1)
+    args = generator.normal(size=(14, 14)) * 0.2, generator.normal(size=14), generator.normal(size=14)
+
+    def along(A, x, w):
+        return sum(np.sum(part) for part in bw.grad(loss, (0, 1, 2))(A, x, w))
+
+    for number, found in enumerate(bw.grad(along, (0, 1, 2))(*args)):
+        there, back = (along(*[arg + h * (k == number) for k, arg in enumerate(args)]) for h in (1e-5, -1e-5))
+        np.testing.assert_allclose(np.sum(found), (there - back) / 2e-5, rtol=1e-4, atol=1e-4)
