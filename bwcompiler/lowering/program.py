@@ -294,8 +294,9 @@ class _Calls:
         elif value.op is ops.normalize_index:
             name = self.module.new_name("check")
             self.declares[DECLARE_LAST] = None
-            count = Told(_element_count(value))
-            self._checked(value, operands, check_index_text(name, value), name, (count,))
+            count, extent = Told(_element_count(value)), value.attrs["extent"]
+            words = (count,) if isinstance(extent, int) else (count, Told(extent))
+            self._checked(value, operands, check_index_text(name, value), name, words)
         elif value.op is ops.check_range:
             name = self.module.new_name("check")
             self._checked(value, operands, check_range_text(name, value.attrs["extent"]), name)

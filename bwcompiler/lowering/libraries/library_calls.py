@@ -266,7 +266,7 @@ _CHECKED = 16                  # indices that are checked at once
 DECLARE_LAST = f"declare i64 @llvm.vector.reduce.smax.v{_CHECKED}i64(<{_CHECKED} x i64>)"
 
 
-def _index_error_text(extent: int) -> str:
+def _index_error_text(extent: int | str) -> str:
     """Leave because the index %found is out of range."""
     return f"""  %r1 = getelementptr i64, ptr %record, i64 1
   %r2 = getelementptr i64, ptr %record, i64 2
@@ -293,15 +293,25 @@ def _wrapped_text(type_: str, bad: str, index: str, places: str, extents: str, z
 
 
 def check_index_text(name: str, value: Value) -> str:
-    """Wrap negative indices and find one out of range: `i32 name(in, out, record, number, count)`, INDEX_ERROR where there is one."""
-    extent = value.attrs["extent"]
+    """Wrap negative indices and find one out of range: `i32 name(in, out, record, number, count)`, INDEX_ERROR where there is one.
+
+    An extent that depends on the indices of loops is the last argument.
+    """
+    extent, parameter, extents, spread = value.attrs["extent"], "", "", ""
     vectors = f"<{_CHECKED} x i64>"
-    in_vectors = _wrapped_text(vectors, "%bads", "%i", "%places", f"splat (i64 {extent})", "zeroinitializer", ".vector")
+    if isinstance(extent, int):
+        extents = f"splat (i64 {extent})"
+    else:
+        extent, parameter, extents = "%extent", ", i64 %extent", "%extents"
+        spread = f"""  %one = insertelement {vectors} poison, i64 %extent, i64 0
+  %extents = shufflevector {vectors} %one, {vectors} poison, <{_CHECKED} x i32> zeroinitializer
+"""
+    in_vectors = _wrapped_text(vectors, "%bads", "%i", "%places", extents, "zeroinitializer", ".vector")
     one_by_one = _wrapped_text("i64", "%bad", "%j", "%j", str(extent), "0", ".number")
     steps = ", ".join([f"i64 {k}" for k in range(_CHECKED)])
-    return f"""define internal i32 @{name}(ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count) #1 {{
+    return f"""define internal i32 @{name}(ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count{parameter}) #1 {{
 entry:
-  %whole = and i64 %count, {-_CHECKED}
+{spread}  %whole = and i64 %count, {-_CHECKED}
   br label %vectors
 vectors:
   %i = phi i64 [ 0, %entry ], [ %i.next, %vector ]

@@ -10,6 +10,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend.tracing.trace import trace
+from tests.support.derivatives import check_derivatives
 from tests.support.source import from_text
 
 N = 14
@@ -225,3 +226,24 @@ def test_what_cannot_be_native_is_unrolled_and_says_why(expression):
     (note,) = trace(program, (X, A)).notes
     assert re.search(REFUSED[expression], str(note[1]))
     np.testing.assert_allclose(bw.jit(program)(X, A), program(X, A), rtol=1e-12)
+
+
+def test_elements_of_arrays_that_grow_at_places_that_data_choose():
+    """The number of elements that indices are compared with depends on the index of the loop: of one place, and of 40."""
+    program = from_text("""
+import numpy as np
+
+def chosen(x, places):
+    out = np.zeros(len(x))
+    for k in range(len(x)):
+        grown = np.append(x[:k], 1.5)
+        out[k] = grown[np.argmin(grown)] + grown[places[k]] + np.sum(grown[places % (k + 1) - 1])
+    return out
+""", "chosen")
+    x, places = np.sin(np.arange(40.0)), np.arange(40) // 2
+    places[3::5] = -1
+    np.testing.assert_allclose(bw.jit(program)(x, places), program(x, places), rtol=1e-12)
+    check_derivatives(lambda x: program(x, places), x, order=1)
+    places[7] = 8
+    with pytest.raises(IndexError, match="index 8 is out of bounds for axis with size 8"):
+        bw.jit(program)(x, places)
