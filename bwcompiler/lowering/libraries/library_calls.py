@@ -309,7 +309,8 @@ def check_index_text(name: str, value: Value) -> str:
     in_vectors = _wrapped_text(vectors, "%bads", "%i", "%places", extents, "zeroinitializer", ".vector")
     one_by_one = _wrapped_text("i64", "%bad", "%j", "%j", str(extent), "0", ".number")
     steps = ", ".join([f"i64 {k}" for k in range(_CHECKED)])
-    return f"""define internal i32 @{name}(ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count{parameter}) #1 {{
+    return f"""define internal i32 @{name}(
+    ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count{parameter}) #1 {{
 entry:
 {spread}  %whole = and i64 %count, {-_CHECKED}
   br label %vectors
