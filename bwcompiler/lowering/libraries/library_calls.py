@@ -297,20 +297,20 @@ def check_index_text(name: str, value: Value) -> str:
 
     An extent that depends on the indices of loops is the last argument.
     """
-    extent, parameter, extents, spread = value.attrs["extent"], "", "", ""
+    extent, extents, spread = value.attrs["extent"], "", ""
+    parameters = "ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count"
     vectors = f"<{_CHECKED} x i64>"
     if isinstance(extent, int):
         extents = f"splat (i64 {extent})"
     else:
-        extent, parameter, extents = "%extent", ", i64 %extent", "%extents"
+        extent, extents, parameters = "%extent", "%extents", f"{parameters}, i64 %extent"
         spread = f"""  %one = insertelement {vectors} poison, i64 %extent, i64 0
   %extents = shufflevector {vectors} %one, {vectors} poison, <{_CHECKED} x i32> zeroinitializer
 """
     in_vectors = _wrapped_text(vectors, "%bads", "%i", "%places", extents, "zeroinitializer", ".vector")
     one_by_one = _wrapped_text("i64", "%bad", "%j", "%j", str(extent), "0", ".number")
     steps = ", ".join([f"i64 {k}" for k in range(_CHECKED)])
-    return f"""define internal i32 @{name}(
-    ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count{parameter}) #1 {{
+    return f"""define internal i32 @{name}({parameters}) #1 {{
 entry:
 {spread}  %whole = and i64 %count, {-_CHECKED}
   br label %vectors
