@@ -20,8 +20,9 @@ from bwcompiler.scipy.ndimage.edges import Edges, array_of, axes_of, continued, 
 MOST_SHIFTED = 64                                                       # weights that are a sum of shifted arrays
 
 
-def _shifted_sum(x: Any, weights: Any, axes: Sequence[int], modes: Sequence[str], cval: Any, origins: Sequence[int]) -> Any:
-    """Σ weights[k] x[i + k - size // 2 - origin]."""
+def _shifted_sum(x: Any, weights: Any, axes: Sequence[int], modes: Sequence[str], cval: Any, origins: Sequence[int],
+                 spares: bool) -> Any:
+    """Σ weights[k] x[i + k - size // 2 - origin]; spares: what has the weight 0 is left out, and no infinity in it matters."""
     shape = x.shape
     for axis, size, mode, origin in zip(axes, weights.shape, modes, origins, strict=True):
         if not -(size // 2) <= origin <= (size - 1) // 2:
@@ -33,35 +34,39 @@ def _shifted_sum(x: Any, weights: Any, axes: Sequence[int], modes: Sequence[str]
         return np.tensordot(windows, weights, len(axes))
     total: Any = 0.0
     for place in itertools.product(*[range(size) for size in weights.shape]):
-        if not is_traced(weights) and weights[place] == 0:
+        if spares and not is_traced(weights) and weights[place] == 0:
             continue
         part = [slice(None)] * x.ndim
         for axis, start in zip(axes, place, strict=True):
             part[axis] = slice(start, start + shape[axis])
         total = total + weights[place] * x[tuple(part)]
-    return total if is_traced(total) else x[tuple([slice(0, n) for n in shape])] * 0.0
+    return total if is_traced(total) else np.zeros_like(x[tuple([slice(0, n) for n in shape])], dtype=np.float64)
 
 
 @graph_function
 def _filtered(x: Any, weights: Any, cval: Any, axes: tuple[int, ...], modes: tuple[str, ...], origins: tuple[int, ...], flip: bool,
-              output: Any, divisor: int = 1) -> Any:
+              output: Any, divisor: int = 1, spares: bool = False) -> Any:
     given = array_of(x)
     kernel = np.asarray(weights, np.float64) if not is_traced(weights) else fresh(cast(real_value(weights), F64))
     if flip:
         kernel = kernel[tuple([slice(None, None, -1)] * kernel.ndim)]
         origins = tuple([-origin - (size % 2 == 0) for origin, size in zip(origins, kernel.shape, strict=True)])
-    found = _shifted_sum(given, kernel, axes, modes, cval, origins) if given.size else given
+    found = _shifted_sum(given, kernel, axes, modes, cval, origins, spares) if given.size else given
     return finished(found if divisor == 1 else found / divisor, x, output)
 
 
-def _filter(x: Any, weights: Any, output: Any, mode: Edges, cval: Any, origin: Any, axes: Any, flip: bool) -> Any:
+def _filter(x: Any, weights: Any, output: Any, mode: Edges, cval: Any, origin: Any, axes: Any, flip: bool,
+            spares: bool = False) -> Any:
+    """spares: weights that are next to 0, or nan, are left out, as SciPy does where a filter is not along one axis."""
     chosen = axes_of(axes, np.ndim(x))
     kernel = weights if is_traced(weights) else np.asarray(weights)
+    if spares and not is_traced(kernel):
+        kernel = np.where(np.abs(kernel) > np.finfo(np.float64).eps, kernel, 0)
     if np.ndim(kernel) != len(chosen):
         raise RuntimeError(f"weights.ndim ({np.ndim(kernel)}) must match len(axes) ({len(chosen)})")
     modes = tuple(per_axis(mode, chosen, "mode"))
     origins = tuple([int(one) for one in per_axis(origin, chosen, "origin")])
-    return _filtered(x if is_traced(x) else np.asarray(x), kernel, cval, tuple(chosen), modes, origins, flip, output)
+    return _filtered(x if is_traced(x) else np.asarray(x), kernel, cval, tuple(chosen), modes, origins, flip, output, 1, spares)
 
 
 def correlate(input: Any, weights: Any, output: Any = None, mode: Edges = "reflect", cval: Any = 0.0, origin: Any = 0, *,
@@ -72,7 +77,7 @@ def correlate(input: Any, weights: Any, output: Any = None, mode: Edges = "refle
     >>> bw.scipy.ndimage.correlate(np.array([1.0, 2.0, 4.0]), np.array([1.0, 0.0, -1.0])).tolist()
     [-1.0, -3.0, -2.0]
     """
-    return _filter(input, weights, output, mode, cval, origin, axes, False)
+    return _filter(input, weights, output, mode, cval, origin, axes, False, True)
 
 
 def convolve(input: Any, weights: Any, output: Any = None, mode: Edges = "reflect", cval: Any = 0.0, origin: Any = 0, *,
@@ -83,7 +88,7 @@ def convolve(input: Any, weights: Any, output: Any = None, mode: Edges = "reflec
     >>> bw.scipy.ndimage.convolve(np.array([1.0, 2.0, 4.0]), np.array([1.0, 0.0, -1.0])).tolist()
     [1.0, 3.0, 2.0]
     """
-    return _filter(input, weights, output, mode, cval, origin, axes, True)
+    return _filter(input, weights, output, mode, cval, origin, axes, True, True)
 
 
 def correlate1d(input: Any, weights: Any, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,

@@ -176,3 +176,13 @@ def test_integers_between_elements_are_rounded(dtype: Any, rng: np.random.Genera
         found, expected = bw.jit(lambda x, fun=fun: fun(bw.scipy.ndimage, x))(image), fun(scipy.ndimage, image)
         np.testing.assert_array_equal(found, expected)
         assert found.dtype == expected.dtype
+
+
+@pytest.mark.parametrize("name", ["correlate", "convolve", "correlate1d", "convolve1d"])
+@pytest.mark.parametrize("weights", [[1.0, np.nan, 2.0], [np.nan, np.nan, np.nan], [1e-16, 1.0, 0.5], [0.0, 1.0, np.inf], [1.0, 0.0, 2.0]], ids=str)
+def test_weights_that_are_left_out(name: str, weights: list[float]) -> None:
+    """nan and what is next to 0, but along one axis nothing; infinite elements show which."""
+    for x in (np.arange(6.0), np.array([1.0, np.inf, 3.0, 4.0, 5.0, 6.0])):
+        expected = getattr(scipy.ndimage, name)(x, np.array(weights))
+        found = bw.jit(lambda x: getattr(scipy.ndimage, name)(x, np.array(weights)))(x)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
