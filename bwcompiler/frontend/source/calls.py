@@ -7,6 +7,7 @@ made in the same iteration, say that the loop has to be unrolled.
 
 from __future__ import annotations
 
+import collections
 import functools
 import types
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from bwcompiler.frontend.source.concrete.makers import (
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.effects.checks import is_message, left_out
 from bwcompiler.frontend.source.effects.doubles import is_double, refuse_double
-from bwcompiler.frontend.source.effects.places import Place, note_place, own_variables, scopes_around, short
+from bwcompiler.frontend.source.effects.places import Place, note_place, own_variables, scopes_around, short, taking_along
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
@@ -47,7 +48,8 @@ from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _READING: dict[type, frozenset[str]] = {                   # methods of Python's containers and of concrete arrays that change nothing
-    list: frozenset(("copy", "count", "index")), dict: frozenset(("copy", "get", "items", "keys", "values")),
+    list: frozenset(("copy", "count", "index")), collections.deque: frozenset(("copy", "count", "index")),
+    dict: frozenset(("copy", "get", "items", "keys", "values")),
     set: frozenset(("copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "union")),
 }
 _COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
@@ -137,6 +139,15 @@ def _of_list(call: _Call) -> Any:
     return functools.partial(sort_list, owner) if call.name == "sort" and not is_outside else None
 
 
+_CHANGING_DEQUES = frozenset((
+    "append", "appendleft", "clear", "extend", "extendleft", "insert", "pop", "popleft", "remove", "reverse", "rotate"))
+
+
+def _of_deque(call: _Call) -> Any:
+    is_change = type(call.owner) is collections.deque and call.name in _CHANGING_DEQUES
+    return taking_along(call.owner, call.function) if is_change and call.policy.depth and scopes_around(call.owner) else None
+
+
 def _of_vectorize(call: _Call) -> Any:
     return vectorized(call.function, call.form) if call.kind is np.vectorize else None
 
@@ -224,6 +235,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     _of_double,            # refuses most of them, of an object that has a double in this body
     _of_dictionary,
     _of_list,
+    _of_deque,
     # what has, or makes, a function of the user's
     _of_vectorize,
     _partial,

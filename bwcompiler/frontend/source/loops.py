@@ -31,7 +31,7 @@ from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Policy, Site, open_region
+from bwcompiler.frontend.tracing.storages.region import Policy, Reconsidered, Region, Site, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Extent, add_extents
 from bwcompiler.ir.graph import Graph
@@ -42,7 +42,9 @@ SHORTEST = 3                   # loops of fewer iterations are always unrolled
 MOST_PARTED = 6                # loops that are recorded in two parts, one inside of the other
 PARTS = 3                      # that a loop has in the end, mostly: two borders, and what is between
 HEAVY = 400                    # values that the iterations of a short loop record: then it is not
+HEAVY_FEW = 600                # those behind the first iteration of a loop of two or three
 HEAVY_TABLE = 1500             # those of a loop over numbers that are known: until then it is faster without reading them from a table
+TRACED = 3                     # values that are traced while one is compiled
 MOST_ITEMS = 100_000           # that are taken from itertools.product and its like to see whether there are more
 _FINITE = (itertools.product, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations)
 
@@ -94,12 +96,13 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     if is_tried and elements is not None:
         elements = elements._replace(is_tried=True)
     names = Variables(*variables)
-    rest_is_tried = False                          # behind the next iteration: the first may be unlike the others
+    rest_is_tried = is_wanted_whole = False        # behind the next iterations: the first may be unlike the others
+    ahead = 1
     if policy is not None and elements is not None and _pays(elements, policy, body):
         captured = _captured(elements, body, names, flag, policy)
         if captured:
             return
-        rest_is_tried = captured is None
+        rest_is_tried, ahead = captured is None, policy.ahead
     source = source if gaps.has_gaps(source) else read_items(iterable(source))
     held = None if flag is None else Names(body)
     tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
@@ -126,11 +129,15 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
                 before = -1 if policy is None or number else len(open_region().record.values)
                 body(element)
                 if before >= 0 and elements is not None and policy is not None and _is_heavy(elements, policy, body, before):
-                    rest_is_tried = True
-            if rest_is_tried:
+                    rest_is_tried, is_wanted_whole = elements.count > SHORTEST, _had_better_begin_anew(policy, before)
+                    if is_wanted_whole and not rest_is_tried:
+                        raise Reconsidered(site_of(body))
+            if rest_is_tried and number + 1 == ahead:
                 assert elements is not None and policy is not None
                 rest_is_tried = False
-                if _captured(elements.after_first(), body, names, flag, policy, may_peel=False):
+                if _captured(elements.after(ahead), body, names, flag, policy, may_peel=False):
+                    if is_wanted_whole:
+                        raise Reconsidered(site_of(body))
                     return
 
 
@@ -177,14 +184,30 @@ def _size(value: Value) -> int:
     return 1 + sum(_size(part) for inside in value.attrs.values() if isinstance(inside, Graph) for part in inside.body)
 
 
+def _recorded(before: int) -> int:
+    """How many values the region has recorded behind some, those in loops and branches too."""
+    return sum(map(_size, open_region().record.values[before:]))
+
+
 def _is_heavy(elements: iteration.Elements, policy: Policy, body: Callable[..., Any], before: int) -> bool:
     """Whether a loop of few iterations, the first of which recorded what stands behind `before`, is long enough to be recorded."""
-    if not isinstance(elements.count, int) or elements.count <= SHORTEST or not policy.loops or (
+    if not isinstance(elements.count, int) or elements.count < 2 or not policy.loops or (
             elements.count > SHORT and not elements.is_table):
         return False
-    each = sum(map(_size, open_region().record.values[before:]))
-    least = HEAVY_TABLE if elements.is_table else HEAVY
-    return each * elements.count > least and site_of(body) not in policy.unrolled and site_of(body) not in policy.notes
+    least, saved = (HEAVY_TABLE, elements.count) if elements.is_table else (HEAVY, elements.count)
+    if elements.count <= SHORTEST:
+        least, saved = HEAVY_FEW, elements.count - 1
+    return _recorded(before) * saved > least and not {site_of(body)} & {*policy.unrolled, *policy.notes, *policy.heavy}
+
+
+def _had_better_begin_anew(policy: Policy, before: int) -> bool:
+    """Whether what the first iteration recorded, behind `before`, is worth to trace all again without it."""
+    region: Region | None = open_region()
+    recorded = policy.recorded
+    while region is not None:
+        recorded += len(region.record.values)
+        region = region.parent
+    return _recorded(before) * policy.copies * TRACED >= recorded
 
 
 def unrolled(source: Any, reason: str) -> Any:
@@ -207,7 +230,8 @@ def _noting(source: Any, site: Site, reason: str, policy: Policy) -> Iterator[An
 
 def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, flag: str | None, policy: Policy,
               may_peel: bool = True) -> bool | None:
-    """Whether a loop was recorded, None where perhaps all its iterations but the first can be; raises where it has to be, and cannot."""
+    """Whether a loop was recorded, None where perhaps all its iterations but the first can be, or the first `Policy.ahead`; raises where it
+    has to be, and cannot."""
     try:
         if flag is not None or isinstance(elements.count, Tracer):
             for_loop(elements, body, names, flag, policy)
@@ -228,7 +252,8 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
                                  f"it cannot be recorded: {refused.reason}\n  hint: a fixed number of iterations with np.where")) from None
         if not isinstance(elements.count, int):
             raise
-        if may_peel and refused.peel and elements.count > SHORT:
+        if may_peel and refused.peel and elements.count - refused.peel >= (SHORTEST if site_of(body) in policy.heavy else SHORT):
+            policy.ahead = int(refused.peel)
             return None
         if refused.reason:
             policy.notes.setdefault(site_of(body), refused.reason)
@@ -279,13 +304,13 @@ def _repeated(elements: iteration.Elements, body: Callable[[Any], None], names: 
 def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]) -> bool:
     """Whether a loop is to be captured: it is long enough, or its length is not known."""
     site = site_of(body)
-    if elements.is_table:
+    if elements.is_table and site not in policy.heavy:
         return False
     if isinstance(elements.count, int) and (not policy.loops or site in policy.unrolled):
         if site in policy.unrolled and elements.count >= SHORT:
             policy.notes.setdefault(site, policy.unrolled[site])
         return False
-    if not isinstance(elements.count, int) or elements.count >= SHORT:
+    if not isinstance(elements.count, int) or elements.count >= SHORT or site in policy.heavy:
         return True
     least = SHORTEST if elements.is_tried else 1   # comprehensions often make vectors of three
     return elements.count > least and policy.copies * elements.count * 2 ** _nested(body.__code__) > MOST_COPIES
@@ -325,9 +350,11 @@ def _known(test: Callable[[], Any], body: Callable[..., None], names: Variables,
     elements = found.elements()
     captured = _captured(elements, body, names, None, policy)
     if captured is None:
-        body()
-        captured = _captured(elements.after_first(), body, names, None, policy, may_peel=False)
-        for _ in range(0 if captured else found.iterations - 1):
+        ahead = policy.ahead
+        for _ in range(ahead):
+            body()
+        captured = _captured(elements.after(ahead), body, names, None, policy, may_peel=False)
+        for _ in range(0 if captured else found.iterations - ahead):
             body()
         captured = True
     if captured:

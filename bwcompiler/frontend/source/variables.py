@@ -30,12 +30,12 @@ UNBOUND = _Unbound()           # in the place of the value of a variable that ha
 class NotCapturable(BaseException):
     """A loop or branch cannot be recorded as one; not an Exception, so that `except` in the user's code does not swallow it.
 
-    peel    perhaps it can after its first iteration, which is another one than the others.
+    peel    perhaps it can after its first iteration, which is another one than the others, or after so many.
     repeat  it can if that many iterations are one: arrays that are assigned to change their names then are where they were.
     end     it can in two parts, of which that is the last iteration of the first.
     """
 
-    def __init__(self, reason: str, source: Source | None = None, peel: bool = False, repeat: int = 1, end: Extent | None = None) -> None:
+    def __init__(self, reason: str, source: Source | None = None, peel: int = False, repeat: int = 1, end: Extent | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.source = source
@@ -68,7 +68,7 @@ def why_unbound(name: str, hint: str) -> str:
     return f"{name} may have no value here, which is not known while tracing\n  hint: {hint}"
 
 
-def not_capturable(reason: str, peel: bool = False) -> NoReturn:
+def not_capturable(reason: str, peel: int = False) -> NoReturn:
     """Raise NotCapturable with the user's line."""
     region = active_region()
     raise NotCapturable(reason, current_source(region.outer if region is not None else None), peel)
@@ -82,7 +82,7 @@ class Names:
 
     def __init__(self, *bodies: Callable[..., Any]) -> None:
         self.once: frozenset[int] = frozenset()
-        self._cells: dict[str, CellType] = {}
+        self._cells: dict[str, Any] = {}
         for body in bodies:
             self._cells.update(zip(body.__code__.co_freevars, body.__closure__ or (), strict=True))
 
@@ -93,6 +93,12 @@ class Names:
     def cells(self, names: Iterable[str] | None = None) -> frozenset[int]:
         """The ids of the cells of some variables, or of all."""
         return frozenset([id(self._cells[name]) for name in (self._cells if names is None else names) if name in self._cells])
+
+    def room(self, name: str, held: Any) -> int:
+        """How many items more a variable gets than it held, if it stands for a deque, until that drops one for each; else 0."""
+        cell = self._cells[name]
+        most = getattr(cell.base, "maxlen", None) if getattr(cell, "kind", "") == "items" else None
+        return 0 if most is None else int(most - len(held))
 
     def is_place(self, name: str) -> bool:
         """Whether it is something else than a variable of the function."""

@@ -24,7 +24,17 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.results import as_nodes, result_kind, result_value
 from bwcompiler.frontend.tracing.source import observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
-from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, Site, StaticDemand, Storage, active_region, open_region
+from bwcompiler.frontend.tracing.storages.region import (
+    Policy,
+    Recapture,
+    Reconsidered,
+    Region,
+    Site,
+    StaticDemand,
+    Storage,
+    active_region,
+    open_region,
+)
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.contracts.call_signature import ResultKind
@@ -170,6 +180,10 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
                 _answer(arguments, demand, demanded, unknown)
         except _Written as found:
             varying = _without(varying, found.numbers)
+        except Reconsidered as found:
+            if policy is None:
+                raise
+            policy.heavy.add(found.site)
         except Recapture as found:
             _unroll(found, policy)
         except Exception:                          # of the user's, perhaps as he found a handle where there was a number

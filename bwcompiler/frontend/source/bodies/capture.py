@@ -347,13 +347,13 @@ class Traceable:
                 more.add(name)
             elif name in self.carried:
                 if tree.structure(end) != tree.structure(start) or end is UNBOUND:
-                    not_capturable(f"{name} does not keep its structure", peel=True)
+                    not_capturable(f"{name} does not keep its structure", peel=max(1, self.names.room(name, start)))
             elif not same(end, start):
                 if start is UNBOUND and name.startswith(PREFIX) and can_be_carried(end):
                     self.entry[name] = start = _nothing_like(end)
                 if start is UNBOUND or end is UNBOUND or not can_be_carried(start) or not can_be_carried(end):
                     not_capturable(f"{name} is rebound, and is no array or number on entry and after an iteration",
-                                   peel=start is None or start is UNBOUND or can_be_carried(end))
+                                   peel=self.names.room(name, start) or start is None or start is UNBOUND or can_be_carried(end))
                 more.add(name)
         exchange = exchange_of(self, more)
         if exchange is not None and self.count is not None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from bwcompiler.errors import TracerError
 from bwcompiler.frontend.numpy.selected.packing import packed
 from bwcompiler.frontend.source.carried.growth import is_growing
 from bwcompiler.frontend.source.carried.still import element, is_joined
-from bwcompiler.frontend.source.carried.things import are_known, at_places, table
+from bwcompiler.frontend.source.carried.things import are_rows, at_places, table
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.variables import Divided, not_capturable
@@ -33,6 +34,7 @@ from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
 
 MOST_PARTS = 4                 # iterations of a loop that are made one, so that remainders of its index are known
+_OF_COLLECTIONS: tuple[type, ...] = (collections.deque, dict, type({}.keys()), type({}.values()), type({}.items()))
 ENDLESS = 1 << 62              # elements of itertools.count()
 
 
@@ -50,9 +52,9 @@ class Elements(NamedTuple):
     is_tried: bool = False
     is_table: bool = False
 
-    def after_first(self) -> Elements:
-        """All but the first, of a number that is known."""
-        return Elements(self.count - 1, lambda k: self.at(k + 1), is_tried=self.is_tried, is_table=self.is_table)
+    def after(self, number: int) -> Elements:
+        """All but the first ones, of a number that is known."""
+        return Elements(self.count - number, lambda k: self.at(k + number), is_tried=self.is_tried, is_table=self.is_table)
 
 
 class Part:
@@ -173,9 +175,9 @@ def elements_of(source: Any) -> Elements | None:
         return None if found is None else Elements(len(source), found)
     if is_joined(source):
         return _of_arrays(source)
-    if type(source) in (list, tuple) and source:
+    if type(source) in (list, tuple, *_OF_COLLECTIONS) and source:
         found = at_places(source)
-        return None if found is None else Elements(len(source), found, is_table=are_known(source))
+        return None if found is None else Elements(len(source), found, is_table=not are_rows(source))
     return _of_header(source) if isinstance(source, Header) else None
 
 

@@ -276,7 +276,7 @@ class Apart:
         for name, (form, names_of) in self.forms.items():
             end = self.ends[name] = names[name]
             if form_of(end) != form:
-                not_capturable(f"{name} does not keep its structure", peel=True)
+                not_capturable(f"{name} does not keep its structure", peel=max(1, names.room(name, self.loop.entry[name])))
             for one, part in zip(names_of, form.parts(end), strict=True):
                 names[one] = part
         self.doubles = {name for name, end in self.ends.items() if not alone(end)}

@@ -6,7 +6,7 @@
 
 What a loop has appended are rows of an array: its elements are found there.  A few others beside them are joined with these in front of the
 outermost loop, and what is read is a copy then, which nobody may assign to.  Lists of other arrays are left alone: to put them in one
-array would copy them all.
+array would copy them all.  But small ones in long loops are (`things.at_places`), of the objects that a loop goes over.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from bwcompiler.frontend.source.concrete.makers import note_shown
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import Again, not_capturable
 from bwcompiler.frontend.tracing.calls import call
@@ -43,18 +46,25 @@ class Joined:
     def prepare(self) -> None:
         """Before each attempt."""
         self.held = tuple(self.items)
+        for one in self.held:
+            if isinstance(one, np.ndarray):
+                note_shown(one)
         self.array = call(stack_all, self.held)
 
     def read(self, index: Any) -> Any:
         if len(self.items) != len(self.held) or any(one is not other for one, other in zip(self.items, self.held, strict=True)):
             not_capturable("it reads a list to which it assigns, at places that move")
-        found = self.array[index].copy()
-        share(found, [one._storage for one in self.held], "what a list holds", _WHY_NOT)
+        found, first = self.array[index], self.held[0]
+        if isinstance(first, Tracer) and not first._storage.writable and not first._type.shape:
+            found._kind = first._kind
+            return found
+        found = found.copy()
+        share(found, [one._storage for one in self.held if isinstance(one, Tracer)], "what a list holds", _WHY_NOT)
         return found
 
     def end(self, region: Region) -> None:
         """After an iteration: the next one reads the same."""
-        if any(is_written(one._storage, region) for one in self.held):
+        if any(isinstance(one, Tracer) and is_written(one._storage, region) for one in self.held):
             not_capturable("it assigns to arrays that a list holds, which it reads at places that move")
 
 

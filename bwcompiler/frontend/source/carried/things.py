@@ -16,13 +16,16 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.carried.parts import Alone, Form, containers, form_of, put_together
+from bwcompiler.frontend.source.carried.still import Joined
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.undecided.choices import picked
-from bwcompiler.frontend.source.variables import not_capturable, same
+from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.rows import together
-from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
+
+MOST_JOINED = 4096             # elements of small arrays that are put in one
 
 
 @dataclasses.dataclass(eq=False)
@@ -59,25 +62,39 @@ def unboxed(x: Any, double: bool = False) -> Any:
     return put_together(x.form, [unboxed(part, double) for part in x.parts], double) if type(x) is Thing else x
 
 
-def are_known(items: Sequence[Any]) -> bool:
-    """Whether a list holds numbers and texts alone, in tuples and objects perhaps: `for i, j in pairs`, `for spring in springs`."""
-    return not any(isinstance(leaf, Tracer) for leaf in tree.leaves(boxed(items[0])))
+def are_rows(source: Iterable[Any]) -> bool:
+    """Whether something holds parts of arrays that a loop has filled, in tuples and objects perhaps."""
+    return any(_row_like(next(iter(source))))
 
 
-def at_places(items: Sequence[Any]) -> Callable[[Any], Any] | None:
-    """items[k] for any k, of a list that a loop has filled, or of known numbers: what are rows of arrays in it is read from these, and
-    what are numbers from tables of them; None of another one.
+def at_places(source: Iterable[Any]) -> Callable[[Any], Any] | None:
+    """The k-th of things that are made alike, in a list or dictionary: `for i, j in pairs`, `for name, v in d.items()`.
+
+    What are rows of arrays in them is read from these, what are numbers from tables of them, and what are small arrays from one array in
+    which they are put together.  None of another list.
     """
-    if not any(_row_like(items[0])) and not are_known(items):
-        return None
-    boxes = [boxed(item) for item in items]
+    boxes = [boxed(item) for item in source]
     structure = tree.structure(boxes[0])
     if any(tree.structure(box) != structure for box in boxes[1:]):
         return None
-    columns = [_column(column) for column in zip(*map(tree.leaves, boxes), strict=True)]
+    lines = [tree.leaves(box) for box in boxes]
+    columns = [_column(column) for column in zip(*lines, strict=True)]
     if any(column is None for column in columns):
         return None
-    return lambda k: unboxed(tree.unflatten(structure, [column(k) for column in columns if column is not None]), double=True)
+
+    def at(k: Any) -> Any:
+        if any(scope.places or scope.missing for scope in getattr(open_policy(), "scopes", ())):
+            _require_unchanged(source, lines)
+        return unboxed(tree.unflatten(structure, [column(k) for column in columns if column is not None]), double=True)
+    return at
+
+
+def _require_unchanged(source: Iterable[Any], lines: Sequence[Sequence[Any]]) -> None:
+    """Refuse to read from tables what the loop assigns to: these hold what it was before."""
+    now = [tree.leaves(boxed(item)) for item in source]
+    sizes, leaves = [len(line) for line in now], itertools.chain.from_iterable(now)
+    if sizes != [len(line) for line in lines] or any(x is not y for x, y in zip(leaves, itertools.chain.from_iterable(lines), strict=True)):
+        not_capturable("it assigns to what it goes over")
 
 
 def _row_like(item: Any) -> list[bool]:
@@ -85,36 +102,73 @@ def _row_like(item: Any) -> list[bool]:
 
 
 def _column(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
-    """The k-th of some leaves, for any k; None where they are neither rows nor numbers or texts of one type."""
+    """The k-th of some leaves, for any k; None where they are not rows, small arrays, numbers or texts of one type."""
     first = leaves[0]
-    if isinstance(first, Tracer):
-        rows = together(leaves)
-        if len(rows) > 1 or any(leaf._kind is not first._kind or leaf._storage.writable is not first._storage.writable for leaf in leaves):
-            return None
-        array = rows[0][0]
-
-        def row(k: Any) -> Any:
-            found = array[k]
-            if not found._type.shape:
-                found._kind = first._kind
-            return found
-        return row
     if all(same(leaf, first) for leaf in leaves):
         return lambda k: first
+    if isinstance(first, Tracer | np.ndarray):
+        return _rows(leaves) or _put_together(leaves)
     if all(type(leaf) is int for leaf in leaves) and len({y - x for x, y in itertools.pairwise(leaves)}) == 1:
         return lambda k: first + k * (leaves[1] - first)
     return (lambda k: picked(leaves, k)) if all(type(leaf) is str for leaf in leaves) else table(leaves)
 
 
+def _rows(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
+    """The k-th of some rows of one array; None of others."""
+    first = leaves[0]
+    if any(not isinstance(leaf, Tracer) or leaf._kind is not first._kind or leaf._storage.writable is not first._storage.writable
+           for leaf in leaves):
+        return None
+    rows = together(leaves)
+    if len(rows) > 1:
+        return None
+    array = rows[0][0]
+
+    def row(k: Any) -> Any:
+        found = array[k]
+        if not found._type.shape:
+            found._kind = first._kind
+        return found
+    return row
+
+
+def _put_together(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
+    """The k-th of some small arrays or traced numbers of one type, which are put in one array before the loop; None of others."""
+    first, kinds = leaves[0], {_type_of(leaf) for leaf in leaves}
+    if len(kinds) > 1 or None in kinds or len(leaves) * first.size > MOST_JOINED:
+        return None
+
+    def at(k: Any) -> Any:
+        policy = open_policy()
+        loop = None if policy is None or not policy.scopes else policy.scopes[-1].loop
+        if loop is None:
+            return leaves[k] if type(k) is int else not_capturable("it reads small arrays of a list outside of its own body")
+        if id(leaves) not in loop.joined:
+            loop.joined[id(leaves)] = Joined(leaves)
+            raise Again(loop)
+        return loop.joined[id(leaves)].read(k)
+    return at
+
+
+def _type_of(leaf: Any) -> Any:
+    """What arrays and traced numbers have in common that can be put in one array; None of those that cannot."""
+    if isinstance(leaf, np.ndarray):
+        return (leaf.dtype, leaf.shape) if leaf.dtype.kind in "biufc" else None
+    if type(leaf) not in (ArrayTracer, ScalarTracer) or not leaf._type.is_fixed:
+        return None
+    return leaf._type, leaf._kind, leaf._storage.writable
+
+
 def table(numbers: Sequence[Any]) -> Callable[[Any], Any] | None:
-    """numbers[k] for any k, of Python numbers of one type in a list or tuple; None where it holds something else."""
+    """numbers[k] for any k, of numbers of one type, Python's or NumPy's, in a list or tuple; None where it holds something else."""
     kind = type(numbers[0]) if numbers else None
-    if kind not in (float, int) or any(type(number) is not kind for number in numbers):
+    if kind is None or not (kind in (float, int) or issubclass(kind, np.number)) or any(type(number) is not kind for number in numbers):
         return None
 
     def at(k: Any) -> Any:
         found = call(as_tracer, np.array(numbers))[k]
-        found._kind = kind
+        if kind in (float, int):
+            found._kind = kind
         return found
     return at
 

@@ -130,9 +130,7 @@ def shown(array: Any) -> Tracer:
 
     Neither may be written to then: the array has to be a traced one, which its views see changing.
     """
-    policy = open_policy()
-    if policy is not None:
-        policy.shown[id(array)] = array
+    note_shown(array)
 
     def written() -> NoReturn:
         site = maker_of(array)
@@ -143,6 +141,13 @@ def shown(array: Any) -> Tracer:
     found: Tracer = call(as_tracer, array)
     found._chain = (ConcreteView(array, written),)
     return found
+
+
+def note_shown(array: Any) -> None:
+    """Traced code has a part of a concrete array, or a copy that stands for it: where that changes, the array has to be a traced one."""
+    policy = open_policy()
+    if policy is not None:
+        policy.shown[id(array)] = array
 
 
 def is_live(array: Any) -> bool:

@@ -31,7 +31,7 @@ Key = tuple[int, str, Any]     # the id of an object, "attribute", "item" or "va
 
 
 class Place:
-    """An attribute, an item or a variable of another function, as a cell: a variable of bodies."""
+    """An attribute, an item or a variable of another function, as a cell: a variable of bodies; or all items of a deque ("items")."""
 
     __slots__ = ("base", "key", "kind")
 
@@ -45,6 +45,8 @@ class Place:
         try:
             if self.kind == "variable":
                 return self.base.cell_contents
+            if self.kind == "items":
+                return tuple(self.base)
             return getattr(self.base, self.key) if self.kind == "attribute" else self.base[self.key]
         except (AttributeError, KeyError, IndexError):
             raise ValueError("nothing is there") from None
@@ -55,6 +57,9 @@ class Place:
             self.base.cell_contents = value
         elif self.kind == "attribute":
             setattr(self.base, self.key, value)
+        elif self.kind == "items":
+            self.base.clear()
+            self.base.extend(value)
         else:
             self.base[self.key] = value
 
@@ -85,6 +90,8 @@ class Place:
         if self.kind == "variable":
             return str(self.key)
         name = type(self.base).__name__
+        if self.kind == "items":
+            return name
         return f"{name}.{self.key}" if self.kind == "attribute" else f"{name}[{self.key!r}]"
 
 
@@ -170,6 +177,8 @@ def assigned_to(x: Any) -> Any:
         return x
     if type(x) in _LISTS or type(x) in _DICTIONARIES or is_plain_object(x):
         return Shared(x)
+    if type(x) is collections.deque:
+        return taking_along(x, lambda: x)()
     return refuse_change(x)
 
 
@@ -293,6 +302,19 @@ def note_place(place: Place) -> None:
     for scope in scopes_around(place.base):
         if key not in scope.places and key not in scope.missing and id(place.base) not in scope.bound:
             scope.missing[key] = place, place.held()
+
+
+MOST_ITEMS = 64                # of a deque that a loop takes along
+
+
+def taking_along(deque: Any, change: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that changes a deque from outside of a body: its items are a variable of that."""
+    def changed(*args: Any) -> Any:
+        if len(deque) > MOST_ITEMS:
+            not_capturable(f"it changes a deque of {len(deque)} items (of up to {MOST_ITEMS} it could)")
+        note_place(Place(deque, "items", None))
+        return change(*args)
+    return changed
 
 
 def bound(name: str, value: Any) -> None:

@@ -166,11 +166,22 @@ class Recapture(BaseException):
         self.refusal = refusal
 
 
+class Reconsidered(Recapture):
+    """A short loop was unrolled, and the first iteration is so long that it had better be recorded (`Policy.heavy`)."""
+
+    def __init__(self, site: Site) -> None:
+        BaseException.__init__(self, "a loop is to be recorded from its first iteration on")
+        self.site = site
+
+
 class Policy:
     """How control flow is captured in one trace, regions inside of it included.
 
     converting  whether the user's functions are rewritten at all; loops: whether loops whose length is known are captured.
     unrolled    sites of loops that have to be unrolled, and of what makes arrays that have to be traced.
+    heavy       sites of short loops that are recorded all the same, as their iterations are long; recorded: how many values the bodies have
+                recorded that were traced until now.
+    ahead       how many iterations the loop that was refused last has that are unlike the others.
     copies      how often what is being traced is traced, as short loops around it are unrolled.
     depth       how many bodies of captured loops and branches are being traced, one inside of the other.
     needed      whether something was captured that Python alone cannot run.
@@ -198,9 +209,9 @@ class Policy:
                 that are data in it, where their sizes move with indices.
     """
 
-    __slots__ = ("any_results", "as_data", "captured", "choices", "converting", "copies", "depth", "divisible", "doubles", "formatted",
-                 "gaps", "live", "loops", "made", "met", "needed", "notes", "objects", "one_kind", "parted", "parts", "raised", "scopes",
-                 "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
+    __slots__ = ("ahead", "any_results", "as_data", "captured", "choices", "converting", "copies", "depth", "divisible", "doubles",
+                 "formatted", "gaps", "heavy", "live", "loops", "made", "met", "needed", "notes", "objects", "one_kind", "parted", "parts",
+                 "raised", "recorded", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -209,6 +220,7 @@ class Policy:
         self.live: list[np.ndarray[Any, Any]] = []
         self.met = False
         self.unrolled: dict[Site, str] = {}
+        self.heavy: set[Site] = set()
         self.told: set[Any] = set()
         self.uncounted: set[Site] = set()
         self.restart()
@@ -220,7 +232,9 @@ class Policy:
 
     def restart(self) -> None:
         """At the beginning of each attempt to trace the function."""
+        self.ahead = 1
         self.copies = 1
+        self.recorded = 0
         self.divisible: set[Index] = set()
         self.parted: set[Index] = set()
         self.parts = 0
@@ -301,6 +315,8 @@ class Region:
         self.record.__exit__(kind, error, trace)
         _state.region = self.parent
         self.closed = True
+        if self.policy is not None:
+            self.policy.recorded += len(self.record.values)
         for storage in self.lifted:
             if storage.inner is not None:
                 storage.inner.pop(self, None)

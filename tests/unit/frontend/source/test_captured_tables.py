@@ -123,3 +123,105 @@ def test_what_an_iteration_changes_of_them_is_refused_or_done() -> None:
         return total + springs[0].stiffness + springs[149].stiffness
 
     assert bw.jit(program)(X) == pytest.approx(program(X), rel=1e-12)
+
+
+# ----- what stands in lists and dictionaries beside numbers
+def _work(v, x, a):
+    return np.sin(v * x[0]) + np.exp(-v * v) * np.sin(a[1] * x[1]) + np.sqrt(np.abs(v * np.cos(a[0])) + 0.1) * np.tanh(x[1] * v) + np.cos(
+        v * np.sin(x[0])) / (1 + np.exp(-v * x[1]))
+
+
+def small_arrays(x):
+    """Concrete ones, rows of an argument, and ones that are computed."""
+    edges = [{"at": (k % 3, (k + 1) % 3), "weight": np.diag([1.0 + k, 2.0]), "seen": x[k], "computed": np.sin(x[k]) * k} for k in range(60)]
+    total = 0.0
+    for edge in edges:
+        i, j = edge["at"]
+        total += _work(edge["seen"] @ edge["weight"] @ edge["computed"] * 0.01, x[i] + x[j], edge["computed"])
+    return total
+
+
+def items_of_a_dictionary(x):
+    table = {(k % 5, k): [np.float64(0.1 * k), x[k] * k] for k in range(60)}
+    total = 0.0
+    for (i, _), (weight, a) in table.items():
+        total += _work(weight, x[i], a)
+    return total + sum(weight for weight, _ in table.values())
+
+
+def keys_of_a_dictionary(x):
+    table, total = {f"a{k}": 0.1 * k for k in range(60)}, 0.0
+    for name in table:
+        total += _work(table[name], x[0], x[1])
+    return total
+
+
+def numbers_of_numpy(x):
+    total = 0.0
+    for (i, y), (j, z) in itertools.product(enumerate(np.linspace(0, 1, 8)), enumerate(np.linspace(-1, 1, 9))):
+        total += _work(y * i + z, x[i], x[j])
+    return total
+
+
+@pytest.mark.parametrize("program", [small_arrays, items_of_a_dictionary, keys_of_a_dictionary, numbers_of_numpy],
+                         ids=lambda program: program.__name__)
+def test_small_arrays_and_dictionaries(program) -> None:
+    test_as_python(program)
+    text = bw.jit(program).explain(X)
+    assert any(f"is one of {number} iterations: it carries total" in text for number in (59, 60, 71, 72))
+
+
+def assigned_pairs(x):
+    weights, total = [(k % 3, 0.1 * k) for k in range(60)], 0.0
+    for k, weight in weights:
+        total += _work(weight, x[k], x[1])
+        weights[59] = (1, weights[59][1] + 0.01 * weight)
+    return total
+
+
+def assigned_items(x):
+    weights, total = {k: 0.1 * k for k in range(60)}, 0.0
+    for weight in weights.values():
+        total += _work(weight, x[0], x[1])
+        weights[59] = weights[59] + 0.01 * weight
+    return total
+
+
+def assigned_arrays(x):
+    weights, total = [(0.1 * k, np.zeros(2), x[k] * 1.0) for k in range(60)], 0.0
+    for weight, known, seen in weights:
+        known[0] += 1.0
+        seen[1] = 0.5
+        total += _work(weight + known[0], x[0], seen)
+    return total + weights[7][1][0] + weights[8][2][1] + known[0]
+
+
+def later_changed(x):
+    weights, total = [(0.1 * k, np.full(2, 0.5 + k)) for k in range(60)], 0.0
+    for weight, known in weights:
+        total += _work(weight, x[0], known)
+    weights[59][1][0] = 7.0
+    return total + known[0]
+
+
+@pytest.mark.parametrize("program", [assigned_pairs, assigned_items, assigned_arrays, later_changed], ids=lambda program: program.__name__)
+def test_what_a_loop_goes_over_changes(program) -> None:
+    test_as_python(program)
+
+
+# ----- loops of few long iterations
+def few(x):
+    total = 0.0
+    for k in range(2):
+        for j in range(2):
+            for i in range(2):
+                for weight in (0.1, 0.2, 0.3):
+                    total += _work(weight, x[i + j], x[k]) * _work(weight + 1, x[i], x[j]) + _work(weight, x[i], x[i]) ** 2
+    return total
+
+
+def test_few_long_iterations_are_traced_once() -> None:
+    test_as_python(few)
+    text = bw.jit(few).explain(X)
+    assert "is one of 2 iterations" in text
+    assert "is unrolled" not in text
