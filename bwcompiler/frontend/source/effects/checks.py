@@ -6,11 +6,13 @@ with the values of the moment.  The check gives a number, 0, that the outputs of
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -181,6 +183,21 @@ class Trying:
         if policy.depth:
             raise NotCapturable(str(refused), getattr(refused, "source", None)) from None
         raise Recapture(("", 0, policy.trying), refused) from None
+
+
+class Suppressing(contextlib.suppress):
+    """In the place of `contextlib.suppress`, which is a `try` whose handlers do nothing."""
+
+    def __init__(self, *exceptions: type[BaseException]) -> None:
+        super().__init__(*exceptions)
+        self.trying = Trying(any(issubclass(ZeroDivisionError, one) for one in exceptions))
+
+    def __enter__(self) -> None:
+        self.trying.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool:
+        self.trying.__exit__(kind, error, traceback)
+        return bool(not isinstance(error, passing()) and super().__exit__(kind, error, traceback))
 
 
 def _divisions(values: Sequence[Value]) -> Iterator[Value]:

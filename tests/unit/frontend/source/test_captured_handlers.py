@@ -1,5 +1,7 @@
 """`try` with `except` in functions that are traced: handlers are for what the program raises, never for what tracing refuses."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -183,4 +185,49 @@ def test_why_a_loop_cannot_be_left() -> None:
         return total
 
     with pytest.raises(TracerBoolError, match="whether a loop goes on.*`except` that catches what perhaps only some iterations raise"):
+        bw.jit(program)(X)
+
+
+# ----- contextlib.suppress, which is a `try` whose handlers do nothing
+def test_suppress_is_for_what_the_program_raises() -> None:
+    def program(x):
+        y = 1.0
+        with contextlib.suppress(KeyError, ValueError):
+            y = {1: 2.0}[5]
+        for k in range(12):
+            with contextlib.suppress(FloatingPointError):
+                y = y + np.sin(x[k] * y)
+        return y
+
+    assert bw.jit(program)(X) == pytest.approx(program(X), rel=1e-12)
+
+
+@pytest.mark.parametrize("kinds", [(Exception,), (TypeError, ValueError), (BaseException,)], ids=str)
+def test_suppress_does_not_swallow_what_tracing_refuses(kinds) -> None:
+    def program(x):
+        y = 1.0
+        with contextlib.suppress(*kinds):
+            y = float(str(x[0]))
+        return y * np.sum(x)
+
+    def in_a_loop(x):
+        y = 1.0
+        for k in range(12):
+            with contextlib.suppress(*kinds):
+                y = float(str(x[k]))
+        return y
+
+    for function in (program, in_a_loop):
+        with pytest.raises(bw.errors.BwError, match="float.str.x"):
+            bw.jit(function)(X)
+
+
+def test_suppress_of_divisions_by_zero() -> None:
+    def program(x):
+        y = x[0]
+        with contextlib.suppress(ZeroDivisionError):
+            y = 1 / x[1]
+        return y
+
+    with pytest.raises(TracerError, match="catches ZeroDivisionError"):
         bw.jit(program)(X)
