@@ -6,6 +6,8 @@ The keys are compared with the traced one, all at once; what the dictionary hold
 from __future__ import annotations
 
 import collections
+import itertools
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -148,8 +150,12 @@ def _place(keys: Sequence[Any], key: Any) -> Any:
 
 def _is_among(keys: Sequence[Any], key: Any) -> bool:
     """Whether all values that a key can have are there, as is known of indices of loops and remainders."""
-    span = None if type(key) is tuple else _span(key)
-    return span is not None and len(span) <= MOST and set(keys).issuperset(span)
+    parts = key if type(key) is tuple else (key,)
+    spans = [_span(part) if isinstance(part, Tracer) else (part,) for part in parts]
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans) or math.prod(map(len, known)) > MOST:
+        return False
+    return set(keys).issuperset(itertools.product(*known) if type(key) is tuple else known[0])
 
 
 def _span(key: Any) -> range | None:
@@ -166,7 +172,8 @@ def _span(key: Any) -> range | None:
 def _require(which: Any, key: Any, kind: type[Exception], text: str) -> None:
     """Record that there is such a key; a loop whose index is the key is unrolled, which shows whether there is."""
     policy = open_policy()
-    if policy is not None and policy.depth and (extent_of(key) is not None or not isinstance(which, Tracer)):
+    is_by_index = any(isinstance(part, Tracer) and extent_of(part) is not None for part in (key if type(key) is tuple else (key,)))
+    if policy is not None and policy.depth and (is_by_index or not isinstance(which, Tracer)):
         not_capturable(f"it asks a dictionary for {key}, which is not there for all of them")
     if not isinstance(which, Tracer):
         raise raised(kind(text))

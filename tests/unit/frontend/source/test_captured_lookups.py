@@ -191,3 +191,35 @@ def made_anew(x):
 def test_dictionaries_that_an_iteration_makes_of_keys_or_copies() -> None:
     as_python(made_anew, X)
     assert "unrolled" not in bw.jit(made_anew).explain(X)
+
+
+# ----- pairs of indices as keys
+def aligned(x):
+    """A table that loops fill, cell by cell, as `memo` of dynamic programming."""
+    memo = {(-1, -1): 0.0}
+    for i in range(7):
+        memo[(i, -1)] = 1e3
+    for j in range(6):
+        memo[(-1, j)] = 1e3
+    for i in range(7):
+        for j in range(6):
+            nearest = min(memo[(i - 1, j)], memo[(i, j - 1)], memo[(i - 1, j - 1)])
+            memo[(i, j)] = (x[i] - x[11 - j]) ** 2 + nearest
+    return memo[(6, 5)]
+
+
+def pairs_that_are_there(x):
+    table = {(i, j): x[i] * x[j] for i in range(3) for j in range(4)}
+    for _ in range(9):
+        for i in range(3):
+            for j in range(4):
+                table[(i, j)] = np.sin(table[(i, j)] + x[i])
+    return table[(2, 3)] + table[(0, 1)]
+
+
+@pytest.mark.parametrize("program", [aligned, pairs_that_are_there], ids=lambda program: program.__name__)
+def test_pairs_of_indices_as_keys(program) -> None:
+    as_python(program, X)
+    gradient, h = bw.grad(program)(X), 1e-6
+    differences = [(program(X + h * one) - program(X - h * one)) / (2 * h) for one in np.eye(12)]
+    assert gradient == pytest.approx(differences, rel=1e-6, abs=1e-8)
