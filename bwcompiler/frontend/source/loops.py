@@ -45,7 +45,6 @@ HEAVY = 400                    # values that the iterations of a short loop reco
 HEAVY_FEW = 600                # those behind the first iteration of a loop of two or three
 HEAVY_TABLE = 1500             # those of a loop over numbers that are known: until then it is faster without reading them from a table
 TRACED = 3                     # values that are traced while one is compiled
-INSIDE = 3                     # values of a function that is straight, that one in a loop or branch takes as long to compile as
 MOST_ITEMS = 100_000           # that are taken from itertools.product and its like to see whether there are more
 _FINITE = (itertools.product, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations)
 
@@ -182,7 +181,7 @@ def _unrolling(policy: Policy | None, elements: iteration.Elements | None) -> It
 
 
 def _size(value: Value) -> int:
-    return 1 + INSIDE * sum(_size(part) for inside in value.attrs.values() if isinstance(inside, Graph) for part in inside.body)
+    return 1 + sum(_size(part) for inside in value.attrs.values() if isinstance(inside, Graph) for part in inside.body)
 
 
 def _recorded(before: int) -> int:
@@ -195,7 +194,7 @@ def _is_heavy(elements: iteration.Elements, policy: Policy, body: Callable[..., 
     if not isinstance(elements.count, int) or elements.count < 2 or not policy.loops or (
             elements.count > SHORT and not elements.is_table):
         return False
-    least, saved = (HEAVY_TABLE, elements.count) if elements.is_table else (HEAVY, elements.count)
+    least, saved = HEAVY_TABLE if elements.is_table else HEAVY, elements.count
     if elements.count <= SHORTEST:
         least, saved = HEAVY_FEW, elements.count - 1
     return _recorded(before) * saved > least and not {site_of(body)} & {*policy.unrolled, *policy.notes, *policy.heavy}
