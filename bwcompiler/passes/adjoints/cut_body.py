@@ -12,7 +12,7 @@ that are updated in place may be restored instead (`undo_log`), where that keeps
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,13 +20,14 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import dtype_of, tensor
+from bwcompiler.passes.adjoints.final_parts import Final, chosen, final_parts, read_finally
 from bwcompiler.passes.adjoints.keep_cotangents import keep_cotangents
 from bwcompiler.passes.adjoints.narrow_residuals import narrow_residuals
 from bwcompiler.passes.adjoints.order_additions import add_large_parts_first
 from bwcompiler.passes.adjoints.undo_log import Chains, Undone, chains, restored
 from bwcompiler.passes.adjoints.unlink_regions import unlink_with_mapping
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
-from bwcompiler.passes.derivatives.partition import partition
+from bwcompiler.passes.derivatives.partition import Partition, partition
 from bwcompiler.passes.loops.branch_states import passed_through
 from bwcompiler.passes.loops.region_bodies import Hoisted, copied, emit_values, hoist, replaced_inputs
 from bwcompiler.passes.memory.delay_updates import delay_updates
@@ -40,11 +41,13 @@ class CutBody(NamedTuple):
 
     forward    inputs: what is carried, what is fixed.  Outputs: those of the body, then residuals.
     adjoint    inputs: cotangents of the outputs that are `seeded`, those so far of the fixed inputs that are active, the last versions of
-               `undone`, residuals, then the fixed inputs whose numbers are `kept`, then the carried ones whose numbers are `counted`.
+               `undone`, residuals, then the fixed inputs whose numbers are `kept`, the last versions of `ended`, and the carried ones
+               whose numbers are `counted`.
                Outputs: cotangents of the active inputs, then the first versions of `undone`.
     seeded     the numbers of the outputs that have cotangents.
     active     the numbers of the inputs that have: the carried ones and those `apart`, then the fixed ones.
     undone     the numbers of the carried arrays that are restored.
+    ended      the numbers of those that are read as they are when the loop has ended.
     arrays     captured by rules: more fixed inputs, behind the body's own.
     whole      bytes of carried arrays that are kept as they are at some point of an iteration, and not in parts.
     inputs     the fixed inputs as the body has them; `before` is what is computed of them before the loop, and `hoisted` those of its
@@ -58,6 +61,7 @@ class CutBody(NamedTuple):
     seeded: tuple[int, ...]
     active: tuple[int, ...]
     undone: tuple[int, ...]
+    ended: tuple[int, ...]
     kept: tuple[int, ...]
     counted: tuple[int, ...]
     arrays: tuple[Any, ...]
@@ -89,7 +93,7 @@ class Cutting:
     """What a cut may do, and what is known of the place of the body.
 
     hoisting   what may be computed before the loop: ALL, where the body surely runs; SAFE, what cannot fail; or NOTHING.
-    trips      how often the body runs at most, where carried arrays may be restored.
+    trips      how often the body runs at most, where carried arrays may be restored; step: from one index to the next.
     passed_on  the numbers of carried arrays that a loop around this one may restore: their last versions need not be kept.
     apart      the numbers of fixed inputs whose cotangents are not added to those so far.
     updated    the numbers of fixed inputs that are written over later: they cost their bytes, although they are kept where they are.
@@ -101,6 +105,7 @@ class Cutting:
 
     hoisting: str
     trips: int = 0
+    step: int = 1
     passed_on: Set[int] = frozenset()
     apart: Set[int] = frozenset()
     updated: Set[int] = frozenset()
@@ -126,19 +131,21 @@ def cut_body(body: Graph, carried: int, flags: Sequence[bool], seeded: Sequence[
     marked = _marked(lifted.graph, carried, how)
     inner = _inner_loops(linked.graph, [unlinked, lifted.mapping, marked.copies]) if how.trips else {}
     found = chains(marked.graph, marked.entries, inner) if how.trips else Chains({})
-    cut = _Cut(marked.graph, numbers, len(body.outputs), found, inner)
+    final = final_parts(marked.graph, marked.entries, how.step, len(body.outputs), how.passed_on) if how.trips else {}
+    cut = _Cut(marked.graph, numbers, len(body.outputs), found, inner, final, how.trips)
     parts = cut.keeping_nothing(how.products) if how.sparing else None
-    parts = parts or cut.best(how.trips, how.passed_on, how.restoring)
+    parts = parts or cut.best(how.passed_on, how.restoring)
     whole = _whole(_sources(parts, marked, carried, how.known).stored, marked.graph, marked.entries)
     parts = _narrowed(parts) if how.trips else parts
     sources = _sources(parts, marked, carried, how.known)
     positions = iter(range(len(joint.cotangents)))
     cotangents = [None if position is None else parts.cotangents[next(positions)] for position in joint.cotangents]
-    holders = [parts.holders[value] for value in (*sources.stored, *sources.kept, *sources.counted)]
+    held = [parts.holders[value] for value in (*sources.stored, *sources.kept)]
+    holders = [*held, *parts.finals, *[parts.holders[value] for value in sources.counted]]
     adjoint = _adjoint(parts.body, [*parts.seeds, *parts.ends, *holders], cotangents, [body.inputs[k] for k in active], parts.first, body)
     return CutBody(
         forward=_without_marks(parts.forward, marked.held, len(body.outputs), sources.stored), adjoint=adjoint,
-        residuals=len(sources.stored), seeded=tuple(seeded), active=tuple(active), undone=parts.undone,
+        residuals=len(sources.stored), seeded=tuple(seeded), active=tuple(active), undone=parts.undone, ended=parts.ended,
         kept=tuple(sources.kept.values()), counted=tuple(sources.counted.values()), arrays=joint.captured,
         whole=whole,
         inputs=tuple([value for value in joint.graph.inputs[carried:] if value in sources.fixed]),
@@ -248,26 +255,36 @@ class _Parts(NamedTuple):
     cotangents: list[Value]
     first: list[Value]
     bytes: int
+    ended: tuple[int, ...] = ()
+    finals: Sequence[Value] = ()
 
 
 class _Cut:
     """The ways to cut a joint graph: keeping all that is read, or restoring carried arrays."""
 
-    def __init__(self, joint: Graph, seeds: Sequence[int], outputs: int, found: Chains, inner: Mapping[Value, Undone]) -> None:
+    def __init__(self, joint: Graph, seeds: Sequence[int], outputs: int, found: Chains, inner: Mapping[Value, Undone],
+                 final: Mapping[Value, Final], trips: int) -> None:
         self.joint = joint
         self.seeds = seeds
         self.outputs = outputs
         self.chains = found
         self.inner = inner
+        self.final = final
+        self.trips = trips
 
-    def best(self, trips: int, passed_on: Set[int], restoring: bool) -> _Parts:
+    def best(self, passed_on: Set[int], restoring: bool) -> _Parts:
         """The one that keeps less, over all iterations; the last version of an array that is restored is kept once, or passed on."""
         kept = self._keeping()
         undone = self._restoring() if self.chains.of else None
         if undone is None or (restoring and passed_on >= set(undone.undone)):
             return undone or kept
         arrays = sum([end.type.nbytes for end, number in zip(undone.ends, undone.undone, strict=True) if number not in passed_on])
-        return undone if trips * undone.bytes + arrays < trips * kept.bytes else kept
+        return undone if self._whole_loop(undone) + arrays < self._whole_loop(kept) else kept
+
+    def _whole_loop(self, parts: _Parts) -> int:
+        """The bytes that all iterations keep, and arrays that are read when they have ended."""
+        last: int = sum([value.type.nbytes for value in parts.finals])
+        return self.trips * parts.bytes + last
 
     def keeping_nothing(self, products: bool) -> _Parts | None:
         """The one that computes again all that it reads; None where that is more than a function of what is there."""
@@ -275,18 +292,39 @@ class _Cut:
         return None if any(value.op.kind != "input" for value in parts.residuals) else parts
 
     def _keeping(self, sparing: bool = False, products: bool = False) -> _Parts:
-        parts = partition(self.joint, self.seeds, self.outputs, gathers=True, sparing=sparing, products=products)
-        residuals = list(parts.residuals)
-        holders = dict(zip(residuals, parts.adjoint.inputs, strict=False))
-        return _Parts(parts.forward, residuals, holders, [self.joint.inputs[k] for k in self.seeds], [], (), list(parts.adjoint.body),
-                      list(parts.adjoint.outputs), [], _bytes(residuals))
+        def divide(free: Set[Value]) -> Partition:
+            return partition(self.joint, self.seeds, self.outputs, free=free, gathers=True, sparing=sparing, products=products)
+
+        parts, final = self._divided(divide, set())
+        holders = dict(zip(parts.residuals, parts.adjoint.inputs, strict=False))
+        read = read_finally(parts.adjoint.body, {value: holders[value] for value in parts.residuals if value in final}, final,
+                            self.joint.outputs)
+        residuals = [value for value in parts.residuals if value not in final]
+        return _Parts(parts.forward, residuals, holders, [self.joint.inputs[k] for k in self.seeds], [], (), read.body,
+                      [read.mapping.get(value, value) for value in parts.adjoint.outputs], [], _bytes(residuals), read.numbers, read.inputs)
+
+    def _divided(self, divide: Callable[[Set[Value]], Partition], free: Set[Value]) -> tuple[Partition, dict[Value, Final]]:
+        """The joint graph divided where these values cost nothing, nor those that are read when the loop has ended; and the latter."""
+        final = dict(self.final)
+        while True:
+            parts = divide(frozenset((*free, *final)))
+            undone = self.chains.read([value for value in parts.residuals if value not in final]) if free else []
+            left = {value: place for value, place in final.items() if place.number not in undone}
+            left = chosen(parts.residuals, left, self.joint.outputs, self.trips)
+            if len(left) == len(final):
+                return parts, final
+            final = left
 
     def _restoring(self) -> _Parts | None:
         olds = [old for chain in self.chains.of.values() for old in chain.stored()]
         first, last = self.joint.outputs[:self.outputs], self.joint.outputs[self.outputs:]
         joint = self.joint.replace(body=[*self.joint.body, *self.chains.values], outputs=[*first, *olds, *last])
-        parts = partition(joint, self.seeds, self.outputs + len(olds), free=self.chains.free(), gathers=True)
-        undone = self.chains.read(parts.residuals)
+
+        def divide(free: Set[Value]) -> Partition:
+            return partition(joint, self.seeds, self.outputs + len(olds), free=free, gathers=True)
+
+        parts, final = self._divided(divide, self.chains.free())
+        undone = self.chains.read([value for value in parts.residuals if value not in final])
         if not undone:
             return None
         used = [self.chains.of[number] for number in undone]
@@ -300,9 +338,11 @@ class _Cut:
         made = restored(parts.adjoint, list(zip(used, ends, strict=True)), holders, copies, self.inner)
         if made is None:
             return None
-        residuals = [value for value in holders if value not in free]
-        return _Parts(parts.forward, residuals, holders, [joint.inputs[k] for k in self.seeds], ends, tuple(undone), made.body,
-                      made.outputs, made.first, _bytes(residuals))
+        read = read_finally(made.body, {value: holders[value] for value in holders if value in final}, final, self.joint.outputs)
+        residuals = [value for value in holders if value not in free and value not in final]
+        outputs, versions = [[read.mapping.get(value, value) for value in values] for values in (made.outputs, made.first)]
+        return _Parts(parts.forward, residuals, holders, [joint.inputs[k] for k in self.seeds], ends, tuple(undone), read.body,
+                      outputs, versions, _bytes(residuals), read.numbers, read.inputs)
 
 
 def _narrowed(parts: _Parts) -> _Parts:

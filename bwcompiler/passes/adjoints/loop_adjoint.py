@@ -127,7 +127,7 @@ def cut_loop(loop: Value, body: Graph, flags: Sequence[bool], masked: Set[int], 
     carried = loop.attrs["carried"]
     hoisting = ALL if known_le(loop.attrs["lo"], loop.attrs["hi"]) else SAFE
     assert body.index is not None
-    how = Cutting(hoisting, trips_of(body.index), passed_on, restoring=restoring, masked=masked)
+    how = Cutting(hoisting, trips_of(body.index), loop.attrs["step"], passed_on, restoring=restoring, masked=masked)
     return cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], how)
 
 
@@ -150,7 +150,7 @@ def expand_loop(loop: Value, operands: Sequence[Value], body: Graph, arrays: Seq
     items = [ops.item(looped, index=k) for k in range(carried + len(stacks))]
     for item, value in zip(items[carried:], parts.stored(), strict=True):
         item.name = f"{value.label}.stack"
-    residuals = [*items[carried:], *[fixed[number] for number in parts.kept]]
+    residuals = [*items[carried:], *[fixed[number] for number in parts.kept], *[items[number] for number in parts.ended]]
     places = [place for place, k in enumerate(parts.active) if k >= carried]
     first = len(parts.active) + len(parts.undone)
     fixed_trips = isinstance(add_extents(attrs["hi"], scale_extent(attrs["lo"], -1)), int)
