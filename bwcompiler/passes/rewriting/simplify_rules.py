@@ -216,6 +216,11 @@ def _transpose(type_: TensorType, x: Value, *, axes: Any) -> Value | None:
     if x.op is ops.transpose:                               # (x^p)^q == x^(p[q])
         inner = x.attrs["axes"]
         return ops.transpose(x.operands[0], axes=tuple(inner[k] for k in axes))
+    if x.op is ops.broadcast:                               # repeated along the axes where it is read
+        places = tuple(axes.index(place) for place in x.attrs["axes"])
+        return ops.broadcast(x.operands[0], shape=type_.shape, axes=places) if places == tuple(sorted(places)) else None
+    if x.op.kind == "elementwise" and x.op.cheap and all(one.op is ops.broadcast or is_constant(one) for one in x.operands):
+        return x.op(*[ops.transpose(one, axes=axes) for one in x.operands], **x.attrs)        # outer(x, y).T == outer(y, x)
     return None
 
 

@@ -46,3 +46,21 @@ def test_a_simple_graph_is_returned_as_it_is():
         y = REGISTRY["sin"](x)
     graph = cut("sine", (x,), record.values, (y,))
     assert simplify(graph) == (graph, {})
+
+
+def test_transposes_of_what_is_repeated_are_repeated_otherwise():
+    """outer(x, y).T == outer(y, x): nothing is computed in an order in which it is not read."""
+    x, y = input_value(VECTOR, "x"), input_value(tensor(F64, (4,)), "y")
+    with Record() as record:
+        rows, columns = [REGISTRY["broadcast"](one, shape=(3, 4), axes=axes) for one, axes in ((x, (0,)), (y, (1,)))]
+        turned = REGISTRY["transpose"](REGISTRY["multiply"](rows, columns), axes=(1, 0))
+    text = graph_to_text(simplify(cut("outer", (x, y), record.values, (turned,))).graph)
+    assert "transpose" not in text and "broadcast %x {shape=[4,3], axes=[1]}" in text and "f64[4,3]" in text
+
+
+def test_transposes_of_arrays_stay():
+    x = input_value(tensor(F64, (3, 4)), "x")
+    with Record() as record:
+        turned = REGISTRY["transpose"](REGISTRY["multiply"](x, x), axes=(1, 0))
+    graph = cut("turned", (x,), record.values, (turned,))
+    assert simplify(graph) == (graph, {})
