@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from bwcompiler import ops
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
-from bwcompiler.ir.extent import Index, add_extents, scale_extent, upper
+from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent, upper
 from bwcompiler.ir.loop import (
     Accumulate,
     Accumulator,
@@ -59,9 +59,11 @@ def build_kernel(name: str, group: FusionGroup, stored: set[Value], forced: set[
     body: list[Statement] = []
     if layout.lane_axis is None:
         body = _Tree(layout).nest(layout.outer)
+    elif not isinstance(columns := group.extents[layout.lane_axis], int):
+        body = _moving_panel(layout, layout.lane_axis, columns)
     else:
         width = panel_width(group, layout.inner, layout.lane_axis)
-        whole, rest = divmod(upper(group.extents[layout.lane_axis]), width)
+        whole, rest = divmod(columns, width)
         if whole:
             body += _panels(layout, layout.lane_axis, whole, width, 0)
         if rest:
@@ -82,10 +84,17 @@ def _panels(layout: KernelLayout, lane_axis: int, count: int, width: int, start:
     return _Tree(layout, lane, width).nest(outer, panel, count)
 
 
+def _moving_panel(layout: KernelLayout, lane_axis: int, width: Extent) -> list[Statement]:
+    """The tree over one panel of all columns, whose number moves with a loop around."""
+    lane = Index(0, add_extents(width, -1), "l")
+    layout.positions[lane_axis] = lane.extent()
+    return _Tree(layout, lane, width).nest([axis for axis in layout.outer if axis != lane_axis])
+
+
 class _Tree:
     """The statements of one loop tree."""
 
-    def __init__(self, layout: KernelLayout, lane: Index | None = None, width: int = 0) -> None:
+    def __init__(self, layout: KernelLayout, lane: Index | None = None, width: Extent = 0) -> None:
         self.layout = layout
         self.lane = lane
         self.width = width

@@ -11,6 +11,7 @@ from bwcompiler.ir.extent import upper
 
 PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
 PANEL_LIMITS = (PANEL_COLUMNS, 512)
+MOVING_PANEL = 1 << 21        # elements, at most, of a panel of all columns, where their number moves with a loop around
 DEAR_ROW = 10                 # operations per element of short rows that are handled side by side: what a lane reads lies apart in memory;
 DEAR = 20                     # of a mathematical function;
 DEAR_NUMBER = 30              # or rows of so many elements around one of these, which else is computed for one row at a time,
@@ -37,11 +38,14 @@ def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | N
 
     A row of 10 elements fills no vectors, and its sum takes as long as the rest; 64 such rows side by side do.
     """
-    if not outer or not isinstance(group.extents[outer[-1]], int) or any(member.value.op in ops.SEARCHES for member in group.members):
+    if not outer or any(member.value.op in ops.SEARCHES for member in group.members):
         return None
     axis, extent = outer[-1], upper(group.extents[outer[-1]])
+    moves = not isinstance(group.extents[axis], int)
     if axis == len(group.extents) - 1:
-        return axis if extent > 0 else None
+        return axis if extent > 0 and not (moves and extent * _volume(group, inner) > MOVING_PANEL) else None
+    if moves:
+        return None
     if extent >= SHORT_ROWS and _slides(group, outer):
         return axis
     volume = _volume(group, inner)
