@@ -96,8 +96,9 @@ def _late_patches(graph: Graph, candidates: Sequence[Value]) -> set[Value]:
     found: set[Value] = set()
     for value in candidates:
         array, part = value.operands
-        own = array in found or (array.op.kind in ("elementwise", "constant") and array not in late)
-        if own and readers[array] == 1 and array not in outputs and (part in late or _is_stepped(value)):
+        looped = array.op is ops.item and array.operands[0].op is ops.loop          # what a loop gave lies in memory of its own
+        own = looped or array in found or (array.op.kind in ("elementwise", "constant") and array not in late)
+        if own and readers[array] == 1 and array not in outputs and (looped or part in late or _is_stepped(value)):
             found |= {array, value}
     return found
 
