@@ -76,7 +76,7 @@ add = elementwise("add", np.add, (lambda ct, out, x, y: ct, lambda ct, out, x, y
 subtract = elementwise("subtract", np.subtract, (lambda ct, out, x, y: ct, lambda ct, out, x, y: -ct), keeps_zero=True, numpy=infix("-"))
 multiply = elementwise("multiply", np.multiply, (lambda ct, out, x, y: ct * y, lambda ct, out, x, y: ct * x),
                        commutative=True, numpy=infix("*"))
-divide = elementwise("divide", np.divide, (lambda ct, out, x, y: ct / y, lambda ct, out, x, y: -(ct * out / y)),
+divide = elementwise("divide", np.divide, (lambda ct, out, x, y: ct / y, lambda ct, out, x, y: -(ct / y * out)),
                      kinds="fc", numpy=infix("/"))
 negative = _unary("negative", lambda ct, out, x: -ct, keeps_zero=True, numpy="-{0}")
 absolute = _unary("absolute", lambda ct, out, x: ct * sign(x), doc="|x|; the derivative at 0 is 0.", kinds="iuf")
