@@ -44,6 +44,7 @@ from bwcompiler.passes.loops.carried.carry_elements import carry_elements
 from bwcompiler.passes.loops.carried.carry_transposes import carry_transposes
 from bwcompiler.passes.loops.carried.forget_overwritten import forget_overwritten
 from bwcompiler.passes.loops.carried.promote_elements import promote_elements
+from bwcompiler.passes.loops.carried.set_once import set_once
 from bwcompiler.passes.loops.carried.share_parts import share_parts
 from bwcompiler.passes.loops.carried.turn_columns import turn_columns
 from bwcompiler.passes.loops.hoist_invariants import hoist_invariants
@@ -98,6 +99,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("unroll_loops", unroll_loops, "short loops that do a little to each element of large arrays -> their iterations",
          graphs=_graph),
     Pass("hoist_invariants", hoist_invariants, "what is the same in all iterations of a loop -> before the loop", graphs=_graph),
+    Pass("set_once", set_once, "additions to zeros in loops, to no element twice -> assignments", graphs=_graph),
     Pass("forget_overwritten", forget_overwritten, "arrays that a loop writes anew, before it reads them -> not set before the loop",
          graphs=_graph),
     Pass("cancel_shifts", cancel_shifts, "extrema that are subtracted of what is in log-sum-exps and softmaxes -> without a derivative",
@@ -163,6 +165,7 @@ ORDER = (
     Before("unroll_loops", "push_forward", "the tangents of what is written out are in the same sweep"),
     Before("vectorize_loops", "hoist_invariants", "a loop that becomes array code hands nothing on"),
     Before("unroll_loops", "hoist_invariants", "what is written out is merged, and there is no loop to stand before"),
+    Before("set_once", "forget_overwritten", "what is added to is read"),
     Before("hoist_invariants", "forget_overwritten", "what is left are the loops that are compiled, and all that they read"),
     Before("forget_overwritten", "expand_regions", "what an array held before has no cotangent"),
     Before("forget_overwritten", "push_forward", "what an array held before has no tangent"),
@@ -221,7 +224,7 @@ GRAPH_PASSES = tuple([step for step in PIPELINE if step.kind == GRAPH_PASS])    
 
 
 _OVER_ARRAYS = (narrow_sums, split_loops, select_branches, promote_elements, vectorize_loops, unroll_loops, hoist_invariants,
-                forget_overwritten)
+                set_once, forget_overwritten)
 
 
 def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None,

@@ -3,23 +3,25 @@
     y[0] = b;  loop i in 1..n: y[i] = y[i - 1] * x[i]          ->          the same, of an array that is not set before
 
 So memory that `np.zeros` or an earlier use of the array filled is not filled, copied or transposed for the loop, and nothing of it has a
-cotangent.  Which rows are written and read is followed through the iterations, whose number is known.
+cotangent.  Which rows are written and read is followed through the iterations, whose number is known.  Of an array of one number, the first
+or last rows may be left, which are set after the loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Affine, Extent, Index, evaluate
+from bwcompiler.ir.extent import Affine, Extent, Index, evaluate, upper
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Value, is_constant
 from bwcompiler.ops.region import loop_indices
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 MOST_STEPS = 1 << 16           # reads and writes in all iterations that are followed
+MOST_LEFT, LEAST_WRITTEN = 2, 8        # runs of rows that may be left, and how many times as many rows there are at least
 
 
 def forget_overwritten(graph: Graph) -> Rewritten:
@@ -31,10 +33,14 @@ def _forgetful(loop: Value) -> list[Value] | None:
     """The results of the loop of arrays that are not set before, in the current record; None where it needs what they hold."""
     carried = loop.attrs["carried"]
     operands = list(loop.operands)
+    behind: dict[int, tuple[list[_Rows], Any]] = {}            # what is set after the loop, where it lies then
     for number in range(carried):
         updates, base = _updates(operands[number])
-        if base.op is not ops.unset and base.type.is_fixed and _is_overwritten(loop, number, updates):
+        left = _left(loop, number, updates, base) if base.op is not ops.unset and base.type.is_fixed else None
+        if left is not None:
             array = ops.unset(shape=base.shape, dtype=base.dtype)
+            if left:
+                behind[number] = left, base.attrs["value"]
             for update in updates:
                 array = update.op(array, update.operands[1], **update.attrs)
             operands[number] = array
@@ -42,7 +48,18 @@ def _forgetful(loop: Value) -> list[Value] | None:
         return None
     made = ops.loop(*operands, **loop.attrs)
     made.name = loop.name
-    return [ops.item(made, index=number) for number in range(carried)]
+    results = [ops.item(made, index=number) for number in range(carried)]
+    for number, (rows_left, value) in behind.items():
+        for rows in rows_left:
+            results[number] = _filled(results[number], rows, value)
+    return results
+
+
+def _filled(array: Value, rows: _Rows, number: Any) -> Value:
+    """The array with a number in rows along an axis."""
+    shape = tuple([rows.end - rows.begin if axis == rows.axis else extent for axis, extent in enumerate(array.shape)])
+    starts = tuple([rows.begin if axis == rows.axis else 0 for axis in range(array.rank)])
+    return ops.slice_update(array, ops.full(value=number, shape=shape, dtype=array.dtype), starts=starts, steps=(1,) * array.rank)
 
 
 def _updates(array: Value) -> tuple[list[Value], Value]:
@@ -52,6 +69,14 @@ def _updates(array: Value) -> tuple[list[Value], Value]:
         updates.append(array)
         array = array.operands[0]
     return updates[::-1], array
+
+
+class _Rows(NamedTuple):
+    """Rows of an array, from `begin` up to `end` along an axis."""
+
+    axis: int
+    begin: int
+    end: int
 
 
 class _Step(NamedTuple):
@@ -71,22 +96,31 @@ class _Step(NamedTuple):
         return slice(first, last + 1, abs(step))
 
 
-def _is_overwritten(loop: Value, number: int, updates: Sequence[Value]) -> bool:
-    """Whether all elements are written, in the loop or by the updates before it, before an iteration reads them or the loop ends."""
+def _left(loop: Value, number: int, updates: Sequence[Value], base: Value) -> list[_Rows] | None:
+    """The rows that are not written, in the loop or by the updates before it; None where these are many, or not of one number, and where
+    an iteration reads rows before they are written."""
     steps = _steps(loop.attrs["body"], number)
     lo, hi = loop.attrs["lo"], loop.attrs["hi"]
     if not steps or not any(step.writes for step in steps) or not isinstance(lo, int) or not isinstance(hi, int):
-        return False
+        return None
     iterations = loop_indices(lo, hi, loop.attrs["step"])
     if len(iterations) * len(steps) > MOST_STEPS:
-        return False
+        return None
     index, before = loop.attrs["body"].index, [_step(update) for update in updates]
     if index is None or not all(step is not None and not any(_indices(step)) for step in before):
-        return False
+        return None
     if any(one is not index for step in steps for one in _indices(step)):
-        return False
+        return None
     first = [step for step in before if step is not None]
-    return any(_covers(loop.operands[number].shape, axis, index, iterations, first, steps) for axis in range(loop.operands[number].rank))
+    for axis in range(base.rank):
+        left = _left_along(base.shape, axis, index, iterations, first, steps)
+        if left is not None and (not left or (is_constant(base) and _are_few(left, base.shape[axis]))):
+            return left
+    return None
+
+
+def _are_few(left: Sequence[_Rows], rows: Extent) -> bool:
+    return len(left) <= MOST_LEFT and LEAST_WRITTEN * sum([part.end - part.begin for part in left]) <= upper(rows)
 
 
 def _indices(step: _Step) -> Iterator[Index]:
@@ -95,8 +129,9 @@ def _indices(step: _Step) -> Iterator[Index]:
             yield from [index for index, _ in extent.terms]
 
 
-def _covers(shape: Sequence[Extent], axis: int, index: Index, iterations: range, before: Sequence[_Step], steps: Sequence[_Step]) -> bool:
-    """Whether rows along an axis are written in time; writes that are less than rows do not count."""
+def _left_along(shape: Sequence[Extent], axis: int, index: Index, iterations: range, before: Sequence[_Step],
+                steps: Sequence[_Step]) -> list[_Rows] | None:
+    """The rows along an axis that are not written; None where some are read before.  Writes that are less than rows do not count."""
     rows = shape[axis]
     assert isinstance(rows, int)
 
@@ -104,7 +139,7 @@ def _covers(shape: Sequence[Extent], axis: int, index: Index, iterations: range,
         return step.steps[axis] > 0 and all(step.is_whole(other, extent) for other, extent in enumerate(shape) if other != axis)
 
     if not all(is_of_rows(step) for step in steps if step.writes):
-        return False
+        return None
     written = bytearray(rows)
     for step in before:
         if is_of_rows(step):
@@ -115,8 +150,9 @@ def _covers(shape: Sequence[Extent], axis: int, index: Index, iterations: range,
             if step.writes:
                 _write(written, part)
             elif not all(written[part]):
-                return False
-    return all(written)
+                return None
+    ends = [row for row in range(rows + 1) if (row < rows and not written[row]) != (row > 0 and not written[row - 1])]
+    return [_Rows(axis, begin, end) for begin, end in zip(ends[::2], ends[1::2], strict=True)]
 
 
 def _write(written: bytearray, part: slice) -> None:
