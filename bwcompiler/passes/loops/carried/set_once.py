@@ -13,7 +13,7 @@ from bwcompiler.ir.extent import Index, Section
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, is_constant
 from bwcompiler.passes.loops.dependence import are_apart_later
-from bwcompiler.passes.loops.vectorize_loops import with_regions_replaced
+from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 
