@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import contextlib
 import functools
 import threading
 from collections.abc import Callable
@@ -38,6 +39,12 @@ def uninterrupted(function: Callable[P, R]) -> Callable[P, R]:
         return work.outcome()
 
     return called
+
+
+def in_background(work: Callable[[], object], name: str) -> None:
+    """Do what is only to be done early, in a thread of its own; who needs it does it where an interpreter that ends starts no threads."""
+    with contextlib.suppress(RuntimeError):
+        threading.Thread(target=work, name=name).start()
 
 
 class _Work(Generic[R]):

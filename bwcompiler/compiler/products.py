@@ -9,11 +9,9 @@ Later processes find the code on disk.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import os
-import threading
 from collections.abc import Iterable
 
 from bwcompiler import ops
@@ -28,6 +26,7 @@ from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, CUTTING, RUNTIME
 from bwcompiler.lowering.products.routine import TABLE, Tiling
 from bwcompiler.runtime import interrupts, jit, memory_pool, object_cache, threads
 from bwcompiler.target import Target
+from bwcompiler.uninterrupted import in_background
 
 
 def begin(graph: Graph, target: Target) -> None:
@@ -133,8 +132,7 @@ class Products:
                     part.code()
                     self._fill(part)
 
-            with contextlib.suppress(RuntimeError):                 # an interpreter that ends starts no threads: compiled when called
-                threading.Thread(target=compile_, name="bwcompiler-products").start()
+            in_background(compile_, "bwcompiler-products")
 
     def entries(self, names: Iterable[str], later: Iterable[str] = ()) -> dict[str, int]:
         """The addresses of what programs call, when these modules are there; those that may come later are put to them then."""
@@ -157,7 +155,6 @@ class Products:
         """Load a module that was compiled, if programs run without it."""
         with self.lock:
             if part.name in self.awaited:
-                self.awaited.remove(part.name)
                 self._load({part.name: part.code()})
 
     def _load(self, codes: dict[str, bytes]) -> None:
@@ -177,6 +174,7 @@ class Products:
         for function in reversed(functions):       # of those of one module, the first is asked for
             entries[table.index(function)] = found[function]
         self.filled.update(codes)
+        self.awaited.difference_update(codes)
 
     def _part(self, name: str) -> _Part:
         return self.parts.setdefault(name, _Part(self.dtype, self.target, name))

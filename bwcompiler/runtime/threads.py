@@ -5,11 +5,9 @@ The BLAS is the one NumPy uses, so the number holds for NumPy's own products too
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import operator
 import os
-import threading
 from collections.abc import Callable
 
 from bwcompiler.ir.contracts.program_interface import PARALLEL
@@ -17,6 +15,7 @@ from bwcompiler.locks import once
 from bwcompiler.runtime import machine
 from bwcompiler.runtime.addresses import blas
 from bwcompiler.runtime.pool import thread_pool
+from bwcompiler.uninterrupted import in_background
 
 
 class _Setting:
@@ -82,8 +81,7 @@ def begin() -> None:
     """Begin to compile the pool, in a thread of its own, if nobody did."""
     if _Setting.pool is None and not _Setting.is_begun:
         _Setting.is_begun = True
-        with contextlib.suppress(RuntimeError):    # an interpreter that ends starts no threads: compiled when called
-            threading.Thread(target=pool, name="bwcompiler-pool").start()
+        in_background(pool, "bwcompiler-pool")
 
 
 def symbols() -> dict[str, int]:

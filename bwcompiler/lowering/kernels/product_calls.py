@@ -105,14 +105,15 @@ class ProductCalls(KeptSums):
 
     def _told(self, extents: Sequence[Extent], numbers: Sequence[int]) -> str:
         """Where the words lie that say these."""
-        emit, known = self.emit, [extent for extent in extents if isinstance(extent, int)]
-        if len(known) == len(extents):
-            name, constant = constant_words([*known, *map(int, numbers)])
-            emit.declares[constant] = None
+        emit, told = self.emit, [*extents, *map(int, numbers)]
+        constant = constant_words(told)
+        if constant is not None:
+            name, line = constant
+            emit.declares[line] = None
             return name
         if self.product_words is None:
             self.product_words = self.alloca("i64", len(WORDS))
-        for place, word in enumerate([*map(self.affine, extents), *map(int, numbers)]):
+        for place, word in enumerate(map(self.affine, told)):
             at = emit.put(f"getelementptr i64, ptr {self.product_words}, i64 {place}")
             emit.lines.append(f"  store i64 {word}, ptr {at}")
         return self.product_words

@@ -95,17 +95,17 @@ def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Seque
     status = value.type.size * upper(value.operands[0].shape[-1]) * (4 if value.dtype.is_complex else 1) >= call.POLL_WORK
     parameters = ", ".join(["ptr noalias %a", "ptr noalias %b", "ptr noalias %c", *[f"i64 {register}" for register in told.values()]])
     lines, declares, place = list[str](), [call.declaration(called)], "%words"
-    known = [row for row in rows if isinstance(row, int)]
-    if len(known) == len(rows):
-        place, constant = call.constant_words(known)
-        declares.append(constant)
+    constant = call.constant_words(rows)
+    if constant is not None:
+        place, line = constant
+        declares.append(line)
     else:
         lines.append(f"  %words = alloca [{len(rows)} x i64]")
         for number, row in enumerate(rows):
             lines += [f"  %at{number} = getelementptr i64, ptr %words, i64 {number}", f"  store i64 {row}, ptr %at{number}"]
-    inlined = not lines                            # a call among those of its callers
+    group = 1 if constant is None else 2           # a call, which is written into its callers
     lines += [f"  %status = {call.call_text(called, ['%a', '%b', '%c'], place)}", f"  ret {'i32 %status' if status else 'void'}", "}", ""]
-    head = f"define internal {'i32' if status else 'void'} @{name}({parameters}) #{2 if inlined else 1} {{"
+    head = f"define internal {'i32' if status else 'void'} @{name}({parameters}) #{group} {{"
     return ProductText("\n".join([head, *lines]), declares, words, status)
 
 

@@ -75,8 +75,10 @@ def declaration(symbol: str) -> str:
     return f"declare i32 @{symbol}({', '.join(['ptr'] * len(_TOLD))})"
 
 
-def constant_words(words: Sequence[int]) -> tuple[str, str]:
-    """The name of words that a program knows, and the line that defines them: the same for the same words."""
+def constant_words(words: Sequence[object]) -> tuple[str, str] | None:
+    """The name of words that a program knows, and the line that defines them: the same for the same words.  None where some move."""
+    if not all(isinstance(word, int) for word in words):
+        return None
     name = f"@product.words.{'.'.join(map(str, words)).replace('-', 'm')}"
     return name, f"{name} = internal constant [{len(words)} x i64] [{', '.join([f'i64 {word}' for word in words])}]"
 
@@ -113,8 +115,8 @@ def needs_of(shape: Shape, dtype: DType, matrices: int = 1, adds: bool = False, 
         return ()
     work = upper(rows) * upper(columns) * upper(terms) * matrices * (4 if dtype.is_complex else 1)
     elements = (upper(rows) + upper(columns)) * upper(terms) * matrices
-    large = [LARGE] if work >= (POLL_WORK if alone else _LEAST_WORK) else []
-    large += [*([HUGE] if work >= _HUGE_WORK else []), *([MANY] if elements >= _MANY_ELEMENTS else [])]
+    sizes = (LARGE, work, POLL_WORK if alone else _LEAST_WORK), (HUGE, work, _HUGE_WORK), (MANY, elements, _MANY_ELEMENTS)
+    large = [name for name, size, least in sizes if size >= least]
     vector = a if columns == 1 and c_row == 1 else b               # as `_by_vectors` decides
     if 1 in (rows, columns) and not adds and 1 in vector and (rows == 1 or c_row == 1):
         return (VECTOR, *large)

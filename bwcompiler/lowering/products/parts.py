@@ -76,14 +76,15 @@ def exports_of(dtype: DType, part: str) -> tuple[str, ...]:
 def part_text(dtype: DType, target: Target, part: str) -> str:
     """The module."""
     tiling = Tiling.of(dtype, target)
+    table = f"[{len(tiling.table)} x ptr]"
     if part in ALWAYS:
         control = [*call_texts(tiling), blocked_text(tiling), *choosing_texts(tiling), plain_tile_text(tiling)]
         rows = [*tile_texts(tiling), *block_texts(tiling), *packing_texts(tiling)]
         if part == CONTROL:
-            return _module([f"@{TABLE} = external global [{len(tiling.table)} x ptr]", *control], rows, target)
-        return _module([f"@{TABLE} = global [{len(tiling.table)} x ptr] zeroinitializer", *rows], control, target)
+            return _module([f"@{TABLE} = external global {table}", *control], rows, target)
+        return _module([f"@{TABLE} = global {table} zeroinitializer", *rows], control, target)
     if part == CUTTING:
-        return _module([f"@{TABLE} = external global [{len(tiling.table)} x ptr]", *cutting_texts(tiling)], call_texts(tiling), target)
+        return _module([f"@{TABLE} = external global {table}", *cutting_texts(tiling)], call_texts(tiling), target)
     if part in (TURNING, VECTORS):
         return _module([*(turning_texts(tiling) if part == TURNING else vector_texts(tiling))], [scattered_text(tiling)], target)
     found = _TILE.fullmatch(part)

@@ -157,11 +157,6 @@ class Routine(FunctionText):
         """For modules that have it not."""
         return self.head.removesuffix(" #1 {\nentry:").replace("define", "declare", 1)
 
-    def internal(self) -> Routine:
-        """Itself, seen in its module alone."""
-        self.head = self.head.replace("define", "define internal", 1)
-        return self
-
     def entry(self, name: str) -> str:
         """The address of a function in the table."""
         place = f"getelementptr ptr, ptr @{TABLE}, i64 {self.tiling.table.index(name)}"

@@ -151,13 +151,17 @@ class _Array(NamedTuple):
                 if user.op is ops.slice and is_final:
                     yield user, Final(self.number, _section(user, user.shape))
         for place, (_, after) in enumerate(pairwise(self.versions), 1):
-            if after.op is ops.slice_update and self._is_final(Part(_section(after, after.operands[1].shape), frozenset()), place):
-                section, new = _section(after, after.operands[1].shape), after.operands[1]
-                while new.op.kind not in ("input", "constant"):
-                    yield new, Final(self.number, section)
-                    if new.op is not ops.reshape:
-                        break
-                    new = new.operands[0]
+            if after.op is not ops.slice_update:
+                continue
+            new = after.operands[1]
+            section = _section(after, new.shape)
+            if not self._is_final(Part(section, frozenset()), place):
+                continue
+            while new.op.kind not in ("input", "constant"):
+                yield new, Final(self.number, section)
+                if new.op is not ops.reshape:
+                    break
+                new = new.operands[0]
 
     def _is_final(self, part: Part, place: int) -> bool:
         """Whether what the version of this number has in a part is there when the loop has ended."""

@@ -208,6 +208,28 @@ def test_what_a_first_call_can_do_without_comes_later(settles, monkeypatch, rng)
     np.testing.assert_array_equal(before, multiply(a, b, address=address))
 
 
+def test_what_another_program_needs_at_once_is_loaded_once(monkeypatch):
+    """A program that waits for a module, while others run without it, puts it into the table."""
+    made, waits, loaded = products.Products(dtype_named("f32"), HOST), threading.Event(), list[bool]()
+    compile_, load_ = products._Part.code, products.jit.load_for_ever
+
+    def code(part: products._Part) -> bytes:
+        assert threading.current_thread().name != "bwcompiler-products" or waits.wait(60)
+        return compile_(part)
+
+    monkeypatch.setattr(products._Part, "code", code)
+    monkeypatch.setattr(products.jit, "load_for_ever", lambda *told: loaded.append("pack.turned.1" in told[2]) or load_(*told))
+    made.entries(ALWAYS, [TURNING])
+    assert made.awaited == {TURNING} and not any(loaded)
+    made.entries([*ALWAYS, TURNING])
+    assert not made.awaited and sum(loaded) == 1
+    waits.set()
+    for thread in threading.enumerate():
+        if thread.name == "bwcompiler-products":
+            thread.join()
+    assert sum(loaded) == 1
+
+
 def test_long_products_wait_for_all():
     assert later_for(Named(dtype_named("f32"), ("512x512", "turned", "large", "huge"), False)) == (TURNING,)
     assert later_for(Named(dtype_named("f32"), ("4096x4096", "turned", "large", "huge", "many"), False)) == ()
