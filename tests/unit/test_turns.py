@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -54,3 +57,28 @@ def test_shorter_ones_stay() -> None:
     sys.setswitchinterval(1e-5)
     with short_turns():
         assert sys.getswitchinterval() == pytest.approx(1e-5)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_forked_child_waits_for_no_thread_of_its_parent(is_own: bool, interval: float) -> None:
+    """What another thread would set back is so at once; what the thread that forks does, when it ends."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def compile_() -> None:
+        with short_turns():
+            begun.set()
+            ended.wait(60)
+
+    thread = threading.Thread(target=compile_)
+    thread.start()
+    begun.wait(60)
+    with short_turns() if is_own else contextlib.nullcontext():
+        child = os.fork()
+        inside = sys.getswitchinterval()
+    if child == 0:
+        right = inside == pytest.approx(SHORT if is_own else interval) and sys.getswitchinterval() == pytest.approx(interval)
+        os._exit(0 if right else 3)
+    ended.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and sys.getswitchinterval() == pytest.approx(interval)
