@@ -60,6 +60,7 @@ def test_shorter_ones_stay() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("is_own", [False, True])
 def test_a_forked_child_waits_for_no_thread_of_its_parent(is_own: bool, interval: float) -> None:
     """What another thread would set back is so at once; what the thread that forks does, when it ends."""
