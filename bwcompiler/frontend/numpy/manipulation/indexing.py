@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
+from bwcompiler.errors import DTypeError, ShapeError, TracerIndexError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
@@ -15,7 +15,8 @@ from bwcompiler.frontend.numpy.selected.items import by_selections, is_selecting
 from bwcompiler.frontend.numpy.selected.positions import nonzero
 from bwcompiler.frontend.tracing.calls import lying_as
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.indexing.data_slices import data_slice, masked, sized_by_data
+from bwcompiler.frontend.tracing.indexing.data_slices import data_slice, is_known_in_each_iteration, masked, sized_by_data
+from bwcompiler.frontend.tracing.indexing.data_windows import WindowsView
 from bwcompiler.frontend.tracing.indexing.index_parsing import (
     ParsedIndex,
     TracedSizeError,
@@ -60,7 +61,11 @@ def getitem(x: Tracer, index: Any) -> Any:
     try:
         parsed = cached_parse(index, x.shape)
     except TracedSizeError:
-        return sized_by_data(x, entries_of(index))
+        entries = entries_of(index)
+        try:
+            return sized_by_data(x, entries)
+        except TracerIndexError as error:
+            parsed = _with_windows(x, entries, error)
     base = basic_part(x, parsed)
     picked = _picked(base, parsed)
     if picked is not None:
@@ -74,8 +79,26 @@ def getitem(x: Tracer, index: Any) -> Any:
     return base if base._storage.writable else fresh_array(value_of(base))        # of a NumPy scalar: a new array
 
 
+def _with_windows(x: Tracer, entries: list[Any], refusal: TracerIndexError) -> ParsedIndex:
+    """The index with slices of known sizes at places that are data; raises the refusal where that is not what it is."""
+    if is_known_in_each_iteration([entry for entry in entries if isinstance(entry, slice)]):
+        raise refusal
+    try:
+        return parse(tuple(entries), x.shape, unsure=True)
+    except TracedSizeError:
+        raise refusal from None
+
+
 def basic_part(x: Tracer, parsed: ParsedIndex) -> Tracer:
     """The view that the integers, slices and new axes of an index give."""
+    found = _strided_part(x, parsed)
+    if not parsed.windows:
+        return found
+    step = WindowsView(found.shape, parsed.windows)
+    return viewed(found, (*found._chain, step), step.shape)
+
+
+def _strided_part(x: Tracer, parsed: ParsedIndex) -> Tracer:
     if not parsed.items:
         return viewed(x, x._chain, x.shape)
     if x._chain:
@@ -173,9 +196,13 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     try:
         parsed = cached_parse(tuple(entries), x.shape)
     except TracedSizeError:
-        found, source = data_slice(x, entries)
-        set_where(source, found.where, 0, value)
-        return
+        try:
+            found, source = data_slice(x, entries)
+        except TracerIndexError as error:
+            parsed = _with_windows(x, entries, error)
+        else:
+            set_where(source, found.where, 0, value)
+            return
     base = basic_part(x, parsed)
     if isinstance(value, Tracer) and value._storage is x._storage and _is_view_by(parsed, base, value):
         return                      # the second half of `x[index] += v`

@@ -14,6 +14,7 @@ from bwcompiler.frontend.source.syntax.nodes import children, walk
 Names = frozenset[str]
 _NONE: Names = frozenset()
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def annotate(body: list[ast.stmt]) -> None:
@@ -23,10 +24,22 @@ def annotate(body: list[ast.stmt]) -> None:
 
 
 def loads(node: ast.AST | None) -> Names:
-    """The names that are read anywhere in it."""
-    if node is None:
-        return _NONE
-    return frozenset(part.id for part in walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load))
+    """The names that are read anywhere in it, but for those that functions and comprehensions in it bind themselves."""
+    found: set[str] = set()
+    stack = [] if node is None else [node]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            found.add(part.id)
+        if isinstance(part, _SCOPES):
+            found |= _free(part)
+            stack += [*part.args.defaults, *filter(None, part.args.kw_defaults), *getattr(part, "decorator_list", ())]
+        elif isinstance(part, _COMPREHENSIONS):
+            found |= _free_in_comprehension(part)
+            stack.append(part.generators[0].iter)
+        else:
+            stack += children(part)
+    return frozenset(found)
 
 
 def _free(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Names:
@@ -36,18 +49,15 @@ def _free(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Names:
     body = [node.body] if isinstance(node, ast.Lambda) else node.body
     outer = {name for one in walk(*body) if isinstance(one, ast.Nonlocal) for name in one.names}
     bound |= set(stores(body)) - outer
-    read: set[str] = set()
-    stack: list[ast.AST] = list(body)
-    while stack:
-        part = stack.pop()
-        if isinstance(part, _SCOPES):
-            read |= _free(part)
-            stack += [*part.args.defaults, *filter(None, part.args.kw_defaults), *getattr(part, "decorator_list", ())]
-            continue
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
-            read.add(part.id)
-        stack += children(part)
-    return frozenset(read - bound - {getattr(node, "name", "")})
+    return _NONE.union(*map(loads, body)) - bound - {getattr(node, "name", "")}
+
+
+def _free_in_comprehension(node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> Names:
+    """The names that it reads of those around it, but for what it goes over: that is read where the comprehension stands."""
+    results = [part for part in children(node) if not isinstance(part, ast.comprehension)]
+    inside = [*results, *[part.iter for part in node.generators[1:]], *[test for part in node.generators for test in part.ifs],
+              *[part.target for part in node.generators]]
+    return _NONE.union(*map(loads, inside)) - frozenset(stores([part.target for part in node.generators]))
 
 
 def stores(nodes: Iterable[ast.AST]) -> list[str]:
@@ -63,7 +73,7 @@ def stores(nodes: Iterable[ast.AST]) -> list[str]:
             continue
         elif isinstance(node, ast.Lambda):
             continue
-        elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+        elif isinstance(node, _COMPREHENSIONS):
             found.update(dict.fromkeys(part.target.id for part in walk(node) if isinstance(part, ast.NamedExpr)))
             continue
         elif isinstance(node, ast.alias):

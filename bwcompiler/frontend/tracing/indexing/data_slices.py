@@ -14,9 +14,10 @@ from bwcompiler import ops
 from bwcompiler.errors import DTypeError, TracerIndexError, UnsupportedError
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.indexing.data_windows import window_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import TRACED_BOUND, is_mask
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, give_up, selection
 from bwcompiler.frontend.tracing.operands import known, value_as
 from bwcompiler.frontend.tracing.registry import TAKING
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
@@ -27,8 +28,8 @@ from bwcompiler.ir.types import I64
 
 
 def _refuse_in_place() -> NoReturn:
-    raise UnsupportedError("x[start:stop] with traced bounds is a view, which cannot be changed in place\n"
-                           "  hint: x[start:stop] = x[start:stop] + y, or np.where")
+    give_up(UnsupportedError("x[start:stop] with traced bounds is a view, which cannot be changed in place\n"
+                             "  hint: x[start:stop] = x[start:stop] + y, or np.where"))
 
 
 def _in_place(_: Any, __: Any) -> Any:
@@ -105,13 +106,24 @@ def data_slice(x: Tracer, entries: list[Any]) -> tuple[DataSlice, Tracer]:
     place = next(number for number, entry in enumerate(entries) if isinstance(entry, slice))
     bounds, numbers, further = entries[place], entries[:place], entries[place + 1:]
     plain = all(map(_is_number, numbers)) and known(bounds.step) in (None, 1)
-    if not plain or any(entry is not Ellipsis and entry != slice(None) for entry in further) or _is_known_in_each_iteration(bounds):
+    if not plain or any(entry is not Ellipsis and entry != slice(None) for entry in further) or is_known_in_each_iteration([bounds]):
         raise TracerIndexError(TRACED_BOUND)
     source = x[tuple(numbers)] if numbers else x
     size = source._type.shape[0]
     if not isinstance(size, int):
         raise TracerIndexError(TRACED_BOUND)
+    _look_for_a_window(bounds, size)
     return DataSlice(source, _bound(bounds.start, 0, size), _bound(bounds.stop, size, size)), source
+
+
+def _look_for_a_window(bounds: slice, size: int) -> None:
+    """Raise TracerIndexError where the slice is to be a window (`data_windows`); else note that it can be, if it can."""
+    policy = open_region().policy
+    if policy is None or window_of(bounds, size) is None:
+        return
+    if policy.windows:
+        raise TracerIndexError(TRACED_BOUND)
+    policy.windows = False
 
 
 def _bound(bound: Any, default: int, size: int) -> Tracer:
@@ -122,8 +134,8 @@ def _bound(bound: Any, default: int, size: int) -> Tracer:
     return np.clip(np.where(found < 0, found + size, found), 0, size)  # type: ignore[no-any-return]
 
 
-def _is_known_in_each_iteration(bounds: slice) -> bool:
-    """Whether the bounds are known once the loops are unrolled, all of which can be, and are short: then slices have known sizes."""
+def is_known_in_each_iteration(slices: list[slice]) -> bool:
+    """Whether the bounds of slices are known once the loops are unrolled, all of which can be, and are short: then so are the sizes."""
     region = open_region()
     if region.policy is not None and region.policy.as_data:
         return False
@@ -136,7 +148,8 @@ def _is_known_in_each_iteration(bounds: slice) -> bool:
         trips *= upper(index.hi) - lower(index.lo) + 1
     if not scopes or trips > MOST_FOR_KNOWN_SIZES:
         return False
-    traced = [bound for bound in (bounds.start, bounds.stop) if isinstance(bound, Tracer) and not isinstance(bound, IndexTracer)]
+    bounds = [bound for entry in slices for bound in (entry.start, entry.stop)]
+    traced = [bound for bound in bounds if isinstance(bound, Tracer) and not isinstance(bound, IndexTracer)]
     return all(_is_known(value_of(bound), region) for bound in traced)
 
 

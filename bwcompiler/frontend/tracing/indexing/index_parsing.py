@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError, TracerIndexError
+from bwcompiler.frontend.tracing.indexing.data_windows import Window, window_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.indexing.index_sides import chosen_extent, is_at_least_zero
 from bwcompiler.frontend.tracing.operands import assembled, known, known_parts, stack_objects
@@ -32,15 +33,18 @@ class ParsedIndex:
     arrays    the advanced indices: (axis of the array that `items` give, index array or tracer, whether it is known to
               be in range and nobody else's).
     place     axis of the result where the axes of the advanced indices go.
+    windows   slices of a known size at places that are data, by the axis of the array that `items` give, which has it whole.
     scalar    integers only: NumPy gives a scalar, not a view.
     view      of a whole array, once it was asked for (`cached_parse` shares parsed indices).
     """
 
-    __slots__ = ("arrays", "items", "place", "scalar", "view")
+    __slots__ = ("arrays", "items", "place", "scalar", "view", "windows")
 
-    def __init__(self, items: list[BasicItem], arrays: list[tuple[int, Any, bool]], place: int, scalar: bool) -> None:
+    def __init__(self, items: list[BasicItem], arrays: list[tuple[int, Any, bool]], place: int, scalar: bool,
+                 windows: dict[int, Window]) -> None:
         self.items = items
         self.arrays = arrays
+        self.windows = windows
         self.place = place
         self.scalar = scalar
         self.view: StridedView | None = None
@@ -104,8 +108,11 @@ def cached_parse(index: Any, shape: tuple[int, ...]) -> ParsedIndex:
     return found
 
 
-def parse(index: Any, shape: tuple[int, ...]) -> ParsedIndex:
-    """What x[index] means for an x of that shape; raises IndexError as NumPy does."""
+def parse(index: Any, shape: tuple[int, ...], unsure: bool = False) -> ParsedIndex:
+    """What x[index] means for an x of that shape; raises IndexError as NumPy does.
+
+    unsure: slices of a known size at places that are data are taken, even if it is not known that they fit (`data_windows`).
+    """
     entries = entries_of(index)
     consumed = sum(_axes_used(entry) for entry in entries)
     if consumed > len(shape):
@@ -117,7 +124,7 @@ def parse(index: Any, shape: tuple[int, ...]) -> ParsedIndex:
         entries.append(Ellipsis)
     else:
         scalar = False
-    expanded = _expand(entries, shape, len(shape) - consumed)
+    expanded = _expand(entries, shape, len(shape) - consumed, unsure)
     return _assemble(expanded, scalar)
 
 
@@ -135,7 +142,7 @@ def _is_integer(entry: Any) -> bool:
     return isinstance(entry, int | np.integer) or (isinstance(entry, np.ndarray) and entry.ndim == 0 and entry.dtype.kind in "iu")
 
 
-def _expand(entries: list[Any], shape: tuple[int, ...], missing: int) -> list[Any]:
+def _expand(entries: list[Any], shape: tuple[int, ...], missing: int, unsure: bool) -> list[Any]:
     """One expanded entry per axis or new axis; `...` is kept as a marker where it stands for nothing."""
     expanded: list[Any] = []
     axis = 0
@@ -150,7 +157,7 @@ def _expand(entries: list[Any], shape: tuple[int, ...], missing: int) -> list[An
             expanded.extend(arrays)
             axis += sum(not array.new for array in arrays)
         else:
-            expanded.append(_one(entry, shape[axis], axis))
+            expanded.append(_one(entry, shape[axis], axis, unsure))
             axis += 1
     return expanded
 
@@ -168,14 +175,14 @@ def _mask_arrays(mask: Any, shape: tuple[int, ...], axis: int) -> list[_Array]:
     return [_Array(found, True) for found in mask.nonzero()]
 
 
-def _one(entry: Any, extent: Any, axis: int) -> Any:
+def _one(entry: Any, extent: Any, axis: int, unsure: bool) -> Any:
     """What an axis of that extent is indexed with."""
     if isinstance(entry, slice):
         if isinstance(extent, int):
             entry = known_parts(entry)
             if not any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step)):
                 return _slice(entry, extent)
-        return _symbolic_slice(entry, extent)
+        return _slice_by_data(entry, extent, unsure)
     if isinstance(entry, IndexTracer) or (not isinstance(extent, int) and _is_integer(entry)):
         found = _symbolic_position(entry, extent)
         return _Array(entry, False) if found is None else found
@@ -208,6 +215,16 @@ def _position(position: int, extent: int, axis: int) -> int:
 def _slice(entry: slice, extent: int) -> Slice:
     start, stop, step = entry.indices(extent)
     return Slice(start, len(range(start, stop, step)), step)
+
+
+def _slice_by_data(entry: slice, extent: Any, unsure: bool) -> Slice | Window:
+    try:
+        return _symbolic_slice(entry, extent)
+    except TracedSizeError:
+        window = window_of(entry, extent)
+        if window is None or not (window.fits or unsure):
+            raise
+        return window
 
 
 # ----- positions that depend on loop indices
@@ -282,6 +299,7 @@ def _assemble(expanded: list[Any], scalar: bool) -> ParsedIndex:
     advanced = [k for k, entry in enumerate(expanded) if isinstance(entry, _Array)]
     items: list[BasicItem] = []
     arrays: list[tuple[int, Any, bool]] = []
+    windows: dict[int, Window] = {}
     axis = 0
     for entry in expanded:
         if entry is Ellipsis:
@@ -290,10 +308,13 @@ def _assemble(expanded: list[Any], scalar: bool) -> ParsedIndex:
             index = entry.index
             arrays.append((axis, index, entry.safe))
             items.append(None if entry.new else Slice(0, -1, 1))       # the extent is filled in by `fill_whole_axes`
+        elif isinstance(entry, Window):
+            windows[axis] = entry
+            items.append(Slice(0, -1, 1))
         else:
             items.append(entry)
         axis += not isinstance(entry, int | Affine)
-    return ParsedIndex(items, arrays, _place(expanded, advanced), scalar)
+    return ParsedIndex(items, arrays, _place(expanded, advanced), scalar, windows)
 
 
 def _place(expanded: list[Any], advanced: list[int]) -> int:
@@ -307,7 +328,7 @@ def _place(expanded: list[Any], advanced: list[int]) -> int:
 
 
 def fill_whole_axes(parsed: ParsedIndex, shape: tuple[int, ...]) -> list[BasicItem]:
-    """The basic items, with the axes of advanced indices taken whole."""
+    """The basic items, with the axes of advanced indices and of windows taken whole."""
     extents = iter(shape)
     items: list[BasicItem] = []
     for item in parsed.items:

@@ -59,7 +59,7 @@ def chosen_extent(bound: Tracer) -> Extent | None:
 
 
 def _extent(value: Value, region: Region) -> Extent | None:
-    value = _outside(value, region)
+    value, _ = outside(value, region)
     if value.op is ops.index_value:
         extent: Extent = value.attrs["extent"]
         return extent
@@ -93,7 +93,7 @@ def _extreme(first: Extent, second: Extent, is_largest: bool) -> Extent | None:
 
 def _selected(value: Value, region: Region) -> Extent | None:
     """What a comparison of numbers made of indices chooses."""
-    test = _outside(value.operands[0], region)
+    test, _ = outside(value.operands[0], region)
     if test.op not in _COMPARISONS:
         return None
     x, y, first, second = [_extent(operand, region) for operand in (*test.operands, *value.operands[1:])]
@@ -106,12 +106,14 @@ def _selected(value: Value, region: Region) -> Extent | None:
     return None if holds is None else first if holds else second
 
 
-def _outside(value: Value, region: Region | None) -> Value:
-    """What a region was given, where it was made."""
-    while region is not None and value.op.kind == "input":
-        place = next((place for place, lifted in enumerate(region.lifted_inputs) if lifted is value), None)
-        if place is not None and region.lifted[place].written:
-            return value
-        value = value if place is None else region.lifted[place].value
-        region = region.parent
-    return value
+def outside(value: Value, region: Region) -> tuple[Value, Region]:
+    """What a region was given, where it was made, and the region that made it."""
+    level: Region | None = region
+    while level is not None and value.op.kind == "input":
+        place = next((place for place, lifted in enumerate(level.lifted_inputs) if lifted is value), None)
+        if place is not None:
+            if level.lifted[place].written:
+                break
+            value, region = level.lifted[place].value, level.lifted[place].region
+        level = level.parent
+    return value, region

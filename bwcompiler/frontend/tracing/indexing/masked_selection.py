@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bwcompiler.errors import TracerIndexError
+from bwcompiler.errors import BwError, TracerIndexError
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.registry import HANDLERS, TAKING, qualified_name
+from bwcompiler.frontend.tracing.storages.region import Recapture, open_region
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 
@@ -210,7 +211,16 @@ def holds_selection(*args: Any) -> bool:
 
 def refuse(what: str = "this") -> NoReturn:
     """The shape of a selection is needed for something."""
-    raise TracerIndexError(_ADVICE.format(what))
+    give_up(TracerIndexError(_ADVICE.format(what)))
+
+
+def give_up(refusal: BwError) -> NoReturn:
+    """Trace the function again with `data_windows` for slices that can be some; raises the refusal where that was done, or none can."""
+    policy = open_region().policy
+    if policy is not None and policy.windows is False:
+        policy.windows = True
+        raise Recapture(("windows", 0, 0), refusal)
+    raise refusal
 
 
 def same_value(a: Value, b: Value, depth: int = 24, alike: dict[tuple[int, int], bool] | None = None) -> bool:

@@ -207,11 +207,13 @@ class Policy:
     divisible   indices of the loops around of which several iterations can be made one; parted: of those that can be recorded in parts.
     parts       in parts of how many loops, one inside of the other, what is being traced is; as_data: whether slices are between bounds
                 that are data in it, where their sizes move with indices.
+    windows     whether slices that may be `data_windows` are, and not selections: None before there is one, True where a selection was
+                refused.
     """
 
     __slots__ = ("ahead", "any_results", "as_data", "captured", "choices", "converting", "copies", "depth", "divisible", "doubles",
                  "formatted", "gaps", "heavy", "live", "loops", "made", "met", "needed", "notes", "objects", "one_kind", "parted", "parts",
-                 "raised", "recorded", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled")
+                 "raised", "recorded", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled", "windows")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -223,6 +225,7 @@ class Policy:
         self.heavy: set[Site] = set()
         self.told: set[Any] = set()
         self.uncounted: set[Site] = set()
+        self.windows: bool | None = None
         self.restart()
 
     def has_made(self, array: Any) -> bool:
@@ -381,6 +384,10 @@ class Region:
         self.captured.append(array)
         self.capture_inputs.append(found)
         return found
+
+    def array_of(self, value: Value) -> np.ndarray[Any, Any] | None:
+        """The concrete array that an input of this region stands for."""
+        return next((array for found, array in zip(self.capture_inputs, self.captured, strict=True) if found is value), None)
 
     def settle_captures(self) -> None:
         """Bind arrays that were written to after they had been read, as buffers made by the function are, by what was read."""

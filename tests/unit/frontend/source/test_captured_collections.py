@@ -119,8 +119,9 @@ def the_first_is_assigned_to_after_it_was_read(x):
     return total
 
 
-LOOPS = [backwards, one_after_the_other, two_at_once, of_a_tuple, from_the_end, in_nested_loops, the_last_one_is_changed_later]
-UNROLLED = [elements_are_changed, rows_are_changed, the_list_grows_meanwhile, an_element_is_bound_anew,
+LOOPS = [backwards, one_after_the_other, two_at_once, of_a_tuple, from_the_end, in_nested_loops, the_last_one_is_changed_later,
+         rows_are_changed]
+UNROLLED = [elements_are_changed, the_list_grows_meanwhile, an_element_is_bound_anew,
             the_first_is_assigned_to_after_it_was_read]
 
 

@@ -1,9 +1,12 @@
 """Comprehensions, and generators in `sum` and its like, are loops: recorded where they compute with traced values, else as Python does."""
 
+import ast
+
 import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.frontend.source.syntax.liveness import loads
 from bwcompiler.frontend.tracing.trace import trace
 from tests.unit.frontend.comparing import as_python
 
@@ -157,3 +160,20 @@ def root(x):
 
 def checked(x):
     return sum(root(v) for v in x)
+
+
+def test_names_of_comprehensions_are_not_variables_of_loops(rng):
+    """`row` is bound by the comprehension itself: what the loop binds to the same name is not used behind it."""
+    def squares(x):
+        total = 0.0
+        for k in range(30):
+            row = x[k % 3]
+            row = row * k
+            total = total + np.sum(row ** 2)
+        return total + sum([np.sum(row) for row in x])
+
+    x = rng.standard_normal((3, 4))
+    assert bw.jit(squares)(x) == pytest.approx(squares(x), rel=1e-12)
+    assert loads(ast.parse("[a + b for b in c if b for a in b]").body[0]) == {"c"}
+    assert loads(ast.parse("(lambda a, b=d: a + e)(f)").body[0]) == {"d", "e", "f"}
+    assert loads(ast.parse("[a for a in a]").body[0]) == {"a"}

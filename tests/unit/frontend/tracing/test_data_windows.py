@@ -1,0 +1,127 @@
+"""Slices of a known number of elements at places that are data: views as NumPy's, and IndexError where NumPy would cut them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerIndexError
+from bwcompiler.frontend.tracing.trace import trace
+
+PLACES = np.array([3, 0, 17, 11])
+BONDS = [(k, (k + 5) % 12) for k in range(12)]
+WINDOW = np.hanning(7)[1:-1]
+
+
+def blocks_of_a_matrix(x, places):
+    i, j = places[0], places[1]
+    grid = x[:20].reshape(4, 5)
+    grid = np.tile(grid, (5, 4))
+    block = grid[i:i + 3, j:j + 2]
+    made = np.zeros((20, 20))
+    made[i:i + 3, j:j + 2] += 2 * block
+    made[i:i + 3, 1:3] = block
+    return np.sum(made ** 2) + np.sum(block @ block.T)
+
+
+def negative_places(x, places):
+    k = places[0] - 9                              # -6
+    return x[k:k + 4] @ WINDOW[:4]
+
+
+def overlap_and_add(x, places):
+    y = np.zeros(len(x))
+    for place in places:
+        y[place:place + 5] += x[:5] * WINDOW
+    return np.sum(y ** 2)
+
+
+def in_steps(x, places):
+    k = places[2]
+    return x[k:k + 6:2] @ WINDOW[:3] + x[k - 1:k + 3:3] @ WINDOW[:2]
+
+
+def at_the_peak(x, places):
+    k = np.argmax(x[2:-2]) + 2
+    before, peak, after = x[k - 1:k + 2]
+    return (before - after) / (before - 2 * peak + after) + x[k - 2:k + 3] @ WINDOW
+
+
+def views_of_views(x, places):
+    y = x.copy()
+    for k in range(8):
+        part = y[places[k % 4]:places[k % 4] + 3]
+        part *= 1.5
+        part[1] += x[k]
+        y[places[k % 4]:places[k % 4] + 3] = part[::-1]
+    return np.sum(y ** 2)
+
+
+PROGRAMS = [blocks_of_a_matrix, negative_places, overlap_and_add, in_steps, at_the_peak, views_of_views]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_values_and_gradients(program, rng):
+    x = rng.standard_normal(24)
+    compiled = bw.jit(program)
+    for places in (PLACES, np.array([3, 7, 4, 1])):
+        assert compiled(x, places) == pytest.approx(program(x, places), rel=1e-12)
+    bw.check_grads(lambda x: program(x, PLACES), (x,))
+
+
+@dataclass
+class Bond:
+    i: int
+    j: int
+    stiffness: np.ndarray
+
+
+def assembled(stiffness, load):
+    bonds = [Bond(i, j, stiffness[k]) for k, (i, j) in enumerate(BONDS)]
+    matrix = 9 * np.eye(24)
+    for bond in bonds:
+        first, second = slice(2 * bond.i, 2 * bond.i + 2), slice(2 * bond.j, 2 * bond.j + 2)
+        matrix[first, first] += bond.stiffness
+        matrix[second, second] += bond.stiffness
+        matrix[first, second] -= bond.stiffness.T
+        matrix[second, first] -= bond.stiffness
+    return load @ np.linalg.solve(matrix, load) + sum(np.sum(bond.stiffness[0]) for bond in bonds)
+
+
+def test_blocks_at_places_of_a_table_keep_the_loop(rng):
+    stiffness, load = rng.standard_normal((12, 2, 2)) * 0.3, rng.standard_normal(24)
+    found = trace(assembled, (stiffness, load))
+    assert not found.notes and len(found.loops) >= 1
+    assert bw.jit(assembled)(stiffness, load) == pytest.approx(assembled(stiffness, load), rel=1e-12)
+    bw.check_grads(assembled, (stiffness, load))
+
+
+@pytest.mark.parametrize("place", [18, -2, -30])
+def test_what_numpy_would_cut_is_refused_by_the_run(place, rng):
+    def block(x, places):
+        k = places[0]
+        return x.reshape(4, 6)[1:3, k:k + 5] @ WINDOW
+
+    x = rng.standard_normal(24)
+    with pytest.raises(IndexError, match=r"test_data_windows.py:\d+: return x.reshape(.|\n)*out of bounds"):
+        bw.jit(block)(x, np.array([place]))
+    np.testing.assert_allclose(bw.jit(block)(x, np.array([1])), block(x, np.array([1])))
+
+
+def test_what_numpy_cuts_is_cut_where_a_selection_can_have_it(rng):
+    def cut(x, places):
+        k = places[0]
+        return np.sum(x[k:k + 9]) + np.mean(x[k - 4:k + 2])
+
+    x = rng.standard_normal(24)
+    for place in (6, 20):
+        assert bw.jit(cut)(x, np.array([place])) == pytest.approx(cut(x, np.array([place])), rel=1e-12)
+
+
+def test_the_sizes_of_others_are_data(rng):
+    def refused(x, places):
+        return x[places[0]:places[2]] @ np.arange(14.0)
+
+    with pytest.raises(TracerIndexError, match="number of elements is not known"):
+        bw.jit(refused)(rng.standard_normal(24), PLACES)
