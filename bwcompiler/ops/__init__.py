@@ -228,7 +228,8 @@ from bwcompiler.ops.special.functions import (
 from bwcompiler.ops.special.loops import special_function
 
 UPDATES = (slice_update, slice_add)                     # the first operand but for a section, which is set or added to
-WRITES = (*UPDATES, scatter_update, scatter_add)        # all that are made where the first operand lies, if that may be
+SCATTERS = (scatter_update, scatter_add)                # the first operand but for elements that data choose
+WRITES = (*UPDATES, *SCATTERS)                          # all that are made where the first operand lies, if that may be
 SEARCHES = (argmax, argmin)
 PRODUCTS = (matmul, matmul_add)
 

@@ -30,6 +30,7 @@ class Member:
     inlined  operands that are computed again where this member reads them (cheap values read at shifted indices).
     update   a slice_update or slice_add that only touches its slice: it runs over operand 1 and writes into the memory of
              operand 0, which the value takes over (or gets a copy of).
+    after    of an update, the members that read what it overwrites: it is written when they have been computed for the last time.
     """
 
     value: Value
@@ -38,6 +39,7 @@ class Member:
     reduced: tuple[int, ...] = ()
     inlined: frozenset[Value] = frozenset()
     update: bool = False
+    after: frozenset[Value] = frozenset()
 
     def renumbered(self, places: Sequence[int]) -> Member:
         """The member in a group whose axis k became axis places[k]."""

@@ -187,7 +187,8 @@ class _Tree:
                    if self.layout.is_inner(member) and self.layout.when[member.value] == number]
         by_row = self.by_row = self.lane is not None and _goes_along_rows(self.layout, members, self.lane)
         is_deep = len(self.layout.group.members) > DEEP
-        for member in members:
+        behind = [member for member in members if member.after]
+        for member in [member for member in members if not member.after] if behind else members:
             value = member.value
             if is_deep and (member.reduced or member.update or value in self.layout.stored):
                 self._compute_operands(value, memo, body, number)
@@ -197,6 +198,7 @@ class _Tree:
                 body.append(self._write_slice(member, self._inner_scalar(member, memo, body, number)))
             elif value in self.layout.stored:
                 self._compute(value, memo, body, number)
+        body += self._write_behind(behind, [self._inner_scalar(member, memo, body, number) for member in behind])
         self.by_row = False
         if not body:
             return []
@@ -208,6 +210,13 @@ class _Tree:
         if by_row and self.lane is not None:
             return [Loop(self.lane, self.width, [*before, *nest, *after])]
         return [*self._over_lanes(before), *nest]
+
+    def _write_behind(self, members: Sequence[Member], scalars: Sequence[Scalar]) -> list[Statement]:
+        """Updates of what others read, also what these write: all is computed before any of it is written."""
+        if len(members) < 2:
+            return [self._write_slice(member, scalar) for member, scalar in zip(members, scalars, strict=True)]
+        lets = [Let(member.value.label, scalar, member.value) for member, scalar in zip(members, scalars, strict=True)]
+        return [*lets, *[self._write_slice(member, let.ref()) for member, let in zip(members, lets, strict=True)]]
 
     def _inner_scalar(self, member: Member, memo: dict[Value, Scalar], body: list[Statement], number: int) -> Scalar:
         def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:

@@ -111,6 +111,7 @@ class _Reader:
         again = tuple([number for operand, number in local.items() if operand in inlined]) if inlined else ()
         self._note(self.known, value, (
             reads, again, member.domain, member.axes, member.reduced, member.update, value in self.stored, value in self.forced,
+            frozenset([self.known[reader] for reader in member.after]),
             *self._declaration(value, member.update)))
 
     def _read(self, value: Value, inlined: Set[Value], local: dict[Value, int]) -> int:
@@ -269,7 +270,8 @@ class _Pattern:
             return member
         local: dict[Value, Value] = {}
         made = self.members[member.value] = self._made(member.value, member.inlined, local)
-        return replace(member, value=made, inlined=frozenset([local.get(value, value) for value in member.inlined]))
+        return replace(member, value=made, inlined=frozenset([local.get(value, value) for value in member.inlined]),
+                       after=frozenset([self.members[value] for value in member.after]))
 
     def _made(self, value: Value, inlined: Set[Value], local: dict[Value, Value]) -> Value:
         """The value on operands that are made anew."""

@@ -23,7 +23,7 @@ class KernelLayout:
 
     axes      the loops' indices; positions: where along each axis of the group the current iteration is.
     when      pass of inner members; gap (before the pass) of outer members.  passes, steps: how many there are of both.
-    saved     inner members read back from memory in later passes.
+    saved     inner members read back from memory in later passes; last: the pass in which each is computed for the last time.
     numbers   members outside of the loops: whether they are computed after these.  known: those that have been computed.
     fills     what has to precede the whole tree; flushes: what has to follow it.
     """
@@ -51,15 +51,18 @@ class KernelLayout:
         self.fills: dict[Buffer, Statement] = {}
         self.when: dict[Value, int] = {}
         self.saved: set[Value] = set()
+        self.last: dict[Value, int] = {}
+        self.passes = 0
         self.reads: dict[Value, list[Value]] = {}
         self.axes = [Index(0, extent - 1, f"i{k}") for k, extent in enumerate(group.extents)]
         self.positions: list[Extent] = [axis.extent() for axis in self.axes]
         self._open_updated()
         self._find_numbers()
         self._assign_passes()
-        self.passes = 1 + max((self.when[m.value] for m in group.members if self.is_inner(m)), default=-1)
-        self.steps = max([self.passes + 1, *[1 + when for when in self.when.values()]]) if self.when else 0
         self._choose_saved()
+        while self._updates_are_early():
+            self._choose_saved()
+        self.steps = max([self.passes + 1, *[1 + when for when in self.when.values()]]) if self.when else 0
 
     def _open_updated(self) -> None:
         """One parameter per array that updates write: before, in between and after it is the same memory."""
@@ -160,6 +163,9 @@ class KernelLayout:
 
     def _choose_saved(self) -> None:
         """Members needed by a later pass than their first are saved if stored anyway, or dear to recompute."""
+        self.passes = 1 + max((self.when[m.value] for m in self.group.members if self.is_inner(m)), default=-1)
+        self.saved.clear()
+        self.last.clear()
         weight: dict[Value, int] = {}
         for member in self.group.members:
             if member.value in self.numbers:
@@ -180,7 +186,18 @@ class KernelLayout:
                 if earlier and (value in self.stored or weight[value] > RECOMPUTE_WEIGHT):
                     self.saved.add(value)
                     continue
+                self.last[value] = number
                 pending += [base for base in self.reads[value] if self.computes_inside(base)]
+
+    def _updates_are_early(self) -> bool:
+        """Whether an update was in an earlier pass than members that read what it overwrites: then it is in that pass now."""
+        early = False
+        for member in self.group.members:
+            last = max([self.last.get(value, self.when.get(value, 0)) for value in member.after], default=0)
+            if last > self.when.get(member.value, last):
+                self.when[member.value] = last
+                early = True
+        return early
 
     # ----- buffers
     def buffer(self, value: Value) -> Buffer:

@@ -87,7 +87,10 @@ class _Fusion:
     # ----- a value's place
     def _call(self, value: Value) -> None:
         views = self.views[value]
-        call = self.steps.open_call(value, views, self._sources(view.base for view in views))
+        sources = self._sources(view.base for view in views)
+        if value.op in ops.SCATTERS:                           # writes where the array lies, if all that reads it has run
+            sources.update(self.versions.readers[root(value.operands[0])])
+        call = self.steps.open_call(value, views, sources)
         for view in views:
             self.stored.add(view.base)
             if view.base in self.numbers:
@@ -167,6 +170,8 @@ class _Fusion:
                 self._add(attempt, group, attempt.as_number(), in_front=True)
 
     def _add(self, attempt: Attempt, group: FusionGroup, member: Member, in_front: bool = False) -> None:
+        if attempt.update:
+            member.after = self.versions.read_before(attempt, group, self.attempts)
         group.add(member, in_front)
         self.attempts[member.value] = attempt
         self.steps.of.setdefault(member.value, group)

@@ -1,6 +1,8 @@
 """Updates that a loop may do although it reads what they write: `a[i, :] = a[i, :] * 2`, element by element.
 
-Every iteration reads the one element that it writes, and before it does: no other iteration has written it, and none reads it again.
+Every iteration reads the one element that it writes, or the row of loops around it reads elements of its own row before a pass writes them:
+no other iteration, or row, has written them.  Nothing may read them afterwards, so that the update comes behind these readers
+(`Member.after`), in a later pass where they are computed again there.
 """
 
 from __future__ import annotations
@@ -8,22 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bwcompiler.ir.access import root
-from bwcompiler.ir.contracts.fusion import FusionGroup, update_section
+from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.fusion.attempt import Attempt, section_read
 
 
-def reads_in_step(update: Attempt, group: FusionGroup, array: Value, attempts: Mapping[Value, Attempt]) -> bool:
-    """Whether all that a group's members read of an array that an update would write there is so, or apart.
+def readers_in_step(update: Attempt, group: FusionGroup, array: Value, attempts: Mapping[Value, Attempt]) -> frozenset[Value] | None:
+    """The members of a group that read what an update would write of an array there, if it can be done behind them; else None.
 
     attempts  of the members, with what they read.
     """
-    if group.inner is not None or any(member.reduced or member.is_number for member in group.members):
-        return False                                       # in more than one pass an element may be read again
     axes, written = update.axes_in(group), update_section(update.value)
     if axes is None or set(axes) - {-1} != set(range(len(group.extents))):
-        return False
-    own, before = update.place(update.own_element(), axes), _made_of(update, group, attempts)
+        return None
+    own = update.place(update.own_element(), axes)
+    found = []
     for member in group.members:
         reader = attempts[member.value]
         for base, index in reader.reads:
@@ -32,18 +33,30 @@ def reads_in_step(update: Attempt, group: FusionGroup, array: Value, attempts: M
             section = section_read(base, index, reader.number)
             if section is not None and section.is_apart(written):
                 continue
-            if member.value not in before or base is not array or reader.place(index, member.domain) != own:
-                return False
-    return True
+            if own is None or base is not array or not _is_read_before(reader.place(index, member.domain), own, member, group):
+                return None
+            found.append(member.value)
+    return frozenset(found)
 
 
-def _made_of(update: Attempt, group: FusionGroup, attempts: Mapping[Value, Attempt]) -> set[Value]:
-    """The members of a group that have to be computed before an update: the others may be where they are read."""
-    found: set[Value] = set()
-    waiting = [base for base, _ in update.reads]
-    while waiting:
-        value = waiting.pop()
-        if value in group.by_value and value not in found:
-            found.add(value)
-            waiting += [base for base, _ in attempts[value].reads]
-    return found
+def _is_read_before(place: tuple[object, ...] | None, own: tuple[object, ...], member: Member, group: FusionGroup) -> bool:
+    """Whether a member reads nothing that another iteration than the one that an update writes in, or another row, writes.
+
+    place, own: what is read, and what is written in an iteration, in terms of the group's axes.
+    """
+    if place is None:
+        return False
+    if member.is_number and group.extents:             # computed before all loops, or behind them
+        return False
+    if place == own:
+        return True
+    inner = group.inner
+    if inner is None or not inner.isdisjoint(member.domain_axes):
+        return False
+    return all(mine == other for mine, other in zip(place, own, strict=True) if inner.isdisjoint(_axes_of(other)))
+
+
+def _axes_of(entry: object) -> frozenset[int]:
+    """The axes that a place moves with, along one dimension."""
+    assert isinstance(entry, tuple)
+    return frozenset([axis for axis, _ in entry[1]])

@@ -13,7 +13,7 @@ from bwcompiler.ir.contracts.fusion import FusionGroup, update_section
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression
 from bwcompiler.passes.fusion.attempt import Attempt, section_read
-from bwcompiler.passes.fusion.in_step import reads_in_step
+from bwcompiler.passes.fusion.in_step import readers_in_step
 from bwcompiler.passes.memory.find_updates import Updates
 
 
@@ -81,4 +81,11 @@ class Versions:
         if not all(mine.is_apart(section) for section in written):
             return False
         apart = all(section is not None and mine.is_apart(section) for section in group.touched.get(array, []))
-        return apart or (not made_here and reads_in_step(attempt, group, array, attempts))
+        return apart or (not made_here and readers_in_step(attempt, group, array, attempts) is not None)
+
+    def read_before(self, attempt: Attempt, group: FusionGroup, attempts: Mapping[Value, Attempt]) -> frozenset[Value]:
+        """The members of a group that read what an update overwrites, which it is done behind."""
+        array = root(attempt.value.operands[0])
+        if array not in group.touched or array in group.by_value:
+            return frozenset()
+        return readers_in_step(attempt, group, array, attempts) or frozenset()

@@ -1,4 +1,5 @@
-"""Updates of slices stand as late as they can: right before what reads them, behind what reads the array before.
+"""Updates of slices, and of elements that data choose, stand as late as they can: right before what reads them, behind what reads the
+array before.
 
 So that an update can be done in place wherever the order of values allows it: the derivative of `x[i] = v` reads the cotangent of x at i
 and then makes it zero there.
@@ -27,7 +28,7 @@ def delay_updates(graph: Graph) -> Graph:
             waiting.pop(body[-1], None)
 
     for value in graph.body:
-        if value.op in ops.UPDATES:
+        if value.op in ops.WRITES:
             waiting[value] = None
         else:
             place(value)

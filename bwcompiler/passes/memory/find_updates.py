@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.access import is_alias
+from bwcompiler.ir.access import is_alias, root
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.loops.branch_states import passed_through
@@ -35,7 +35,8 @@ RULES = {
 
 
 class Updates(NamedTuple):
-    """values: what updates in place; arrays: what they may overwrite; passed_on: arrays that only one update reads."""
+    """values: what updates in place; arrays: what they, and writes of elements that data choose, may overwrite; passed_on: arrays that
+    only one update reads."""
 
     values: frozenset[Value]
     arrays: frozenset[Value]
@@ -48,14 +49,15 @@ def find_updates(graph: Graph, mutable: Sequence[Value] = ()) -> Updates:
     mutable: inputs that may be overwritten; a chain that begins with one may have any length, and its first update is in place.
     """
     candidates = [value for value in graph.body if _is_small(value)]
+    scattered = frozenset([root(value.operands[0]) for value in graph.body if value.op in ops.SCATTERS])
     if not candidates:
-        return Updates(frozenset(), frozenset(), frozenset())
+        return Updates(frozenset(), scattered, frozenset())
     depth, length = _chains(candidates)
     begun = (_begun(graph, mutable) if mutable else set()) | _unset(candidates) | _late_patches(graph, candidates)
     values = frozenset([value for value in candidates
                         if value.operands[0] in begun or (depth[value] > 1 and length[value] >= CHAIN)])
     arrays = frozenset([value.operands[0] for value in values])
-    return Updates(values, arrays, _read_once(graph, arrays))
+    return Updates(values, arrays | scattered, _read_once(graph, arrays))
 
 
 def _begun(graph: Graph, mutable: Sequence[Value]) -> set[Value]:

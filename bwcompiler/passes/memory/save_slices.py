@@ -38,7 +38,7 @@ def _first_updates(graph: Graph, mutable: Sequence[Value]) -> dict[Value, int]:
     updates = find_updates(graph, mutable).values
     first: dict[Value, int] = {}
     for position, value in enumerate(graph.body):
-        if value in updates:
+        if value in updates or value.op in ops.SCATTERS:
             arrays: Sequence[Value] = value.operands[:1]
         elif value.op in LOOPS:
             arrays = value.operands[:value.attrs["carried"]]

@@ -76,8 +76,47 @@ def normalised(a, x):
     return a
 
 
-IN_STEP = [scaled, columns, kept_beside]
-OTHERS = [both, ranks, from_the_left, backwards, transposed, normalised]
+def eliminated(a, x):
+    """A number of the row, which is read before the row is written, and written with it."""
+    for k in range(19):
+        a[k + 1:, k:] -= np.outer(a[k + 1:, k] * x[k] * 0.1, a[k, k:])
+    return a
+
+
+def reflected(a, x):
+    """Sums over the rows and over the columns of what is written."""
+    for k in range(18):
+        b = a[:, k + 1:] @ x[k + 1:]
+        a[:, k + 1:] -= np.outer(b, x[k + 1:]) * 0.1
+    return a
+
+
+def weighed(a, x):
+    """What is made of the row before it is written is multiplied with its sum, which is known after a pass over it."""
+    b = np.zeros((20, 20))
+    for i in range(1, 20):
+        v = a[i, :i] * 2.0
+        a[i, :i] = v + 0.1 * a[i - 1, 0]
+        b[i, :i] = v * np.sum(v) + b[i - 1, 0]
+    return a + b
+
+
+def exchanged(a, x):
+    """Two arrays, each of which is written to what is read of the other."""
+    b = a + 1.0
+    for i in range(1, 20):
+        u, v = a[i, :i] * x[:i] + b[i - 1, 0], b[i, :i] * 2.0 + u_of(a, i)
+        a[i, :i] = v
+        b[i, :i] = u
+    return a + x * b
+
+
+def u_of(a, i):
+    return np.sum(a[i, :i]) * 0.1
+
+
+IN_STEP = [scaled, columns, kept_beside, normalised, eliminated]
+OTHERS = [both, ranks, from_the_left, backwards, transposed, reflected, weighed, exchanged]
 
 
 def copied(fun):
@@ -89,7 +128,7 @@ def test_values(fun):
     np.testing.assert_allclose(bw.jit(copied(fun))(A, X), fun(A.copy(), X), rtol=1e-13, atol=1e-15)
 
 
-@pytest.mark.parametrize("fun", [kept_beside, both], ids=lambda fun: fun.__name__)
+@pytest.mark.parametrize("fun", [kept_beside, both, normalised, eliminated, reflected, weighed, exchanged], ids=lambda fun: fun.__name__)
 def test_gradients(fun):
     bw.check_grads(copied(fun), (A, X), order=1)
 

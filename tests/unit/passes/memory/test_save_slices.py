@@ -129,7 +129,19 @@ def growing_reversal(given: Any) -> Any:
     return y
 
 
-PROGRAMS = [lu, rank_updates, triangular_product, triangular_solve, sweep, symmetric_rows, growing_reversal]
+def swapped_rows(given: Any) -> Any:
+    """Rows that data choose."""
+    a = given.copy()
+    for k in range(len(a) - 1):
+        p = k + np.argmax(np.abs(a[k:, k]))
+        row = a[k].copy()
+        a[k] = a[p]
+        a[p] = row
+        a[k + 1:, k:] -= np.outer(a[k + 1:, k] / a[k, k], a[k, k:])
+    return a
+
+
+PROGRAMS = [lu, rank_updates, triangular_product, triangular_solve, sweep, symmetric_rows, growing_reversal, swapped_rows]
 
 
 def matrix(n: int) -> Any:
