@@ -88,8 +88,8 @@ class Executable:
     ) -> CallForm:
         """One way of calling the program: over these captured arrays, which are kept alive and read at every call.
 
-        `raise_error(code, record)` must raise; it is called when the program returns a code other than 0 without having
-        set a Python exception.  `signature`: of another form of call than that of the executable.
+        `raise_error(code, record)` is called when the program returns a code other than 0 without having set a Python exception; where
+        it returns, the next form takes the call.  `signature`: of another form of call than that of the executable.
         """
         return CallForm(self, signature or self.signature, raise_error, tuple(captured), tuple(statics), tuple(reads))
 

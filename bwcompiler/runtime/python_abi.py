@@ -42,7 +42,7 @@ _SLOT_SET_HANDLER, _SLOT_DEFAULT_HANDLER = 304, 306
 
 _PYTHON_FUNCTIONS = (
     "PyObject_Vectorcall PyObject_RichCompareBool PyTuple_New PyList_New PyDict_New PyDict_SetItem"
-    " PyDict_GetItemWithError PyObject_GetAttr PyErr_Clear PyErr_Occurred PyErr_SetString"
+    " PyDict_GetItemWithError PyObject_GetAttr PyErr_Clear PyErr_Occurred"
     " PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef PyLong_AsLongLongAndOverflow PyLong_FromLong"
     " PyBytes_FromStringAndSize PyType_GenericAlloc"
 ).split()
@@ -86,7 +86,6 @@ def symbols() -> dict[str, int]:
     found = {f"py.{name}": _function_address(getattr(ctypes.pythonapi, name)) for name in _PYTHON_FUNCTIONS}
     found |= {f"py.{name}": id(type_) for name, type_ in _TYPES.items()}
     found |= {f"py.{name}": id(constant) for name, constant in _CONSTANTS.items()}
-    found["py.SystemError"] = id(SystemError)
     found["np.ndarray"] = id(np.ndarray)
     found["np.PyArray_Scalar"] = _numpy_slot(_SLOT_SCALAR)
     found["np.PyArray_NewCopy"] = _numpy_slot(_SLOT_NEW_COPY)

@@ -14,7 +14,7 @@ from bwcompiler.api.programs.finite import check_finite
 from bwcompiler.compiler.options import checks_finite
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, CallSignature, Layout, Leaf, Read, ResultKind, Tree
 from bwcompiler.runtime.entry.table import takes_numbers
-from bwcompiler.runtime.executable import CallForm, chain
+from bwcompiler.runtime.executable import CallForm, RaiseError, chain
 
 
 class BoundGraph:
@@ -51,14 +51,18 @@ class BoundGraph:
             layouts=tuple([layout if kind == "array" else None for layout, kind in zip(self.layouts, kinds, strict=True)]),
             alone=tuple([leaf for leaf in self.alone if kinds[leaf] == "array"]))
 
-    def form(self, signature: CallSignature, statics: Sequence[object] = (), reads: Sequence[Read] = ()) -> CallForm | None:
-        """Such calls for the native entry; None where captured arrays or numbers of another kind are in its way."""
+    def form(self, signature: CallSignature, statics: Sequence[object] = (), reads: Sequence[Read] = (),
+             raise_error: RaiseError | None = None) -> CallForm | None:
+        """Such calls for the native entry; None where captured arrays or numbers of another kind are in its way.
+
+        raise_error: instead of that of the program.
+        """
         if checks_finite():                        # which is done in Python
             return None
         resized = any(array.shape != type_.shape for array, type_ in zip(self.captured, signature.captured_types, strict=True))
         if not self.is_native or resized or not takes_numbers(signature):
             return None
-        return self.compiled.executable.form(self.compiled.raise_error, self.captured, statics, reads, signature)
+        return self.compiled.executable.form(raise_error or self.compiled.raise_error, self.captured, statics, reads, signature)
 
     def call(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """The results for leaves of any kind, converted and copied as needed; those written into arguments are left out."""

@@ -72,6 +72,7 @@ class JitFunction(CompiledFunction[P, R]):
         self._demanded: dict[Any, set[int]] = {}       # structure of a call -> leaves that turned out to be static
         self._outside = ChangingNumbers()
         self._traces = 0
+        self._windows = True
         self._forms: list[CallForm] = []
         self._shared: SharedArguments | None = None
         self._lock = RenewedLock()
@@ -94,10 +95,24 @@ class JitFunction(CompiledFunction[P, R]):
             return call_user(self.fun, args, kwargs, self.autoloop)
         try:
             arguments = self._arguments(args, kwargs)
-            return self._specialised(arguments).call(arguments, args, kwargs)
+            specialisation = self._specialised(arguments)
+            try:
+                return specialisation.call(arguments, args, kwargs)
+            except IndexError:
+                if not specialisation.may_be_cut:
+                    raise
+            self._cut_slices()
+            return self._slow(*args, **kwargs)
         except Exception as error:
             cut_to_user_frames(error)
             raise
+
+    def _cut_slices(self) -> None:
+        """From now on slices at places that are data have as many elements as NumPy gives them, which costs more."""
+        with self._lock:
+            self._windows = False
+            for key, variants in self._entries.items():
+                self._entries[key] = [one for one in variants if not one.may_be_cut]
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         arguments = take_apart(self.fun, args, kwargs, self.static_argnums, self.static_argnames)
@@ -218,7 +233,7 @@ class JitFunction(CompiledFunction[P, R]):
         return self._arguments(bound.args, bound.kwargs)
 
     def _shown(self, arguments: Arguments) -> Program:
-        return Program(self.fun, arguments, autoloop=self.autoloop)
+        return Program(self.fun, arguments, autoloop=self.autoloop, windows=self._windows)
 
     def _notes(self, traced: TraceResult) -> list[str]:
         return [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
@@ -275,6 +290,7 @@ class Specialisation:
     """One compilation: the traced program, its executable, and the forms in which it is called.
 
     into   per result: the argument leaf that it is written to (what the function assigns to its arguments), or None.
+    may_be_cut  whether IndexError says that it is to be compiled again: a slice that NumPy cuts is none here (`TraceResult.may_be_cut`).
     """
 
     def __init__(self, owner: JitFunction[..., Any], arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
@@ -291,8 +307,10 @@ class Specialisation:
     def _compile(self, arguments: Arguments, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
         owner = self.owner
         self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop, unrolled=unrolled,
-                                                   any_results=True, rebound=tuple(owner._outside.rebound.values()))
+                                                   any_results=True, rebound=tuple(owner._outside.rebound.values()),
+                                                   windows=owner._windows)
         traced = self.traced
+        self.may_be_cut = owner._windows and traced.may_be_cut and not traced.mutated
         outputs = len(traced.outputs)
         written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced)]
         results = [*traced.outputs, *[traced.mutated[number] for number in written]]
@@ -341,10 +359,17 @@ class Specialisation:
         key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))
         if key not in self.forms:
             signature = self.bound.signature(trees, (*kinds, *self.operands.kinds), self.result_tree, tuple(kwargs))
-            form = self.forms[key] = self.bound.form(signature, statics, self.reads)
+            form = self.forms[key] = self.bound.form(signature, statics, self.reads, self._raise_unless_cut if self.may_be_cut else None)
             if form is not None:
                 self.owner._add_form(form)
         return self.forms[key]
+
+    def _raise_unless_cut(self, code: int, record: bytes) -> None:
+        """Raise what the program has failed for; returns where that may be a slice that NumPy cuts."""
+        try:
+            self.bound.compiled.raise_error(code, record)
+        except IndexError:
+            self.owner._cut_slices()
 
     def _run(self, arguments: Arguments) -> Any:
         leaves, operands = arguments.dynamic_leaves, self.operands.now()

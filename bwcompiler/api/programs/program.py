@@ -89,8 +89,8 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
                  mutates: Any = True, memory_limit: int | None = None, autoloop: bool = True, varying: Sequence[OutsideRead] = (),
-                 rebound: Sequence[OutsideRead] = ()) -> None:
-        super().__init__(fun, arguments, wrt, mutates, memory_limit, autoloop, varying, rebound)
+                 rebound: Sequence[OutsideRead] = (), windows: bool = False) -> None:
+        super().__init__(fun, arguments, wrt, mutates, memory_limit, autoloop, varying, rebound, windows)
         self._runners: dict[Any, Runner] = {}
         self._lowered: Lowered | None = None
         self._shared: SharedArguments | None = None

@@ -39,6 +39,7 @@ class TracedProgram:
     """The trace of a program's function, which arguments are differentiated, and the two halves of its derivative.
 
     options         as given to `compile`: wrt, mutates, memory_limit, autoloop.
+    windows         as for `trace_arguments`; where that is True, IndexError may mean no more than that NumPy would cut a slice.
     operands        what is outside of the arguments and was seen to be bound anew (`varying`, as for `trace_arguments`): the leaves
                     after those of the arguments.
     written         leaves that a call writes back to; `forward_graph` writes result k to the memory of input `into[k]`.
@@ -49,7 +50,7 @@ class TracedProgram:
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None, mutates: Any,
                  memory_limit: int | None, autoloop: bool, varying: Sequence[OutsideRead] = (),
-                 rebound: Sequence[OutsideRead] = ()) -> None:
+                 rebound: Sequence[OutsideRead] = (), windows: bool = False) -> None:
         self.fun = fun
         self.memory_limit = memory_limit
         self.__name__ = getattr(fun, "__name__", "program")
@@ -58,6 +59,7 @@ class TracedProgram:
             raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
         self.options = (wrt, mutates, memory_limit, autoloop)
         self._rebound = rebound
+        self._windows = windows
         self._halves: dict[Request, Halves] = {}
         self._trace(varying)
 
@@ -67,7 +69,7 @@ class TracedProgram:
         try:
             with collector_paused():
                 self.traced: TraceResult = trace_arguments(self.fun, self.arguments, varying=varying, autoloop=autoloop,
-                                                           unrolled=unrolled, rebound=self._rebound)
+                                                           unrolled=unrolled, rebound=self._rebound, windows=self._windows)
         except Exception as error:
             cut_to_user_frames(error)
             raise

@@ -57,7 +57,7 @@ class Transformed(JitFunction[P, R]):
         if not self._backward:
             return super()._shown(arguments)
         _, (fun, argnums, *_), _ = self.made_by
-        return Program(fun, arguments, argnums, autoloop=self.autoloop)
+        return Program(fun, arguments, argnums, autoloop=self.autoloop, windows=self._windows)
 
 
 def without_names(traced: Callable[..., R]) -> Callable[..., R]:

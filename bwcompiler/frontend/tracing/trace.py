@@ -66,6 +66,7 @@ class TraceResult:
     notes           places of loops that were not captured, with the reasons; of the outermost trace.
     loops           likewise of those that were, with what they carry.
     unrolled_for    the error for which all loops are unrolled.
+    may_be_cut      there are slices of known sizes at places that are data of which it is not known that they fit (`data_windows`).
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
     layout_dependent  leaves (of arguments, then of `varying`) whose memory order decided something (whether a written array is a view,
@@ -94,6 +95,7 @@ class TraceResult:
     loops: list[tuple[Site, str]] = field(default_factory=list)
     may_unroll: bool = False
     unrolled_for: str | None = None
+    may_be_cut: bool = False
 
     @property
     def input_types(self) -> tuple[TensorType, ...]:
@@ -122,7 +124,7 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
 def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str | None = None,
                     argument_types: Sequence[ArgumentType] | None = None, varying: Sequence[OutsideRead] = (),
                     autoloop: bool = True, unrolled: bool = False, outer: Source | None = None,
-                    any_results: bool = False, rebound: Sequence[OutsideRead] = ()) -> TraceResult:
+                    any_results: bool = False, rebound: Sequence[OutsideRead] = (), windows: bool = False) -> TraceResult:
     """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
 
     varying: numbers and arrays outside that are to be inputs, and arrays whose contents the program is to read; what fun needs to know
@@ -131,18 +133,23 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     function cannot be traced so, but with all its loops unrolled, it is.  unrolled: that at once.
     rebound: where objects outside were seen to be replaced as wholes.
     any_results: whether results may be texts and types, and have as many elements as data says (`results`).
+    windows: whether slices of known sizes may be views although NumPy might cut them: who calls the program then traces again where it
+    raises IndexError.  Not where fun assigns to its arguments, which then may have changed.
     """
     if active_region() is not None:
         return _traced(fun, arguments, None, name, argument_types, varying, outer)
     policy = Policy(autoloop)
     policy.loops = not unrolled
     policy.any_results = any_results
+    policy.windows = windows
     refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
             found = _traced(fun, arguments, policy, name, argument_types, varying, outer, rebound)
             found.unrolled_for = None if refused is None else str(refused)
-            return found
+            if not windows or not found.may_be_cut or not found.mutated:
+                return found
+            windows = policy.windows = False
         except Exception as error:
             may_go_without = policy.converting and policy.met and not policy.needed
             if refused is not None and not may_go_without:
@@ -212,6 +219,7 @@ def _with_notes(result: TraceResult, policy: Policy | None) -> TraceResult:
     if policy is not None:
         result.notes = list(policy.notes.items())
         result.loops = [(site, text) for site, text in policy.captured.items() if site not in policy.notes]
+        result.may_be_cut = policy.may_be_cut
         result.may_unroll = policy.loops and policy.met and not policy.needed
     return result
 

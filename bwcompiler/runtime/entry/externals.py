@@ -16,7 +16,6 @@ _FUNCTIONS = {
     "py.PyObject_GetAttr": "ptr (ptr, ptr)",
     "py.PyErr_Clear": "void ()",
     "py.PyErr_Occurred": "ptr ()",
-    "py.PyErr_SetString": "void (ptr, ptr)",
     "py.PyEval_SaveThread": "ptr ()",
     "py.PyEval_RestoreThread": "void (ptr)",
     "py.Py_IncRef": "void (ptr)",

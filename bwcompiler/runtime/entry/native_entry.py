@@ -207,8 +207,8 @@ fail:
 """
 
 # Call raise_error(code, record) (item 1 of `self`), unless the program left an exception itself.  Without an arena the record says nothing.
+# Where it returns, the call is one for the record that follows.
 _RAISE = f"""
-@bw.silent = private unnamed_addr constant [47 x i8] c"native code failed, but raise_error() returned\\00"
 define internal void @bw.raise(ptr %self, i32 %status, ptr %arena) noinline cold nounwind {{
 start:
   %arguments = alloca [2 x ptr]
@@ -234,7 +234,6 @@ callback:
   br i1 %raised, label %drop, label %returned
 returned:
   call void @py.Py_DecRef(ptr %answer)
-  call void @py.PyErr_SetString(ptr @py.SystemError, ptr @bw.silent)
   br label %drop
 drop:
   call void @bw.release(ptr %arguments, i64 2)
@@ -439,6 +438,10 @@ fail:
   call void @bw.release(ptr %owned, i64 %result_count)
   call void @bw.release(ptr %copies, i64 %copied_count)
   call void @bw.release(ptr %held, i64 %held_count)
+  %exception = call ptr @py.PyErr_Occurred()
+  %is.exception = icmp ne ptr %exception, null
+  br i1 %is.exception, label %raise, label %slow
+raise:
   ret ptr null
 slow:
   %slow.at = getelementptr i8, ptr %self, i64 {abi.TUPLE_ITEMS}

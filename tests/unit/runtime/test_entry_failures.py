@@ -71,9 +71,17 @@ def test_error_code_raises(bind: Callable[..., Any], arena_bytes: int, release_g
 
 
 def test_error_that_is_not_raised() -> None:
-    run = Executable(FAIL, vectors(2)).bind(slow_path, lambda code, record: None)
+    """What follows takes the call, as if the form had not fitted."""
+    executable, asked = Executable(FAIL, vectors(2)), []
+    run = executable.bind(lambda *args: ("next", *args), lambda code, record: asked.append(code))
+    x = X - 1
+    for _ in range(3):
+        found = run(x, Y)
+        assert found[0] == "next" and found[1] is x and found[2] is Y
+        assert run(X, Y).shape == (5,)
+    assert asked == [5, 5, 5]
     with pytest.raises(SystemError, match="native code failed, but raise_error\\(\\) returned"):
-        run(X - 1, Y)
+        executable.run([x, Y], lambda code, record: None)
 
 
 def test_exception_of_the_program_itself() -> None:

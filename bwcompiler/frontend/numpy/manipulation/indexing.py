@@ -44,7 +44,7 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.storages.region import active_region
+from bwcompiler.frontend.tracing.storages.region import active_region, open_region
 from bwcompiler.frontend.tracing.storages.views import PickedView, broadcast_value, same_chain, whole
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.op import Op, Value
@@ -84,9 +84,13 @@ def _with_windows(x: Tracer, entries: list[Any], refusal: TracerIndexError) -> P
     if is_known_in_each_iteration([entry for entry in entries if isinstance(entry, slice)]):
         raise refusal
     try:
-        return parse(tuple(entries), x.shape, unsure=True)
+        parsed = parse(tuple(entries), x.shape, unsure=True)
     except TracedSizeError:
         raise refusal from None
+    policy = open_region().policy
+    if policy is not None:
+        policy.may_be_cut = True
+    return parsed
 
 
 def basic_part(x: Tracer, parsed: ParsedIndex) -> Tracer:

@@ -117,13 +117,13 @@ def data_slice(x: Tracer, entries: list[Any]) -> tuple[DataSlice, Tracer]:
 
 
 def _look_for_a_window(bounds: slice, size: int) -> None:
-    """Raise TracerIndexError where the slice is to be a window (`data_windows`); else note that it can be, if it can."""
+    """Note that the slice can be a window (`data_windows`), if it can; raises TracerIndexError where it is to be one."""
     policy = open_region().policy
     if policy is None or window_of(bounds, size) is None:
         return
+    policy.may_be_cut = True
     if policy.windows:
         raise TracerIndexError(TRACED_BOUND)
-    policy.windows = False
 
 
 def _bound(bound: Any, default: int, size: int) -> Tracer:

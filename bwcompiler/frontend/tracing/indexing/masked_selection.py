@@ -217,7 +217,7 @@ def refuse(what: str = "this") -> NoReturn:
 def give_up(refusal: BwError) -> NoReturn:
     """Trace the function again with `data_windows` for slices that can be some; raises the refusal where that was done, or none can."""
     policy = open_region().policy
-    if policy is not None and policy.windows is False:
+    if policy is not None and policy.may_be_cut and not policy.windows:
         policy.windows = True
         raise Recapture(("windows", 0, 0), refusal)
     raise refusal

@@ -207,13 +207,14 @@ class Policy:
     divisible   indices of the loops around of which several iterations can be made one; parted: of those that can be recorded in parts.
     parts       in parts of how many loops, one inside of the other, what is being traced is; as_data: whether slices are between bounds
                 that are data in it, where their sizes move with indices.
-    windows     whether slices that may be `data_windows` are, and not selections: None before there is one, True where a selection was
-                refused.
+    windows     whether slices that can be `data_windows` are, although NumPy might cut them, and not selections; may_be_cut: whether there
+                are such slices.
     """
 
     __slots__ = ("ahead", "any_results", "as_data", "captured", "choices", "converting", "copies", "depth", "divisible", "doubles",
-                 "formatted", "gaps", "heavy", "live", "loops", "made", "met", "needed", "notes", "objects", "one_kind", "parted", "parts",
-                 "raised", "recorded", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted", "unrolled", "windows")
+                 "formatted", "gaps", "heavy", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects", "one_kind",
+                 "parted", "parts", "raised", "recorded", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted",
+                 "unrolled", "windows")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -225,7 +226,7 @@ class Policy:
         self.heavy: set[Site] = set()
         self.told: set[Any] = set()
         self.uncounted: set[Site] = set()
-        self.windows: bool | None = None
+        self.windows = False
         self.restart()
 
     def has_made(self, array: Any) -> bool:
@@ -242,6 +243,7 @@ class Policy:
         self.parted: set[Index] = set()
         self.parts = 0
         self.as_data = False
+        self.may_be_cut = False
         self.depth = 0
         self.needed = False
         self.made: dict[int, tuple[Any, Site]] = {}

@@ -109,14 +109,57 @@ def test_what_numpy_would_cut_is_refused_by_the_run(place, rng):
     np.testing.assert_allclose(bw.jit(block)(x, np.array([1])), block(x, np.array([1])))
 
 
-def test_what_numpy_cuts_is_cut_where_a_selection_can_have_it(rng):
-    def cut(x, places):
-        k = places[0]
-        return np.sum(x[k:k + 9]) + np.mean(x[k - 4:k + 2])
+def cut(x, places):
+    k = places[0]
+    return np.sum(x[k:k + 9] ** 2) + 3 * np.sum(x[k - 4:k + 2])
 
-    x = rng.standard_normal(24)
-    for place in (6, 20):
-        assert bw.jit(cut)(x, np.array([place])) == pytest.approx(cut(x, np.array([place])), rel=1e-12)
+
+@pytest.mark.parametrize("transform", [bw.jit, lambda f: lambda *args: bw.compile(f, *args)(*args)], ids=["jit", "compile"])
+def test_what_numpy_cuts_is_cut_where_a_selection_can_have_it(transform, rng):
+    x, compiled = rng.standard_normal(24), transform(cut)
+    for place in (6, 20, 2, 7):
+        assert compiled(x, np.array([place])) == pytest.approx(cut(x, np.array([place])), rel=1e-12)
+
+
+def test_gradients_of_what_numpy_cuts(rng):
+    x, d, h = rng.standard_normal(24), rng.standard_normal(24), 1e-6
+    gradient, pairs = bw.grad(cut), bw.value_and_grad(cut)
+    for place in (6, 20, 2, 7):
+        places = np.array([place])
+        numeric = (cut(x + h * d, places) - cut(x - h * d, places)) / (2 * h)
+        assert gradient(x, places) @ d == pytest.approx(numeric, rel=1e-6)
+        np.testing.assert_array_equal(pairs(x, places)[1], gradient(x, places))
+
+
+def test_a_window_costs_no_more_than_its_elements(rng):
+    def largest(x, places):
+        total = 0.0
+        for place in places:
+            total += np.max(x[place:place + 7])
+        return total
+
+    x, places = rng.standard_normal(2400), np.arange(0, 2300, 100)
+    compiled = bw.jit(largest)
+    assert compiled(x, places) == largest(x, places)
+    assert "bool[2400]" not in compiled.as_text("forward", x, places)
+    places[3] = 2396                               # NumPy cuts it
+    assert compiled(x, places) == largest(x, places)
+    assert "bool[2400]" in compiled.as_text("forward", x, places)
+
+
+def test_what_assigns_to_its_arguments_runs_once(rng):
+    def clear(x, places):
+        x += 1.0
+        k = places[0]
+        x[0] = np.sum(x[k:k + 9])
+        return x[0]
+
+    for place in (20, 6):
+        x = rng.standard_normal(24)
+        expected = x.copy()
+        value, places = clear(expected, np.array([place])), np.array([place])
+        assert bw.jit(clear)(x, places) == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(x, expected, rtol=1e-12)
 
 
 def test_the_sizes_of_others_are_data(rng):

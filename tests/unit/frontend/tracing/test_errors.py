@@ -279,9 +279,10 @@ def test_data_frames_meet_traced_arrays() -> None:
 
 
 def test_slices_with_traced_bounds() -> None:
-    for fun in (lambda x, i: x[i:i + 2], lambda x, i: A[i:i + 2], lambda x, i: x[:i]):
+    for fun, last in ((lambda x, i: x[i:i + 2], 2), (lambda x, i: A[i:i + 2], 7), (lambda x, i: x[:i], 1)):
         with pytest.raises(errors.TracerError, match=r"a slice with a traced bound: .*\n  hint: return x\[start \+ np.arange\(n\)\], where n"):
-            bw.vmap(fun, in_axes=(None, 0))(np.ones(3), np.array([0, 1]))
+            bw.vmap(fun, in_axes=(None, 0))(np.ones(3), np.array([0, last]))
+    assert bw.vmap(lambda x, i: x[i:i + 2], in_axes=(None, 0))(np.arange(3.0), np.array([0, 1])).tolist() == [[0, 1], [1, 2]]
     assert bw.vmap(lambda x, i: x[i:i + 2].sum(), in_axes=(None, 0))(np.arange(3.0), np.array([0, 2])).tolist() == [1, 2]
     assert bw.vmap(lambda x, i: x[i + np.arange(2)], in_axes=(None, 0))(np.arange(3.0), np.array([0, 1])).tolist() == [[0, 1], [1, 2]]
 
