@@ -17,7 +17,7 @@ from bwcompiler.ir.declaration import LINEAR, Into, OfOp, not_differentiable
 from bwcompiler.ir.extent import Extent, upper
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.types import BOOL, I64, U64, TensorType, tensor
-from bwcompiler.ops import numpy_text
+from bwcompiler.ops import distinct_indices, numpy_text
 from bwcompiler.ops.broadcasting import LEADING_AXES, add_batch_axis, all_batched, broadcast
 from bwcompiler.ops.creation import full, iota
 from bwcompiler.ops.elementwise import equal, full_like, select
@@ -219,6 +219,11 @@ scatter_add: Op = define_op(
 )
 
 
+def are_distinct(indices: Sequence[Value]) -> bool:
+    """Whether no two elements of B can be at one place."""
+    return distinct_indices.are_distinct(indices, (normalize_index, wrap_index))
+
+
 def _last_writers(x: Value, indices: Sequence[Value], axes: Axes) -> Value:
     """Per element of B: whether its write is the one that stays (it alone wrote there, or it was the last)."""
     shape = indices[0].shape
@@ -240,7 +245,7 @@ def _scatter_update_operand(ct: Value, out: Value, x: Value, updates: Value, *in
 def _scatter_update_cotangent(ct: Value, out: Value, x: Value, updates: Value, *indices: Value, axes: Axes) -> Value:
     found = gather(ct, *indices, axes=axes)
     rank = indices[0].rank
-    if rank == 0:
+    if are_distinct(indices):
         return found
     stays = broadcast(_last_writers(x, indices, axes), shape=found.shape, axes=tuple(range(rank)))
     return select(stays, found, full_like(found, 0.0))

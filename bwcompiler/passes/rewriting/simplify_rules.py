@@ -16,6 +16,7 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, Section, add_extents, known_le, scale_extent
 from bwcompiler.ir.op import REGISTRY, Op, Value, is_constant
 from bwcompiler.ir.types import TensorType
+from bwcompiler.ops.indexing import are_distinct
 from bwcompiler.passes.rewriting.rewriter import Rule
 from bwcompiler.passes.rewriting.update_chains import before_updates
 
@@ -302,11 +303,16 @@ def _slice_of_row(x: Value, starts: tuple[Extent, ...], sizes: tuple[Extent, ...
 
 @rule(ops.scatter_update)
 def _scatter_update(type_: TensorType, x: Value, v: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
+    if v.op is ops.gather and v.operands == (x, *indices) and v.attrs["axes"] == axes:
+        return x                                               # x[k] = x[k]
     return _update_of_element(ops.slice_update, x, v, indices, axes)
 
 
 @rule(ops.scatter_add)
 def _scatter_add(type_: TensorType, x: Value, v: Value, *indices: Value, axes: tuple[int, ...]) -> Value | None:
+    if x.op is ops.scatter_update and x.operands[2:] == indices and x.attrs["axes"] == axes and are_distinct(indices):
+        before, written = x.operands[:2]                       # x[k] = a; x[k] += b is x[k] = a + b
+        return ops.scatter_update(before, v if _is_filled_with(written, 0) else ops.add(written, v), *indices, axes=axes)
     return _update_of_element(ops.slice_add, x, v, indices, axes)
 
 

@@ -17,7 +17,7 @@ from bwcompiler.passes.rewriting.legalize import legalize
 from bwcompiler.passes.rewriting.simplify import simplify
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
-INPUTS = "%x: f64[2,3], %y: f64[2,3], %c: bool[2,3], %n: i64[2,3], %v: f64[3], %s: f64[]"
+INPUTS = "%x: f64[2,3], %y: f64[2,3], %c: bool[2,3], %n: i64[2,3], %v: f64[3], %s: f64[], %k: i64[3]"
 
 # equation -> (a body on which it fires, what that becomes, a body on which it must not fire)
 CASES = {
@@ -35,6 +35,16 @@ CASES = {
         "%i: i64[] = index_value {extent=1}\n%r: f64[2,3] = scatter_add %x, %v, %i {axes=[0]}",
         "%a: f64[1,3] = reshape %v {shape=[1,3]}\n%r: f64[2,3] = slice_add %x, %a {starts=[1,0], steps=[1,1]}",
         "%i: i64[] = index_value {extent=-1}\n%r: f64[2,3] = scatter_add %x, %v, %i {axes=[0]}"),
+    "x[k] = x[k]": (
+        "%a: f64[3,2] = gather %x, %k {axes=[1]}\n%r: f64[2,3] = scatter_update %x, %a, %k {axes=[1]}", "%x",
+        "%a: f64[3,2] = gather %y, %k {axes=[1]}\n%r: f64[2,3] = scatter_update %x, %a, %k {axes=[1]}"),
+    "x[k] = a, x[k] += b at different places": (
+        "%i: i64[3] = iota {shape=[3], axis=0, dtype=i64}\n%t: f64[3,2] = transpose %y {axes=[1,0]}\n"
+        "%q: f64[2,3] = scatter_update %x, %t, %i {axes=[1]}\n%r: f64[2,3] = scatter_add %q, %t, %i {axes=[1]}",
+        "%i: i64[3] = iota {shape=[3], axis=0, dtype=i64}\n%t: f64[3,2] = transpose %y {axes=[1,0]}\n"
+        "%a: f64[3,2] = multiply %t, 2.0\n%r: f64[2,3] = scatter_update %x, %a, %i {axes=[1]}",
+        "%t: f64[3,2] = transpose %y {axes=[1,0]}\n"
+        "%q: f64[2,3] = scatter_update %x, %t, %k {axes=[1]}\n%r: f64[2,3] = scatter_add %q, %t, %k {axes=[1]}"),
     "x[:, 1] = x[:, 1] with a at [0]": (
         "%p: f64[2,1] = slice %x {starts=[0,1], sizes=[2,1], steps=[1,1]}\n%q: f64[2] = reshape %p {shape=[2]}\n"
         "%t: f64[1] = reshape %s {shape=[1]}\n%u: f64[2] = slice_update %q, %t {starts=[1], steps=[1]}\n"
@@ -209,7 +219,8 @@ def shape_of(graph):
 
 ZERO_CHANGES_SIGN = {"0 + v into a slice"}                             # -0.0 stays, where 0.0 + -0.0 would be 0.0
 ARRAYS = [np.array([[0.0, -0.0, np.nan], [np.inf, -2.5, 3.0]]), np.array([[1.0, -0.0, 2.0], [np.nan, -np.inf, 0.0]]),
-          np.array([[True, False, True], [False, True, False]]), np.arange(6).reshape(2, 3), np.array([-0.0, 1.5, np.nan]), np.float64(0.75)]
+          np.array([[True, False, True], [False, True, False]]), np.arange(6).reshape(2, 3), np.array([-0.0, 1.5, np.nan]), np.float64(0.75),
+          np.array([2, 0, 2])]
 
 
 @pytest.mark.parametrize("equation", CASES)

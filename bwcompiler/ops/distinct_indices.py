@@ -1,0 +1,70 @@
+"""Whether indices are known to be of different places, as `start + step * iota` is: then no order of writing matters.
+
+An index array of shape B that is affine in its position has, for each axis of B, one distance from an element to the next (`Steps`, where
+axes along which it stays are left out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from bwcompiler.ir.extent import upper
+from bwcompiler.ir.op import Op, Value
+from bwcompiler.ops.broadcasting import broadcast
+from bwcompiler.ops.creation import full, iota
+from bwcompiler.ops.elementwise import add, multiply, subtract
+
+Steps: TypeAlias = dict[int, int]
+
+
+def are_distinct(indices: Sequence[Value], wrapping: Sequence[Op]) -> bool:
+    """Whether no two elements of B can be at one place: along each axis one of the index arrays moves, and along no other axis.
+
+    wrapping: the ops that count negative indices from the end of `extent`.
+    """
+    lines = [_steps(index, wrapping) for index in indices]
+    moving = [axis for line in lines if line is not None and len(line) == 1 for axis in line]
+    return all(extent == 1 or axis in moving for axis, extent in enumerate(indices[0].shape))
+
+
+def _steps(index: Value, wrapping: Sequence[Op]) -> Steps | None:
+    """None where it is not known to be affine."""
+    if not index.rank:
+        return {}
+    if index.op in wrapping:                           # what is within one extent stays apart
+        steps, extent = _steps(index.operands[0], wrapping), index.attrs["extent"]
+        if steps is None or not isinstance(extent, int):
+            return None
+        reach = sum([(upper(index.shape[axis]) - 1) * abs(step) for axis, step in steps.items()])
+        return steps if reach < extent else None
+    rule = _RULES.get(index.op)
+    if rule is None:
+        return None
+    parts = [_steps(operand, wrapping) for operand in index.operands]
+    return rule(index, [part for part in parts if part is not None]) if None not in parts else None
+
+
+def _sum(index: Value, parts: Sequence[Steps]) -> Steps:
+    first, second = parts
+    sign = 1 if index.op is add else -1
+    total = {axis: first.get(axis, 0) + sign * second.get(axis, 0) for axis in (*first, *second)}
+    return {axis: step for axis, step in total.items() if step}
+
+
+def _product(index: Value, parts: Sequence[Steps]) -> Steps | None:
+    for factor, steps in zip(index.operands, parts[::-1], strict=True):
+        number = factor.attrs["value"] if factor.op is full else None
+        if isinstance(number, int) and number:
+            return {axis: step * number for axis, step in steps.items()}
+    return None
+
+
+_RULES: dict[Op, Callable[[Value, Sequence[Steps]], Steps | None]] = {
+    full: lambda index, parts: {},
+    iota: lambda index, parts: {index.attrs["axis"]: 1},
+    broadcast: lambda index, parts: {index.attrs["axes"][axis]: step for axis, step in parts[0].items()},
+    add: _sum,
+    subtract: _sum,
+    multiply: _product,
+}
