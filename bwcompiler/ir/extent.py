@@ -7,6 +7,7 @@ Shape rules use the helpers of this module (`known_le`, `element_count`, ...) in
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
@@ -243,9 +244,20 @@ class Section(NamedTuple):
         for axis in range(len(self.starts)):
             low, high = self.bounds(axis)
             other_low, other_high = other.bounds(axis)
-            if _is_less(high, other_low) or _is_less(other_high, low):
+            if _is_less(high, other_low) or _is_less(other_high, low) or self._alternates(other, axis):
                 return True
         return False
+
+    def _alternates(self, other: Section, axis: int) -> bool:
+        """Whether the elements of another part are between those of this one, as even and odd ones are."""
+        steps = [0 if part.sizes[axis] == 1 else part.steps[axis] for part in (self, other)]
+        common = math.gcd(*steps)
+        if common < 2:
+            return False
+        distance = add_extents(self.starts[axis], scale_extent(other.starts[axis], -1))
+        if isinstance(distance, int):
+            return distance % common != 0
+        return distance.constant % common != 0 and all(factor % common == 0 for _, factor in distance.terms)
 
     def joined(self, other: Section) -> Section | None:
         """The union, where it is a section again: neighbours along one axis that agree along the others."""

@@ -66,7 +66,10 @@ class Elements(Positions):
         step = self.step(offset.affine)
         if offsets is not None and step:
             offsets = self.operate("add", I64, offsets, self.stepped(Register("0"), step, self.width))
-        group = group_start(buffer, Offset(substitute(offset.affine, self.literals), offset.terms), step) if step > 1 else None
+        group = None
+        if step > 1:
+            spread = self.abreast is not None and self.memory_of(buffer) in self.abreast.spread
+            group = group_start(buffer, Offset(substitute(offset.affine, self.literals), offset.terms), step, spread)
         return Place(pointer, step, offsets, group)
 
     def loaded(self, buffer: Buffer, place: Place) -> Register:

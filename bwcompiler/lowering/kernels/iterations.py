@@ -97,6 +97,6 @@ class Iterations(Searches):
     def side_by_side(self, loop: Loop, first: str, width: int, active: int | str | None) -> Iterator[None]:
         with self.inside() as level:
             self.indices[loop.index] = self.index_register(first, level)
-            self.abreast = Abreast(loop.index, first, width, active) if width > 1 else None
+            self.abreast = Abreast(loop.index, first, width, active, self.body_of(loop).spread) if width > 1 else None
             yield
             self.abreast = None

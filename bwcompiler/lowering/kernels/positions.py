@@ -5,7 +5,7 @@ What outer loops say of an address is computed there, as `registers.py` places i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from bwcompiler.errors import CompileError
@@ -20,13 +20,14 @@ from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, vector_
 class Abreast:
     """The iterations that are written as one vector: `width` of them from `first` on, of which the first `active` are meant.
 
-    active: a number, the register of one, or None for all of them.
+    active: a number, the register of one, or None for all of them.  spread: memory that they write some steps apart.
     """
 
     index: Index
     first: str
     width: int
     active: int | str | None = None
+    spread: Set[Buffer] = frozenset()
 
 
 class Positions(Registers):

@@ -52,6 +52,7 @@ class Body:
     steps: how far apart the elements of the accesses lie in consecutive iterations; None: as data says.
     operations: how many; dear: whether there is mathematics among them; divides: or divisions without an instruction.
     sizes: bytes of the elements in memory; grouped, apart: how many accesses are read in groups, and how many others are not side by side.
+    spread: memory that is written some steps apart.
     feeds: accumulators from outside of the loop; opened: those from inside.
     """
 
@@ -74,6 +75,7 @@ class Body:
         groups = [access for access, step in self._stepped()
                   if not access.writes and step is not None and self._in_group(access, step)]
         self.grouped = len(groups)
+        self.spread = {memory_of(access.buffer) for access, step in self._stepped() if access.writes and step not in (None, 0, 1, -1)}
         self.apart = sum(step not in (0, 1, -1) for step in self.steps) - self.grouped
 
     # ----- what there is
@@ -328,18 +330,23 @@ def ends(extent: Extent) -> tuple[int, int]:
     return first, last
 
 
-def group_start(buffer: Buffer, offset: Offset, step: int) -> int | None:
+def group_start(buffer: Buffer, offset: Offset, step: int, spread: bool = False) -> int | None:
     """How many elements before an element its group starts, where every `step` elements are read: None where they are not read in groups.
 
     Groups of `step` elements that lie in the array altogether are read as one vector, of which each access takes its part.  If they are
     parts of the array cut into such groups, those of its elements lie in it, whatever the bounds of the indices say.
+
+    spread: whether the loop writes elements some steps apart in the array.  A vector that begins before the element would read one that the
+    iterations before have just written by itself: the CPU waits until that is in the cache.
     """
     if not 2 <= step <= LARGEST_STEP or offset.terms:
         return None
+    first, last = ends(offset.affine)
+    if spread and first >= 0 and last + step <= buffer.size:
+        return 0
     aligned = (offset.affine if isinstance(offset.affine, int) else offset.affine.constant) % step
     if buffer.size % step == 0 and all(factor % step == 0 for _, factor in _terms(offset.affine)):
         return aligned
-    first, last = ends(offset.affine)
     return next((start for start in (aligned, *range(step)) if first >= start and last + step - start <= buffer.size), None)
 
 

@@ -414,10 +414,14 @@ def section_read(base: Value, index: Sequence[IndexExpression], own: Container[I
         return None
     starts: list[Extent] = []
     sizes: list[Extent] = []
+    steps: list[int] = []
     for entry in index:
         if isinstance(entry, Scalar):
             return None
         low, high = span(entry, own)
+        terms = [(one, factor) for one, factor in entry.terms if one in own] if isinstance(entry, Affine) else []
+        step = abs(terms[0][1]) if len(terms) == 1 else 1
         starts.append(low)
-        sizes.append(high - low + 1)
-    return Section(tuple(starts), tuple(sizes), (1,) * len(starts))
+        sizes.append(high - low + 1 if step == 1 else terms[0][0].hi - terms[0][0].lo + 1)
+        steps.append(step)
+    return Section(tuple(starts), tuple(sizes), tuple(steps))

@@ -1,4 +1,5 @@
-"""Slices that are read after their array was updated become copies made before: the update can then be done in place.
+"""Slices that are read after their array was updated become copies made before, or are read of what the update made of the array if it
+leaves them as they are: the update can then be done in place.
 
     v = A[s]                            v = A[s], kept = a copy of v
     B = A with w at t          ->       B = A with w at t
@@ -15,6 +16,8 @@ from collections.abc import Sequence
 
 from bwcompiler import ops
 from bwcompiler.ir.access import is_virtual
+from bwcompiler.ir.contracts.fusion import update_section
+from bwcompiler.ir.extent import Section
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value
 from bwcompiler.passes.loops.branch_states import branch_states
@@ -28,6 +31,9 @@ def save_slices(graph: Graph, mutable: Sequence[Value] = ()) -> Graph:
     if mutable and any(_readers_behind(graph, first).values()):
         graph = _readers_in_front(graph, first)
         first = _first_updates(graph, mutable)
+    latest = _latest_reads(graph, first) if first else graph
+    if latest is not graph:
+        graph, first = latest, _first_updates(latest, mutable)
     late = _late_reads(graph, first) if first else {}
     return _copied(graph, first, late) if late else graph
 
@@ -98,6 +104,53 @@ def _readers_in_front(graph: Graph, first: dict[Value, int]) -> Graph:
     for value in graph.body:
         place(value)
     return graph.replace(body=body)
+
+
+def _latest_reads(graph: Graph, first: dict[Value, int]) -> Graph:
+    """The graph in which slices are read of the last version of an array, where updates have left them as they are."""
+    views: dict[tuple[Value, Value], Value] = {}
+    body: list[Value] = []
+    mapping: dict[Value, Value] = {}
+
+    def read(value: Value, position: int) -> Value:
+        """What a value at this position reads in the place of an operand."""
+        path = [value]
+        while path[-1] not in first and is_virtual(path[-1]) and len(path[-1].operands) == 1:
+            path.append(path[-1].operands[0])
+        version = _latest(path[-2], graph, first, position) if len(path) > 1 and path[-2].op is ops.slice else None
+        if version is None:
+            return mapping.get(value, value)
+        now = mapping.get(version, version)
+        for view in reversed(path[:-1]):
+            key = view, version
+            if key not in views:
+                views[key] = view.with_operands((now,))
+                body.append(views[key])
+            now = views[key]
+        return now
+
+    for position, value in enumerate(graph.body):
+        copy = value.with_operands(tuple([mapping.get(operand, operand) if is_virtual(value) else read(operand, position)
+                                          for operand in value.operands]))
+        if copy is not value:
+            mapping[value] = copy
+        body.append(copy)
+    if not views:
+        return graph
+    outputs = [mapping.get(output, output) for output in graph.outputs]
+    return graph.replace(body=live_values(body, outputs), outputs=outputs)
+
+
+def _latest(part: Value, graph: Graph, first: dict[Value, int], position: int) -> Value | None:
+    """The version of an array before a position, if it is not the one that a slice is of, and updates since leave the slice as it is."""
+    [version] = part.operands
+    section = Section(part.attrs["starts"], part.shape, part.attrs["steps"])
+    while first.get(version, position) < position:
+        update = graph.body[first[version]]
+        if update.op not in ops.UPDATES or update.operands[0] is not version or not section.is_apart(update_section(update)):
+            return None
+        version = update
+    return None if version is part.operands[0] else version
 
 
 def _late_reads(graph: Graph, first: dict[Value, int]) -> dict[Value, dict[Value, None]]:
