@@ -2,19 +2,22 @@
 
     ct = c[s];  c = c with 0 at s;  c = c with p added at t;  c = c with ct added at s         ->         c = c with p added at t
 
-That is the derivative of `x[s] += f(x)`: what is assigned is a sum that x[s] itself is in.  The additions may be of parts of what was made
-zero, and of sums that they are in.  The elements are added up in another order.
+That is the derivative of `x[s] += f(x)`: what is assigned is a sum, or a difference, that x[s] itself is in.  The additions may be of parts
+of what was made zero, and of sums that they are in.  The elements are added up in another order.  Where something is added to zeros first,
+it is set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, Section, add_extents, known_le, scale_extent
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, is_constant
+
+LONGEST = 64                   # updates after one that makes zeros that are looked at
 
 
 def keep_cotangents(graph: Graph, cotangents: int) -> Graph:
@@ -33,41 +36,96 @@ def keep_cotangents(graph: Graph, cotangents: int) -> Graph:
     return graph.replace(body=live_values([*graph.body, *record.values], outputs), outputs=outputs)
 
 
-class _Addition(NamedTuple):
-    """An addition to an array: what is added but for elements of the array itself, if anything, and where these are, if any are added."""
+@dataclass
+class _Step:
+    """One update of a cotangent: it makes zero, adds or sets a part; None for what is done no more."""
 
     value: Value
-    rest: Value | None
-    again: Section | None
+    place: Section
+    makes_zero: bool
+    part: Value | None
+    sets: bool = False
+
+    @property
+    def adds(self) -> bool:
+        return not self.makes_zero and not self.sets
 
 
 def _kept(total: Value, users: Mapping[Value, int], record: Record) -> Value:
     """The cotangent, in the current record where it is made in another way."""
-    chain: list[Value] = []
+    steps: list[_Step] = []
     end = total
-    while end.op is ops.slice_add and users[end] == 1:
-        chain.append(end)
+    while end.op in ops.UPDATES and users[end] == 1 and (end.op is ops.slice_add or _is_zero(end.operands[1])):
+        steps.append(_Step(end, _section(end), end.op is ops.slice_update, end.operands[1]))
         end = end.operands[0]
-    if not chain or end.op is not ops.slice_update or users[end] != 1 or not _is_zero(end.operands[1]):
-        return total
-    cleared = _section(end)
-    additions = [_addition(value, end.operands[0], cleared) for value in reversed(chain)]
-    again = [one.again for one in additions if one.again is not None]
-    left = _without(cleared, again)
-    if not again or left is cleared:
-        return total
-    made = end.operands[0]
+    steps.reverse()
+    changed = False
+    for number, step in enumerate(steps):
+        if step.makes_zero:
+            behind = steps[number + 1:number + 1 + LONGEST]
+            changed |= _keep_again(step, behind, record)
+            changed |= _set_first(step, behind, record)
+    return _made(end, steps, record) if changed else total
+
+
+def _made(base: Value, steps: Sequence[_Step], record: Record) -> Value:
+    """An array after these steps, in the current record."""
+    for step in steps:
+        if step.part is None:
+            continue
+        value = step.value
+        record.source, record.forward = value.source, value.forward
+        update = ops.slice_add if step.adds else ops.slice_update
+        same = value.op is update and value.operands == (base, step.part)
+        base = value if same else update(base, step.part, starts=step.place.starts, steps=step.place.steps)
+        base.name = value.name
+    return base
+
+
+def _keep_again(zero: _Step, behind: Sequence[_Step], record: Record) -> bool:
+    """Leave what is added again as it is, rather than making it zero before; whether there is something of the kind."""
+    again: list[tuple[_Step, Value | None]] = []
+    for number, step in enumerate(behind):
+        if step.adds and step.part is not None and _is_within(step.place, zero.place):
+            found, rest = _without_itself(step.part, zero.value.operands[0], step.place, record)
+            if found and all(other.adds or other.place.is_apart(step.place) for other in behind[:number]):
+                again.append((step, rest))
+    left = _without(zero.place, [step.place for step, _ in again])
+    if not again or left is zero.place:
+        return False
+    for step, rest in again:
+        step.part = rest
+    _leave(zero, left, record)
+    return True
+
+
+def _set_first(zero: _Step, behind: Sequence[_Step], record: Record) -> bool:
+    """Set what is added to zeros before anything else is; whether there is something of the kind."""
+    left: Section | None = zero.place if zero.part is not None else None
+    sets = []
+    for number, step in enumerate(behind):
+        if left is None:
+            break
+        if step.adds and step.part is not None and _is_within(step.place, left):
+            rest = _difference(left, step.place)
+            if rest is not left and all(other.part is None or other.place.is_apart(step.place) for other in behind[:number]):
+                sets.append(step)
+                left = rest
+    if not sets or left is not None:
+        return False
+    for step in sets:
+        step.sets = True
+    _leave(zero, left, record)
+    return True
+
+
+def _leave(zero: _Step, left: Section | None, record: Record) -> None:
+    """Make no more than this zero."""
+    zero.part = None
     if left is not None:
-        record.source, record.forward = end.source, end.forward
-        zeros = ops.full(**{**end.operands[1].attrs, "shape": left.sizes})
-        made = ops.slice_update(made, zeros, starts=left.starts, steps=left.steps)
-    for one in additions:
-        if one.rest is not None:
-            record.source, record.forward = one.value.source, one.value.forward
-            made = ops.slice_add(made, one.rest, **one.value.attrs)
-    if made is not end.operands[0]:
-        made.name = total.name
-    return made
+        record.source, record.forward = zero.value.source, zero.value.forward
+        zero.part = ops.full(**{**zero.value.operands[1].attrs, "shape": left.sizes})
+        zero.place = left
 
 
 def _is_zero(value: Value) -> bool:
@@ -78,23 +136,32 @@ def _section(update: Value) -> Section:
     return Section(update.attrs["starts"], update.operands[1].shape, update.attrs["steps"])
 
 
-def _addition(value: Value, array: Value, cleared: Section) -> _Addition:
-    """An addition to an array of which a section has been cleared."""
-    part, place = value.operands[1], _section(value)
-    if _is_within(place, cleared):
-        if _reads(part, array, place):
-            return _Addition(value, None, place)
-        if part.op is ops.add:
-            for one, other in (part.operands, part.operands[::-1]):
-                if _reads(one, array, place):
-                    return _Addition(value, other, place)
-    return _Addition(value, part, None)
+def _without_itself(part: Value, array: Value, place: Section, record: Record) -> tuple[bool, Value | None]:
+    """Whether what is added contains that section of the array, and the rest of it, if there is one."""
+    if _reads(part, array, place):
+        return True, None
+    if part.op is ops.add:
+        for one, other in (part.operands, part.operands[::-1]):
+            if _reads(one, array, place):
+                return True, other
+    if part.op is ops.subtract and _reads(part.operands[0], array, place):
+        record.source, record.forward = part.source, part.forward
+        return True, ops.negative(part.operands[1])
+    return False, None
 
 
 def _reads(part: Value, array: Value, place: Section) -> bool:
-    """Whether it is that section of the array."""
+    """Whether it is that section of the array, or of an earlier version that is the same there."""
+    while part.op is ops.reshape:
+        part = part.operands[0]
     attrs = part.attrs
-    return part.op is ops.slice and part.operands[0] is array and Section(attrs["starts"], attrs["sizes"], attrs["steps"]) == place
+    if part.op is not ops.slice or Section(attrs["starts"], attrs["sizes"], attrs["steps"]) != place:
+        return False
+    while array is not part.operands[0]:
+        if array.op not in ops.UPDATES or not _section(array).is_apart(place):
+            return False
+        array = array.operands[0]
+    return True
 
 
 def _is_within(inner: Section, outer: Section) -> bool:

@@ -7,7 +7,7 @@ no other iteration, or row, has written them.  Nothing may read them afterwards,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from bwcompiler.ir.access import root
 from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
@@ -15,10 +15,11 @@ from bwcompiler.ir.op import Value
 from bwcompiler.passes.fusion.attempt import Attempt, section_read
 
 
-def readers_in_step(update: Attempt, group: FusionGroup, array: Value, attempts: Mapping[Value, Attempt]) -> frozenset[Value] | None:
+def readers_in_step(update: Attempt, group: FusionGroup, versions: Set[Value],
+                    attempts: Mapping[Value, Attempt]) -> frozenset[Value] | None:
     """The members of a group that read what an update would write of an array there, if it can be done behind them; else None.
 
-    attempts  of the members, with what they read.
+    versions  of the array, which are the same where the update writes; attempts: of the members, with what they read.
     """
     axes, written = update.axes_in(group), update_section(update.value)
     if axes is None or set(axes) - {-1} != set(range(len(group.extents))):
@@ -28,12 +29,12 @@ def readers_in_step(update: Attempt, group: FusionGroup, array: Value, attempts:
     for member in group.members:
         reader = attempts[member.value]
         for base, index in reader.reads:
-            if root(base) is not array:
+            if root(base) not in versions:
                 continue
             section = section_read(base, index, reader.number)
             if section is not None and section.is_apart(written):
                 continue
-            if own is None or base is not array or not _is_read_before(reader.place(index, member.domain), own, member, group):
+            if own is None or base not in versions or not _is_read_before(reader.place(index, member.domain), own, member, group):
                 return None
             found.append(member.value)
     return frozenset(found)

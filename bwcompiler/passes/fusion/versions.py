@@ -81,11 +81,17 @@ class Versions:
         if not all(mine.is_apart(section) for section in written):
             return False
         apart = all(section is not None and mine.is_apart(section) for section in group.touched.get(array, []))
-        return apart or (not made_here and readers_in_step(attempt, group, array, attempts) is not None)
+        return apart or readers_in_step(attempt, group, self._versions(array, group), attempts) is not None
 
     def read_before(self, attempt: Attempt, group: FusionGroup, attempts: Mapping[Value, Attempt]) -> frozenset[Value]:
         """The members of a group that read what an update overwrites, which it is done behind."""
         array = root(attempt.value.operands[0])
-        if array not in group.touched or array in group.by_value:
+        if array not in group.touched:
             return frozenset()
-        return readers_in_step(attempt, group, array, attempts) or frozenset()
+        return readers_in_step(attempt, group, self._versions(array, group), attempts) or frozenset()
+
+    @staticmethod
+    def _versions(array: Value, group: FusionGroup) -> frozenset[Value]:
+        """The versions of an array that share its memory in a group: they agree but for what its updates write."""
+        written = group.updated.get(array)
+        return frozenset([array, *[version for version, other in group.updated.items() if other is written]])

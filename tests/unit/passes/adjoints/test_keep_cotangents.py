@@ -56,8 +56,36 @@ KEPT: dict[str, tuple[Callable[[Value, Value], Value], int]] = {           # the
     "beyond": (lambda c, p: added(cleared(c, 2, 4), part(c, 2, 5), 2), 4),
     "of another place": (lambda c, p: added(cleared(c, 2, 4), part(c, 3, 4), 2), 4),
     "of another array": (lambda c, p: added(cleared(c, 2, 4), part(p, 2, 4), 2), 4),
+    "in a difference": (lambda c, p: added(cleared(c, 2, 4), ops.subtract(part(c, 2, 4), part(p, 1, 4)), 2), 0),
+    "before another": (lambda c, p: added(added(cleared(cleared(c, 2, 4), 7, 2), part(c, 2, 4), 2), part(p, 1, 2), 7), 2),
+    "behind another": (lambda c, p: added(cleared(added(cleared(c, 2, 3), part(p, 0, 2), 8), 5, 2), part(c, 5, 2), 5), 3),
+    "of even places": (lambda c, p: added(added(cleared(cleared(c, 0, 6, 2), 1, 6, 2), part(c, 0, 6, 2), 0, 2), part(c, 1, 6, 2), 1, 2), 0),
+    "zero again": (lambda c, p: added(cleared(cleared(c, 2, 4), 3, 2), part(c, 2, 4), 2), 6),
+    "changed between": (lambda c, p: added(cleared(added(c, part(p, 0, 3), 4), 2, 4), part(c, 2, 4), 2), 4),
     "a multiple": (lambda c, p: added(cleared(c, 2, 4), ops.add(part(c, 2, 4), part(c, 2, 4)), 2), 0),
 }
+
+
+SET: dict[str, tuple[Callable[[Value, Value], Value], int]] = {            # the last: how many updates set elements
+    "in two pieces": (lambda c, p: added(added(cleared(c, 2, 4), part(p, 2, 3), 2), part(p, 5, 1), 5), 2),
+    "backwards": (lambda c, p: added(added(cleared(c, 2, 4), part(p, 5, 1), 5), part(p, 2, 3), 2), 2),
+    "and added": (lambda c, p: added(added(added(cleared(c, 2, 4), part(p, 2, 3), 2), part(p, 5, 1), 5), part(p, 0, 9), 1), 2),
+    "added before": (lambda c, p: added(added(added(cleared(c, 2, 4), part(p, 0, 9), 1), part(p, 2, 3), 2), part(p, 5, 1), 5), 1),
+    "in part": (lambda c, p: added(cleared(c, 2, 4), part(p, 5, 1), 5), 1),
+    "in all": (lambda c, p: added(cleared(c, 2, 4), part(p, 5, 4), 2), 1),
+}
+
+
+@pytest.mark.parametrize("name", SET)
+def test_what_is_added_to_zeros_is_set(name: str) -> None:
+    build, updates = SET[name]
+    c, p = input_value(tensor(F64, C.shape)), input_value(tensor(F64, P.shape))
+    with Record() as record:
+        total = build(c, p)
+    graph = Graph("ct", [c, p], record.values, [total])
+    made = keep_cotangents(graph, 1)
+    assert sum([value.op is ops.slice_update for value in made.body]) == updates
+    np.testing.assert_allclose(interpret(made, [C, P])[0], interpret(graph, [C, P])[0], rtol=1e-15, atol=1e-15)
 
 
 @pytest.mark.parametrize("name", KEPT)
