@@ -107,17 +107,29 @@ def _readers_in_front(graph: Graph, first: dict[Value, int]) -> Graph:
 
 
 def _latest_reads(graph: Graph, first: dict[Value, int]) -> Graph:
-    """The graph in which slices are read of the last version of an array, where updates have left them as they are."""
+    """The graph in which slices are read of the last version of an array, where updates have left them as they are for all that reads
+    them."""
+    versions: dict[tuple[Value, int], Value] = {}              # slice, position of what reads it
+    copied = {path[-2] for output in graph.outputs if len(path := _path(output, first)) > 1}
+    for position, value in enumerate(graph.body):
+        for operand in () if is_virtual(value) else value.operands:
+            path = _path(operand, first)
+            if len(path) > 1 and first[path[-1]] < position:
+                version = _latest(path[-2], graph, first, position)
+                if version is None:
+                    copied.add(path[-2])
+                else:
+                    versions[path[-2], position] = version
+    if all(part in copied for part, _ in versions):
+        return graph
     views: dict[tuple[Value, Value], Value] = {}
     body: list[Value] = []
     mapping: dict[Value, Value] = {}
 
     def read(value: Value, position: int) -> Value:
         """What a value at this position reads in the place of an operand."""
-        path = [value]
-        while path[-1] not in first and is_virtual(path[-1]) and len(path[-1].operands) == 1:
-            path.append(path[-1].operands[0])
-        version = _latest(path[-2], graph, first, position) if len(path) > 1 and path[-2].op is ops.slice else None
+        path = _path(value, first)
+        version = versions.get((path[-2], position)) if len(path) > 1 and path[-2] not in copied else None
         if version is None:
             return mapping.get(value, value)
         now = mapping.get(version, version)
@@ -135,22 +147,34 @@ def _latest_reads(graph: Graph, first: dict[Value, int]) -> Graph:
         if copy is not value:
             mapping[value] = copy
         body.append(copy)
-    if not views:
-        return graph
     outputs = [mapping.get(output, output) for output in graph.outputs]
     return graph.replace(body=live_values(body, outputs), outputs=outputs)
 
 
+def _path(value: Value, first: dict[Value, int]) -> list[Value]:
+    """The views from a value to an array, the last of them a slice, and the array; nothing where it is no such view."""
+    path = [value]
+    while path[-1] not in first and is_virtual(path[-1]) and len(path[-1].operands) == 1:
+        path.append(path[-1].operands[0])
+    return path if len(path) > 1 and path[-1] in first and path[-2].op is ops.slice else []
+
+
 def _latest(part: Value, graph: Graph, first: dict[Value, int], position: int) -> Value | None:
-    """The version of an array before a position, if it is not the one that a slice is of, and updates since leave the slice as it is."""
+    """The version of an array before a position; None where updates since, or the one there, do not leave a slice as it is."""
     [version] = part.operands
     section = Section(part.attrs["starts"], part.shape, part.attrs["steps"])
     while first.get(version, position) < position:
         update = graph.body[first[version]]
-        if update.op not in ops.UPDATES or update.operands[0] is not version or not section.is_apart(update_section(update)):
+        if not _leaves(update, version, section):
             return None
         version = update
-    return None if version is part.operands[0] else version
+    reader = graph.body[position]
+    return version if version not in reader.operands[:1] or _leaves(reader, version, section) else None
+
+
+def _leaves(update: Value, array: Value, section: Section) -> bool:
+    """Whether a value is an update of an array that leaves a section as it is."""
+    return update.op in ops.UPDATES and update.operands[0] is array and section.is_apart(update_section(update))
 
 
 def _late_reads(graph: Graph, first: dict[Value, int]) -> dict[Value, dict[Value, None]]:

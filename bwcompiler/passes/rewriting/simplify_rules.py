@@ -178,7 +178,29 @@ def _select(type_: TensorType, condition: Value, x: Value, y: Value) -> Value | 
         return ops.select(condition, x.operands[1], y)
     if y.op is ops.select and y.operands[0] is condition:
         return ops.select(condition, x, y.operands[2])
+    chosen = _chosen_where(condition, x) if condition.op is ops.bitwise_and else None
+    return None if chosen is None else ops.select(condition, chosen, y)
+
+
+def _chosen_where(condition: Value, x: Value) -> Value | None:
+    """What a selection is where a conjunction holds that decides it: select(c & d, select(c, x, _), y) == select(c & d, x, y)."""
+    if x.op is ops.negative:
+        chosen = _chosen_where(condition, x.operands[0])
+        return None if chosen is None else ops.negative(chosen)
+    if x.op is not ops.select:
+        return None
+    test, chosen, other = x.operands
+    for part in condition.operands:
+        if part is test:
+            return chosen
+        if part.op is ops.invert and part.operands[0] is test:
+            return other
     return None
+
+
+@rule(ops.bitwise_and, ops.bitwise_or)
+def _twice(type_: TensorType, x: Value, y: Value) -> Value | None:
+    return x if x is y else None                               # x & x == x
 
 
 @rule(ops.cast)

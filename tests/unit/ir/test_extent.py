@@ -97,3 +97,13 @@ def test_regions_that_move_with_an_index():
     assert row.is_apart(next_row) and not row.is_apart(row)
     assert not row.is_apart(Section((J.extent(), 0), (1, 6), (1, 1)))
     assert row.joined(next_row) == next_row.joined(row) == Section((I.extent(), 0), (2, 6), (1, 1))
+
+
+def test_even_and_odd_places_are_apart():
+    even, odd = Section((0,), (5,), (2,)), Section((1,), (5,), (-2,))
+    assert even.is_apart(odd) and odd.is_apart(even) and not even.is_apart(Section((2,), (3,), (2,)))
+    assert even.is_apart(Section((3,), (1,), (1,))) and not even.is_apart(Section((3,), (2,), (1,)))
+    assert not even.is_apart(Section((3,), (3,), (3,))) and Section((0,), (3,), (4,)).is_apart(Section((1,), (2,), (6,)))
+    moving = Section((2 * I.extent(),), (5,), (2,))
+    assert moving.is_apart(odd) and not Section((I.extent(),), (5,), (2,)).is_apart(odd)
+    assert moving.is_apart(Section((2 * I.extent() + 3,), (1,), (1,))) and not moving.is_apart(Section((3 * I.extent() + 1,), (1,), (1,)))

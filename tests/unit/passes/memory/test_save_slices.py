@@ -41,6 +41,26 @@ def test_a_slice_that_is_written_after_an_update_is_copied_before() -> None:
     assert found == ["slice", "slice", "barrier", "slice_update", "slice_add"]
 
 
+APART = "  %v: f64[2] = slice %a {starts=[5], sizes=[2], steps=[1]}\n"
+
+
+def test_a_slice_that_updates_leave_as_it_is_is_read_of_the_last_version() -> None:
+    found = names(APART + UPDATE + SECOND + "  return %d, %w")
+    assert found == ["slice", "slice_update", "slice", "slice_add"]
+
+
+def test_a_slice_that_is_added_to_itself_is_copied_before() -> None:
+    last = "  %d: f64[9] = slice_add %c, %v {starts=[6], steps=[1]}\n"
+    found = names(APART + UPDATE + last + "  return %d, %w")
+    assert found == ["slice", "slice", "barrier", "slice_update", "slice_add"]
+
+
+def test_a_slice_of_which_one_reader_comes_too_late_is_copied_for_all() -> None:
+    last = SECOND + "  %e: f64[9] = slice_add %d, %w {starts=[6], steps=[1]}\n  %f: f64[9] = slice_add %e, %v {starts=[0], steps=[1]}\n"
+    found = names(APART + UPDATE + last + "  return %f, %w")
+    assert found.count("barrier") == 1 and found.count("slice") == 2
+
+
 def test_a_slice_that_is_taken_behind_the_update_is_taken_before() -> None:
     found = names(UPDATE + FIRST + SECOND + "  return %d, %w")
     assert found.index("barrier") < found.index("slice_update")

@@ -95,6 +95,21 @@ CASES = {
     "select(c, select(c, x, _), y) == select(c, x, y)": (
         "%m: f64[2,3] = select %c, %x, 5.0\n%r: f64[2,3] = select %c, %m, %y", "%r: f64[2,3] = select %c, %x, %y",
         "%d: bool[2,3] = less %x, %y\n%m: f64[2,3] = select %d, %x, 5.0\n%r: f64[2,3] = select %c, %m, %y"),
+    "select(c & d, select(c, x, _), y) == select(c & d, x, y)": (
+        "%d: bool[2,3] = less %x, %y\n%e: bool[2,3] = bitwise_and %c, %d\n%m: f64[2,3] = select %c, %x, 5.0\n"
+        "%r: f64[2,3] = select %e, %m, %y",
+        "%d: bool[2,3] = less %x, %y\n%e: bool[2,3] = bitwise_and %c, %d\n%r: f64[2,3] = select %e, %x, %y",
+        "%d: bool[2,3] = less %x, %y\n%e: bool[2,3] = bitwise_or %c, %d\n%m: f64[2,3] = select %c, %x, 5.0\n"
+        "%r: f64[2,3] = select %e, %m, %y"),
+    "select(~c & d, -select(c, _, x), y) == select(~c & d, -x, y)": (
+        "%d: bool[2,3] = less %x, %y\n%i: bool[2,3] = invert %c\n%e: bool[2,3] = bitwise_and %d, %i\n"
+        "%m: f64[2,3] = select %c, 5.0, %x\n%n1: f64[2,3] = negative %m\n%r: f64[2,3] = select %e, %n1, %y",
+        "%d: bool[2,3] = less %x, %y\n%i: bool[2,3] = invert %c\n%e: bool[2,3] = bitwise_and %d, %i\n"
+        "%n1: f64[2,3] = negative %x\n%r: f64[2,3] = select %e, %n1, %y",
+        "%d: bool[2,3] = less %x, %y\n%e: bool[2,3] = bitwise_and %c, %d\n%f: bool[2,3] = less %y, %x\n"
+        "%m: f64[2,3] = select %f, 5.0, %x\n%n1: f64[2,3] = negative %m\n%r: f64[2,3] = select %e, %n1, %y"),
+    "x & x == x": ("%r: bool[2,3] = bitwise_and %c, %c", "%c",
+                   "%d: bool[2,3] = less %x, %y\n%r: bool[2,3] = bitwise_and %c, %d"),
     "select(c, x, select(c, _, y)) == select(c, x, y)": (
         "%m: f64[2,3] = select %c, 5.0, %y\n%r: f64[2,3] = select %c, %x, %m", "%r: f64[2,3] = select %c, %x, %y",
         "%d: bool[2,3] = less %x, %y\n%m: f64[2,3] = select %d, 5.0, %y\n%r: f64[2,3] = select %c, %x, %m"),
