@@ -32,6 +32,10 @@ class ShapeError(BwError, ValueError):
     """Operands whose shapes (or an attribute such as an axis) do not fit together."""
 
 
+class MatrixError(ShapeError, np.linalg.LinAlgError):
+    """An array that is no matrix, or not a square one, where linear algebra needs one: what NumPy raises LinAlgError for."""
+
+
 class DTypeError(BwError, TypeError):
     """An operand of a dtype that the operation does not take."""
 

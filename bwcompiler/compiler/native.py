@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.errors import InternalError, at, bytes_text, located
+from bwcompiler.errors import InternalError, bytes_text, located
 from bwcompiler.ir.access import whole
 from bwcompiler.ir.contracts.program_interface import (
     ARENA_ERROR,
@@ -200,10 +200,10 @@ def raise_status(code: int, record: bytes, lowered: Lowered) -> None:
     if code == INDEX_ERROR:
         number, index, extent = struct.unpack_from("<3q", record)
         value = program.checked[number]
-        raise IndexError(at(value.source, f"index {index} is out of bounds for axis with size {extent}"))
+        raise located(IndexError(f"index {index} is out of bounds for axis with size {extent}"), value.source)
     if code in (LINALG_ERROR, NEGATIVE_ERROR, MEMORY_ERROR):
         value = program.checked[struct.unpack_from("<q", record)[0]]
-        raise _library_error(code, value)
+        raise located(_library_error(code, value), value.source)
     raise InternalError(f"the program returned status {code}")
 
 
@@ -214,15 +214,16 @@ def _no_arena(lowered: Lowered) -> MemoryError:
     largest = max(kept, key=lambda value: value.type.nbytes, default=None)
     what = "" if largest is None else (f", of which {bytes_text(largest.type.nbytes)} are an array of shape {largest.shape} and dtype "
                                        f"{largest.dtype.numpy}")
-    return MemoryError(at(None if largest is None else largest.source, (
+    return located(MemoryError(
         f"unable to allocate {bytes_text(plan.arena_bytes)} for what {lowered.graph.name} keeps while it runs{what}\n"
-        "  hint: compute it in parts (bw.map over blocks of rows), in float32, or with bw.checkpoint where a derivative keeps it")))
+        "  hint: compute it in parts (bw.map over blocks of rows), in float32, or with bw.checkpoint where a derivative keeps it"),
+        None if largest is None else largest.source)
 
 
 def _library_error(code: int, value: Value) -> Exception:
     routine = value.op.library
     if code == MEMORY_ERROR:
-        return MemoryError(at(value.source, f"{value.op.name} found no memory to work in"))
+        return MemoryError(f"{value.op.name} found no memory to work in")
     if code == NEGATIVE_ERROR and isinstance(routine, InnerLoop) and routine.natural is not None:
-        return ValueError(at(value.source, routine.natural[1]))
-    return np.linalg.LinAlgError(at(value.source, (routine and routine.failure) or f"{value.op.name} failed"))
+        return ValueError(routine.natural[1])
+    return np.linalg.LinAlgError((routine and routine.failure) or f"{value.op.name} failed")

@@ -14,6 +14,7 @@ import numpy as np
 
 from bwcompiler.api.programs.functions import JitFunction
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.storages.region import active_region
 
 OPTIONS = frozenset(("axis", "stride", "padding", "dilation", "kernel_size", "output_padding", "normalized_shape", "dtype"))
@@ -46,6 +47,7 @@ def _made(fun: Function, mutates: bool, spellings: Sequence[tuple[str, str]] = (
     options = OPTIONS.union([parameter.name for parameter in signature.parameters.values() if parameter.annotation != "Any"])
     keywords = {theirs: ours for theirs, ours in spellings if ours in signature.parameters and theirs not in signature.parameters}
 
+    @shows_users_frames
     @functools.wraps(fun)
     def function(*args: Any, **kwargs: Any) -> Any:
         if keywords and not keywords.keys().isdisjoint(kwargs):

@@ -21,6 +21,7 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow import branches as traced_branches
 from bwcompiler.frontend.tracing.control_flow import loops as traced_loops
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
@@ -59,6 +60,7 @@ def _compiled(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...])
     return JitFunction(make(*options), mutates=False)
 
 
+@shows_users_frames
 @says_instead
 def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
          checkpoint: bool | int | str | None = None) -> tuple[Any, Any]:
@@ -94,6 +96,7 @@ def _scan(body: Callable[..., Any], length: int | None, reverse: bool, checkpoin
     return scan
 
 
+@shows_users_frames
 @says_instead
 def map(fun: Callable[..., Any], xs: Any) -> Any:
     """fun of every element of the first axis of the arrays in xs, stacked: a loop (`np.stack([fun(x) for x in xs])`).
@@ -114,6 +117,7 @@ def _map(fun: Callable[..., Any]) -> Callable[..., Any]:
     return map
 
 
+@shows_users_frames
 @says_instead
 def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
     """val = init; then val = body(i, val) for i in range(lower, upper).
@@ -145,6 +149,7 @@ def _fori_loop(body: Callable[..., Any]) -> Callable[..., Any]:
     return fori_loop
 
 
+@shows_users_frames
 @says_instead
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init: Any) -> Any:
     """val = init; then val = body_fun(val) while cond_fun(val) is true.
@@ -166,6 +171,7 @@ def _while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any]) -> C
     return while_loop
 
 
+@shows_users_frames
 @says_instead
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
     """true_fun(*operands) where pred is true, else false_fun(*operands); only one of them is run.
@@ -187,6 +193,7 @@ def _cond(true_fun: Callable[..., Any], false_fun: Callable[..., Any]) -> Callab
     return cond
 
 
+@shows_users_frames
 @says_instead
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """branches[index](*operands); an index below 0 is 0, one beyond the last branch is the last.
@@ -207,6 +214,7 @@ def _switch(branches: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
     return switch
 
 
+@shows_users_frames
 @says_instead
 def associative_scan(fun: Callable[..., Any], xs: Any, axis: int = 0, reverse: bool = False) -> Any:
     """All running combinations of the elements along an axis: out[k] = fun(fun(x[0], x[1]) ..., x[k]).

@@ -15,6 +15,7 @@ from bwcompiler.compiler.options import dump_folder
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.compiler.progress import progress
 from bwcompiler.errors import InternalError
+from bwcompiler.frontend.tracing.refusals.handlers import tell_of_handler
 from bwcompiler.frontend.tracing.refusals.tracebacks import user_traceback
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, CallSignature, Leaf, ResultKind
 from bwcompiler.ir.contracts.program_interface import PARALLEL, POLL
@@ -51,6 +52,7 @@ class Compiled:
         except InternalError:
             raise
         except Exception as error:                 # the user's, with his line
+            tell_of_handler(error)
             error.with_traceback(user_traceback(error.__traceback__))
             raise
 

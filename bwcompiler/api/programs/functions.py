@@ -39,7 +39,7 @@ from bwcompiler.frontend.tracing.arguments import (
     take_apart,
 )
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
-from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
+from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames, shows_users_frames
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
@@ -178,6 +178,7 @@ class JitFunction(CompiledFunction[P, R]):
             self._install(chain(self._forms, self._slow, self.__name__))
 
     # ----- looking
+    @shows_users_frames
     def lower(self, *args: Any, **kwargs: Any) -> Program:
         """This function as a `Program` for arguments like these, all of them positional; compiled when it is first called.
 
@@ -187,6 +188,7 @@ class JitFunction(CompiledFunction[P, R]):
         """
         return Program(self.fun, self._positional("lower(", args, kwargs), autoloop=self.autoloop)
 
+    @shows_users_frames
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """In words, for arguments like these: see `Program.explain`; and what is read from outside at every call.
 
@@ -198,6 +200,7 @@ class JitFunction(CompiledFunction[P, R]):
         text = program.explain()                   # compiles it, perhaps in another way than it was traced
         return "\n".join([*self._notes(program.traced), text])
 
+    @shows_users_frames
     def as_text(self, stage: str, *args: Any, **kwargs: Any) -> str:
         """The program for arguments like these at one stage: see `Program.as_text`.
 
@@ -208,6 +211,7 @@ class JitFunction(CompiledFunction[P, R]):
         require_stage(stage)
         return self._shown(self._positional(f"as_text({stage!r}, ", args, kwargs)).as_text(stage)
 
+    @shows_users_frames
     def dump(self, path: str | Path, *args: Any, **kwargs: Any) -> list[Path]:
         """The program for arguments like these as a file or folder: see `Program.dump`.
 

@@ -39,6 +39,7 @@ from bwcompiler.errors import CompileError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, require_arguments, take_apart
 from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
@@ -142,6 +143,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         given = {"grad_outputs": grad_outputs, "wrt": wrt, "into": into, "scale": scale}
         return self._slow_backward(True, *args, **given)  # type: ignore[no-any-return]
 
+    @shows_users_frames
     def vjp(self, *args: Any) -> tuple[Any, Callable[..., tuple[Any, ...]]]:
         """(value, pullback): the pullback runs the adjoint program from saved residuals, as often as it is called.
 
@@ -280,6 +282,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         return self._runner("forward", lambda: BackwardGraph(self.forward_graph, self.into, (), {}))
 
     # ----- calls
+    @shows_users_frames
     def _slow_call(self, *args: Any, **named: Any) -> Any:
         leaves = self.leaves_of(args, named)
         bound = self.forward_runner().bound
@@ -301,6 +304,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
     def _compile_over(self, fun: Callable[..., Any], back: Sequence[int]) -> ProgramsOver:
         return ProgramsOver(lambda *args: Program(fun, take_apart(fun, args), (), back))
 
+    @shows_users_frames
     def _slow_backward(self, value: bool, /, *args: Any, **given: Any) -> Any:
         call = BackwardCall.of(given, "value_and_backward" if value else "backward")
         leaves = self.leaves_of(args)
@@ -348,6 +352,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
     def _pullback(self, residuals: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
         arrays = tuple([np.asarray(residual) for residual in residuals])
 
+        @shows_users_frames
         def slow(*seed: Any, **given: Any) -> Any:
             if len(seed) > 1 or (seed and "grad_outputs" in given):
                 raise TypeError("the pullback takes one seed")
@@ -410,6 +415,7 @@ def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, muta
     return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit, autoloop)
 
 
+@shows_users_frames
 @says_instead
 def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | int | None = None, mutates: Any = True,
             memory_limit: int | None = None, autoloop: bool = True) -> Program:

@@ -31,6 +31,7 @@ from bwcompiler.errors import GradientError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.trace import call_user, trace_arguments
 from bwcompiler.ir.graph import live_values
 
@@ -90,6 +91,7 @@ class SparseDerivative:
 
     __name__: str = "sparse_jacobian"
 
+    @shows_users_frames
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The derivative, of shape (elements of the result, elements of the argument), rows and columns in C order."""
         found = self._compressed(args, kwargs)
@@ -97,10 +99,12 @@ class SparseDerivative:
         data = products.ravel()[found.reads]
         return sparse.csr_array((data, found.pattern.indices.copy(), found.pattern.indptr.copy()), shape=found.pattern.shape)
 
+    @shows_users_frames
     def pattern(self, *args: Any, **kwargs: Any) -> Any:
         """Which elements may differ from zero, for arguments like these: a boolean csr_array."""
         return self._compressed(args, kwargs).pattern.copy()
 
+    @shows_users_frames
     def products(self, *args: Any, **kwargs: Any) -> int:
         """How many products with vectors a call takes."""
         return self._compressed(args, kwargs).used

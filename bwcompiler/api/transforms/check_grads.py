@@ -21,6 +21,7 @@ from bwcompiler.api.transforms.reverse import vjp
 from bwcompiler.compiler.options import pass_options
 from bwcompiler.compiler.pipeline import derive, push
 from bwcompiler.errors import DerivativeError, GradientError, SignatureError, at
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, input_value
@@ -46,6 +47,7 @@ class Precision(NamedTuple):
 USUAL = {("float16",): Precision(0.1, 5e-2, 5e-2), ("float32", "complex64"): Precision(1e-2, 5e-3, 5e-3)}      # first match
 
 
+@shows_users_frames
 def check_grads(fun: Callable[..., Any], args: Sequence[Any], order: int = 2, modes: Sequence[str] = ("fwd", "rev"),
                 atol: float | None = None, rtol: float | None = None, eps: float | None = None) -> None:
     """Compare the derivatives of fun at args with differences, along random directions; derivatives of derivatives up to `order`.

@@ -12,6 +12,7 @@ from bwcompiler.api.transforms.tangents import matched_tangents, without_float0
 from bwcompiler.api.transforms.transformed import Outputs, TracedCall, Transformed, as_floats, capture, outputs_of
 from bwcompiler.compiler.pipeline import push
 from bwcompiler.errors import TangentError
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.trace import TraceResult, trace
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.graph import inline
@@ -19,6 +20,7 @@ from bwcompiler.ir.op import Value, constant
 from bwcompiler.passes.derivatives.push_forward import TangentGraph
 
 
+@shows_users_frames
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False,
         **options: Unpack[TransformOptions]) -> Any:
     """(fun(*primals), its derivative along tangents), computed side by side.

@@ -24,6 +24,7 @@ from bwcompiler.compiler.pipeline import push, split
 from bwcompiler.errors import TangentError
 from bwcompiler.frontend.tracing.arguments import unwrapped
 from bwcompiler.frontend.tracing.operands import is_tracing
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.contracts.call_signature import ArgumentKind
@@ -33,6 +34,7 @@ from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.executable import CallForm, chain
 
 
+@shows_users_frames
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Unpack[TransformOptions]) -> Any:
     """fun(*primals) and its derivative there, a linear function of one tangent per primal that does not compute fun again.
 
@@ -127,6 +129,7 @@ class _Halves:
         count = len(self.program.traced.outputs)
         residuals = tuple([np.asarray(one) for one in found[count:]])
 
+        @shows_users_frames
         def derivative(*tangents: Any) -> Any:
             _require_count(tangents, len(primals))
             if is_tracing(tangents):

@@ -34,6 +34,7 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import is_tracing
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
@@ -145,6 +146,7 @@ def grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holom
     return transformed(fun, traced, "grad", chosen, grad, argnums, has_aux, holomorphic, backward=True, argnums=argnums)
 
 
+@shows_users_frames
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Unpack[TransformOptions]) -> Any:
     """fun(*primals) and the pullback: a function from a seed (shaped like the output) to one cotangent per primal.
 

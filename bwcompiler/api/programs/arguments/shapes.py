@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.trace import trace
 
 
@@ -40,6 +41,7 @@ class ShapeDtypeStruct:
         return int(np.prod(self.shape, dtype=np.int64))
 
 
+@shows_users_frames
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What fun(*args, **kwargs) returns, with a ShapeDtypeStruct for every array; nothing is computed.
 

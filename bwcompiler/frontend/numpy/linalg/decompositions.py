@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError
+from bwcompiler.errors import DTypeError, MatrixError, ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import Axes, normalize_axes, normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufuncs import magnitude, truth
 from bwcompiler.frontend.numpy.linalg.generalised import matmul
@@ -49,7 +49,7 @@ def _matrix(a: Any, name: str) -> Value:
     """A float or complex array of at least 2 axes."""
     value = value_as(a)
     if value.rank < 2:
-        raise ShapeError(f"{value.rank}-dimensional array given. np.linalg.{name} needs an array that is at least two-dimensional")
+        raise MatrixError(f"{value.rank}-dimensional array given. np.linalg.{name} needs an array that is at least two-dimensional")
     return value if value.dtype.is_differentiable else cast(value, F64)
 
 
@@ -210,7 +210,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     matrix, right = _matrix(a, "lstsq"), value_as(b)
     m, n = matrix.shape
     if right.shape[0] != m:
-        raise ShapeError(f"np.linalg.lstsq: shapes {matrix.shape} and {right.shape} do not fit")
+        raise MatrixError(f"np.linalg.lstsq: shapes {matrix.shape} and {right.shape} do not fit")
     cutoff = np.finfo(matrix.dtype.numpy).eps * max(m, n) if rcond is None else float(rcond)
     solution = matmul(fresh(ops.pinv(matrix, rcond=float(cutoff))), fresh(right))
     distance = as_tracer(right_minus(matrix, solution, right))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import ShapeError
+from bwcompiler.errors import MatrixError, ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, cut, filled, last_axis_element, materialise, operand, reshape
@@ -193,7 +193,7 @@ def float_matrix(a: Any, name: str) -> Value:
     value = materialise(payload, dtype, payload.shape)
     value = value if value.dtype.is_differentiable else cast(value, common_dtype((value.dtype, float)))
     if value.rank < 2 or value.shape[-1] != value.shape[-2]:
-        raise ShapeError(f"np.linalg.{name}: last two axes of shape {value.shape} must be square")
+        raise MatrixError(f"np.linalg.{name}: last two axes of shape {value.shape} must be square")
     return value
 
 

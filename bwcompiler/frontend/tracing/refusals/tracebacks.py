@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dis
+import functools
 import os
+from collections.abc import Callable
 from types import FrameType, TracebackType
+from typing import Any, TypeVar
 
 from bwcompiler.errors import BwError, InternalError, TracerError, is_located, located
 from bwcompiler.frontend.tracing.source import calls_users, is_hidden, is_library
-from bwcompiler.frontend.tracing.storages.region import Region
+from bwcompiler.frontend.tracing.storages.region import Region, active_region
 from bwcompiler.ir.source import Source
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def hidden_refusal(region: Region, error: Exception) -> BwError | None:
@@ -45,6 +50,19 @@ def users_place(traceback: TracebackType | None) -> tuple[FrameType | None, int]
 # Modules of captured code, and packages, that do what the user wrote with his own objects: `table[key]`, `f(x)`, `x.name`, `int(text)`.
 FOR_USERS = tuple([f"bwcompiler.frontend.source.{name}" for name in (
     "calls", "concrete.contents", "concrete.makers", "decisions", "items", "library", "loops", "runtime")])
+
+
+def shows_users_frames(fun: Function) -> Function:
+    """The function, which users call: the traceback of an error that leaves it for their code has their frames alone."""
+    @functools.wraps(fun)
+    def shown(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            if active_region() is None:                # else what is traced around it does so
+                cut_to_user_frames(error)
+            raise
+    return shown  # type: ignore[return-value]
 
 
 def cut_to_user_frames(error: Exception) -> None:
