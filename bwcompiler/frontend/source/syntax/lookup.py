@@ -1,7 +1,7 @@
 """The syntax tree of a function: found in its file by its line, and believed only if it compiles to the code that runs.
 
 A file that was edited since it was imported, code made by exec, or changed by an import hook has no tree; but that pytest rewrites
-`assert` in test modules is known.
+`assert` in test modules is known, and so is what was typed (`typed.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.nodes import copied, copies, placed, walk
+from bwcompiler.frontend.source.syntax.typed import typed_texts
 from bwcompiler.frontend.tracing.parsed_files import parsed
 
 Definition = ast.FunctionDef | ast.Lambda
@@ -52,10 +53,16 @@ def definition(fun: FunctionType) -> Source | None:
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, fun.__globals__)
     if not lines:
-        return None
+        typed = (_defined(_parsed(code.co_filename, text), code) for text in typed_texts(code))
+        return next((found for found in typed if found is not None), None)
     known = _files.get(code.co_filename)
     if known is None or known.lines != lines:
         known = _files[code.co_filename] = _parsed(code.co_filename, lines)
+    return _defined(known, code)
+
+
+def _defined(known: _File, code: CodeType) -> Source | None:
+    """The definition in a file that compiles to the code."""
     for node in known.definitions.get(code.co_firstlineno, ()):
         for imports in (known.imports, []):        # []: a notebook compiles the statements of a cell one by one
             found = Source(_bare(node), imports)

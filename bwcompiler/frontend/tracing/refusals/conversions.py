@@ -22,8 +22,8 @@ _COPY = ("{0} comes from outside of the function, or others have it, too: write 
          "made in the function (np.zeros_like(x), np.zeros(n))")
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")
-_UNREAD = ("\n  note: the text of this function is not at hand (exec, Python's prompt before 3.13): in a file or a notebook its loops and "
-           "branches are captured, and its arrays take traced values")
+_UNREAD = ("\n  note: the text of this function is not at hand (exec, a program from a pipe): in a file, a notebook or at the prompt its "
+           "loops and branches are captured, and its arrays take traced values")
 _GENERAL = "write it with NumPy's functions, which take traced arrays, or do it outside of the traced function"
 _CONVERTING = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
 
@@ -101,9 +101,9 @@ def request() -> Request:
 
 def request_of(frame: FrameType, library: str = "") -> Request:
     """What the line that this frame is at asks for."""
-    operation, node = dis.opname[frame.f_code.co_code[frame.f_lasti]], _expression(frame)
+    operation, node, captured = dis.opname[frame.f_code.co_code[frame.f_lasti]], _expression(frame), is_rewritten(frame.f_code)
     return Request(node, operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame), _function(frame, node),
-                   is_rewritten(frame.f_code), not linecache.getline(frame.f_code.co_filename, frame.f_lineno))
+                   captured, not captured and not linecache.getline(frame.f_code.co_filename, frame.f_lineno))
 
 
 def _function(frame: FrameType, node: ast.AST | None) -> Any:
