@@ -53,7 +53,7 @@ def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None,
     graph = prune_regions(graph)
     active = active_values(graph, [graph.inputs[k] for k in wrt])
     passed_on = _passed_on(graph, carried or 0)
-    chosen = masked_values(graph, masked)
+    chosen = masked_values(graph, masked, carried is not None)
     pulled = seeded_values(graph, range(len(graph.outputs)) if seeded is None else seeded)
     hidden, wanted = _results_among(graph, chosen), _results_among(graph, pulled)
 

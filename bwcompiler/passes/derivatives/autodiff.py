@@ -22,7 +22,7 @@ from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.cotangents import MOVES, Cotangent
-from bwcompiler.passes.derivatives.masks import wild_values
+from bwcompiler.passes.derivatives.masks import overwrites, wild_values
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
 from bwcompiler.passes.rewriting.simplify_rules import RULES
@@ -79,7 +79,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
     record.learn(graph.body)
     with record:
         label = _Label(origins, names)
-        sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside), label)
+        sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside), label, inside)
         seed_inputs, positions = _seed(sweep, graph, seeds, masked)
         starts = [input_value(graph.inputs[k].type, f"{graph.inputs[k].label}.ct") for k in started_from]
         for k, start in zip(started_from, starts, strict=True):
@@ -155,12 +155,14 @@ class _Label:
 class _Sweep:
     """The reverse sweep: cotangents per value, and the rules applied to them."""
 
-    def __init__(self, record: Record, active: set[Value], primals: frozenset[Value], wild: set[Value], label: _Label) -> None:
+    def __init__(self, record: Record, active: set[Value], primals: frozenset[Value], wild: set[Value], label: _Label,
+                 inside: bool) -> None:
         self.record = record
         self.active = active
         self.primals = primals
         self.wild = wild
         self.label = label
+        self.inside = inside
         self.cotangents: dict[Value, Cotangent] = {}
         self.items: dict[Value, dict[int, Cotangent]] = {}
         self.parts = _PartsOfZeros()
@@ -243,7 +245,8 @@ class _Sweep:
                 self.stopped.append((value, position))
                 continue
             guard = rule(ct.guard, value, *operands, **value.attrs) if op in MOVES and ct.guard is not None else ct.guard
-            self.add(operand, ct.of_operand(op, found, guard))
+            made = ct.of_operand(op, found, guard)
+            self.add(operand, made._replace(masked=True) if position == 0 and overwrites(value, self.inside) else made)
 
     def _into(self, value: Value, operand: Value, rule: Into, ct: Cotangent) -> None:
         present = self.cotangents.get(operand)

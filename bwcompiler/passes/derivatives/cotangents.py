@@ -4,7 +4,8 @@ A cotangent that came through `select` carries the condition: where the guard is
 rules multiplied into it (0 * inf = nan).  Elementwise rules pass the guard on, moves apply to it too, and it is settled,
 `select(guard, ct, 0)`, before anything mixes elements, at accumulation, and at the outputs, unless every op since the select maps
 0 to 0.  What was settled is `masked`: its zeros may stand for a nan that was not chosen.  Where one of these meets a rule that does
-not map 0 to 0 (before the sum, slice, loop or branch that it came through), it has the guard `ct != 0`.
+not map 0 to 0 (before the sum, slice, loop or branch that it came through), it has the guard `ct != 0`.  As such a zero may also be the
+cotangent's own value (of a least-squares loss at its minimum), whose derivative is not zero, that guard holds back nothing but a nan.
 
 `masks.py` says of which values a choice may hide something.
 """
@@ -27,6 +28,7 @@ class Cotangent(NamedTuple):
     dirty   0 may have become nan.
     hides   the guard may hide a nan, and not only what a value is by its own size.
     masked  zeros may come of such guards, which were settled.
+    asked   the guard asks for zeros of a cotangent, which may be its own value: only a nan is read as 0.
     """
 
     value: Value
@@ -34,6 +36,7 @@ class Cotangent(NamedTuple):
     dirty: bool = False
     hides: bool = False
     masked: bool = False
+    asked: bool = False
 
     @property
     def has_masked_zeros(self) -> bool:
@@ -43,7 +46,8 @@ class Cotangent(NamedTuple):
         """The cotangent without a guard: 0 where it is false."""
         if self.guard is None or not self.dirty:
             return self.value
-        return ops.select(self.guard, self.value, constant(0.0, self.value.type))
+        kept = ops.bitwise_or(self.guard, ops.equal(self.value, self.value)) if self.asked else self.guard
+        return ops.select(kept, self.value, constant(0.0, self.value.type))
 
     def total(self, value: Value, other: Cotangent) -> Cotangent:
         """`value`, the sum of this one and the other, both settled."""
@@ -51,7 +55,7 @@ class Cotangent(NamedTuple):
         if self.guard is not None and other.guard is not None:
             guard = ops.bitwise_or(self.guard, other.guard)
         masked = self.has_masked_zeros and other.has_masked_zeros
-        return Cotangent(value, guard, False, masked and guard is not None, masked and guard is None)
+        return Cotangent(value, guard, False, masked and guard is not None, masked and guard is None, self.asked or other.asked)
 
     def of_side(self, choice: Value, number: int) -> Cotangent:
         """That of operand `number` (1 or 2) of the `choice` whose cotangent this is."""
@@ -61,7 +65,7 @@ class Cotangent(NamedTuple):
         side = ops.select(condition, self.value, zero) if number == 1 else ops.select(condition, zero, self.value)
         if self.guard is not None:
             guard = ops.bitwise_and(guard, self.guard)
-        return Cotangent(side, guard, self.dirty, self.hides or hides_nan(condition, operand), self.masked)
+        return Cotangent(side, guard, self.dirty, self.hides or hides_nan(condition, operand), self.masked, self.asked)
 
     def before_rule_by_elements(self, value: Value, wild: Container[Value]) -> Cotangent:
         """The cotangent of `value` with what its op's rules, which do not mix elements, must not make a nan of."""
@@ -70,7 +74,7 @@ class Cotangent(NamedTuple):
         if value.op in TAME and not any(operand in wild for operand in value.operands):
             return self
         alive = ops.invert(_is_zero(self.value))
-        return Cotangent(self.value, alive if self.guard is None else ops.bitwise_and(self.guard, alive), self.dirty, True)
+        return Cotangent(self.value, alive if self.guard is None else ops.bitwise_and(self.guard, alive), self.dirty, True, asked=True)
 
     def before_rule_that_mixes(self, op: Op) -> Cotangent:
         """What rules of `op` get that mix elements, and so take no guard."""
@@ -80,7 +84,7 @@ class Cotangent(NamedTuple):
         """`found`, which a rule of `op` made of this one for an operand; guard: this one's, moved as the elements are."""
         if guard is None:
             return Cotangent(found, masked=self.masked)
-        return Cotangent(found, guard, self.dirty or not op.keeps_zero, self.hides, self.masked)
+        return Cotangent(found, guard, self.dirty or not op.keeps_zero, self.hides, self.masked, self.asked)
 
 
 def _is_zero(x: Value) -> Value:

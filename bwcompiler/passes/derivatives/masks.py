@@ -1,4 +1,5 @@
-"""Which values `np.where` may hide a nan of, across sums, slices, loops and branches: what guards of cotangents are for (`autodiff`)."""
+"""Which values a choice may hide a nan of, `np.where` or assignment over them, across sums, slices, loops and branches: what guards of
+cotangents are for (`autodiff`)."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ TAME = (ops.add, ops.subtract, ops.multiply, ops.negative, ops.absolute, ops.sig
         ops.arctan, ops.cast)      # with finite operands: finite, as their derivatives are
 
 NEAR = 3
+MOST_WRITES = 64                   # to one array that are looked at
 
 
 def hides_nan(condition: Value, operand: Value) -> bool:
@@ -36,8 +38,38 @@ def _near(value: Value) -> set[Value]:
     return found
 
 
-def masked_values(graph: Graph, outputs: Iterable[int] = ()) -> set[Value]:
+def overwrites(value: Value, inside: bool) -> bool:
+    """Whether a value sets elements of an array that were computed before, and perhaps to hide what they were (`y = 1 / x; y[0] = 0`).
+
+    inside: of a region, where arrays that loops made are set again in many programs that hide nothing.
+    """
+    if value.op is not ops.slice_update and value.op is not ops.scatter_update:
+        return False
+    base = value.operands[0]
+    for _ in range(MOST_WRITES):
+        if base.op not in ops.UPDATES or value.op is ops.scatter_update or not _are_apart(value, base):
+            return base.op.kind not in ("constant", "input") and not (inside and base.op is ops.item)
+        base = base.operands[0]
+    return False
+
+
+def _are_apart(one: Value, other: Value) -> bool:
+    """Whether two updates of sections of an array are known to have no element in common."""
+    mine, others = [zip(value.attrs["starts"], value.operands[1].shape, value.attrs["steps"], strict=True) for value in (one, other)]
+    for (start, size, step), (begin, count, pace) in zip(mine, others, strict=True):
+        if not all(isinstance(number, int) for number in (start, size, begin, count)):
+            continue
+        if step == pace and (start - begin) % step:
+            return True
+        if max(start, start + (size - 1) * step) < min(begin, begin + (count - 1) * pace) or (
+                max(begin, begin + (count - 1) * pace) < min(start, start + (size - 1) * step)):
+            return True
+    return False
+
+
+def masked_values(graph: Graph, outputs: Iterable[int] = (), inside: bool = False) -> set[Value]:
     """The values that a choice may hide parts of, as they are or after other operations; and those that these outputs are made of.
+    inside: of a region.
 
     Their cotangents may have zeros that stand where a nan was not chosen.
     """
@@ -50,6 +82,8 @@ def masked_values(graph: Graph, outputs: Iterable[int] = ()) -> set[Value]:
             found.update(_masked_operands(value, results))
         elif value in found and (value.op.kind in ("elementwise", "item") or value.op.keeps_zero):
             found.update(value.operands)
+        elif overwrites(value, inside):
+            found.add(value.operands[0])
     return found
 
 
@@ -59,7 +93,8 @@ def _masked_operands(value: Value, results: Iterable[int]) -> list[Value]:
     found = []
     for name in value.op.regions:
         region = value.attrs[name]
-        hidden = masked_values(region, masked_outputs(region, value.attrs.get("carried", 0), results) if name != "condition" else ())
+        outputs = masked_outputs(region, value.attrs.get("carried", 0), results) if name != "condition" else ()
+        hidden = masked_values(region, outputs, inside=True)
         found += [operand for operand, inside in zip(given, region.inputs, strict=True) if inside in hidden]
     return found
 
@@ -69,7 +104,7 @@ def masked_outputs(body: Graph, carried: int, results: Iterable[int]) -> frozens
     in the next iteration, too."""
     found = frozenset(results)
     while True:
-        hidden = masked_values(body, found)
+        hidden = masked_values(body, found, inside=True)
         more = found.union([k for k in range(carried) if body.inputs[k] in hidden])
         if more == found:
             return found

@@ -140,10 +140,46 @@ def branches_in_a_loop(b):
     return np.sum(np.where(b > 0, y, 0.0))
 
 
+# ----- assignment over it
+def an_element_set(b):
+    y = np.sin(b) / np.sqrt(b)
+    y[1], y[3] = 1.0, b[0]
+    return np.sum(y ** 2)
+
+
+def places_set(b):
+    y = np.log(b)
+    y[np.array([3, 1])] = b[:2] ** 2
+    return np.sum(y * b)
+
+
+def an_element_of_a_loop_set(b):
+    y = np.zeros(4)
+    for i in range(T):
+        y[i % 4] = np.sqrt(b[i % 4]) * (i + 1.0)
+    y[1::2] = b[0]
+    return np.sum(y ** 2)
+
+
+def elements_set_in_a_loop(b):
+    total = 0.0
+    for i in range(T):
+        y = np.sqrt(b) * (i + total)
+        y[1] = y[3] = b[2]
+        total = total + np.sum(y) * 0.1
+    return total
+
+
+def a_row_set(b):
+    y = np.outer(b, b) / np.sqrt(b)[:, None]
+    y[1:4:2] = 0.0
+    return np.sum(y[:, 0] * b)
+
+
 PROGRAMS = [a_slice, a_gather, a_broadcast, a_sum, a_running_sum, pieces_and_padding, two_uses, a_complex_number, hoisted_out_of_a_loop,
             carried_and_masked_in_the_loop, masked_after_the_loop, masked_after_two_loops, masked_in_the_next_loop, masked_in_a_while,
             masked_after_a_while, masked_in_a_branch, masked_after_a_branch, masked_in_a_checkpoint, masked_after_a_checkpoint,
-            branches_in_a_loop]
+            branches_in_a_loop, an_element_set, places_set, an_element_of_a_loop_set, elements_set_in_a_loop, a_row_set]
 
 
 @pytest.mark.parametrize("fun", PROGRAMS, ids=lambda fun: fun.__name__)
@@ -158,6 +194,51 @@ def test_compiled(fun) -> None:
     assert found[np.ix_(kept, kept)].any() and not found[~kept].any() and not found[:, ~kept].any()
 
 
+def of_a_loop(b):
+    y = b
+    for _ in range(T):
+        y = np.sqrt(y) * b
+    return np.where(b > 0.7, y, 0.0)
+
+
+def of_running_sums(b):
+    return np.where(b > 0.7, np.cumsum(np.log(b) + b), 0.0)
+
+
+def of_assignment(b):
+    y = np.exp(b - 1.0) / b
+    y[2] = y[3] = 0.0
+    return y
+
+
+@pytest.mark.parametrize("fun", [of_a_loop, of_running_sums, of_assignment], ids=lambda fun: fun.__name__)
+def test_second_derivatives_where_a_cotangent_is_zero_by_its_value(fun) -> None:
+    """A least-squares loss at its minimum: the zeros there are none that a choice has left."""
+    b = np.array([1.0, 1.0, 1.0, 0.5])
+    target = fun(b)
+    jacobian = bw.jacfwd(fun)(b)
+    loss = lambda b: np.sum((fun(b) - target) ** 2)
+    for hessian in (bw.hessian(loss), bw.jacrev(bw.grad(loss)), bw.jacfwd(bw.grad(loss))):
+        np.testing.assert_allclose(hessian(b), 2.0 * jacobian.T @ jacobian, rtol=1e-12, atol=1e-12)
+
+
+def put_together(b):
+    y = np.zeros(4)
+    y[0], y[1:3], y[3] = np.exp(b[0]) / b[1], np.sqrt(b[1:3]), 1.0 / b[0]
+    return np.sum(np.concatenate([y, 1.0 / b]) ** 2)
+
+
+def filled_by_loops(b):
+    y = np.zeros((T, 4))
+    for i in range(T):
+        y[i, 1:] = b[1:] / (i + b[0])
+        y[i, 0] = 1.0 / b[3]
+    for i in range(1, T):
+        for j in range(1, 3):
+            y[i, j] = y[i, j + 1] / y[i - 1, j]
+    return np.sum(y ** 2)
+
+
 @pytest.mark.parametrize("fun", [
     lambda b: np.sum(np.sqrt(np.exp(b)[1:]) * 3.0),
     lambda b: np.sum(np.where(b > 0, b[::-1], np.sum(b))[1:] * np.sin(b[1:])),
@@ -166,8 +247,10 @@ def test_compiled(fun) -> None:
     lambda b: np.sum(np.where(np.exp(b)[1:] > 0.5, np.exp(b)[1:], 0.0)),
     lambda b: bw.fori_loop(0, T, lambda i, s: np.tanh(s) * np.sum(np.exp(b)), 1.0),
     lambda b: bw.fori_loop(0, T, lambda i, s: np.where(b > 0, s * 0.5, s), b).sum(),
+    put_together,
+    filled_by_loops,
 ], ids=["no choice", "nothing that makes a nan", "sizes that stay finite", "a deviation", "a choice by size",
-       "a loop without choices", "a loop whose zeros stay"])
+       "a loop without choices", "a loop whose zeros stay", "elements set once", "loops that fill and change an array"])
 def test_nothing_is_asked_where_no_zero_can_become_a_nan(fun) -> None:
     joint = derive(trace(fun, (B,)).graph, (0,), [ONE]).graph
     inside = [value.op.name for one in joint.body for region in one.op.regions for value in one.attrs[region].body]
