@@ -80,7 +80,16 @@ def common_dtype(kinds: tuple[Kind, ...]) -> DType:
 
 def requested(dtype: Any) -> DType | None:
     """The DType of a `dtype=` argument, None where none was given."""
-    return None if dtype is None or dtype is np._NoValue else dtype_of(dtype)
+    return None if dtype is None or dtype is np._NoValue else asked(dtype)
+
+
+def asked(dtype: Any) -> DType:
+    """The DType that the user names; what is traced has this machine's byte order."""
+    found = dtype_of(dtype)
+    if not isinstance(dtype, DType) and not np.dtype(dtype).isnative:
+        raise UnsupportedError(f"dtype {np.dtype(dtype).str!r} has another byte order than this machine, which traced arrays do not have\n"
+                               f"  hint: {found.numpy} here, and .astype({np.dtype(dtype).str!r}) of the result outside of the function")
+    return found
 
 
 def require_cast(source: DType, target: DType, casting: str, what: str) -> None:

@@ -27,6 +27,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import Kind, requested, require_cast, resolve
 from bwcompiler.frontend.tracing.refusals.conversions import output_advice
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F32, F64, DType
@@ -220,9 +221,17 @@ def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     written = []
     for value, out in zip(results, outs, strict=True):
         if out is not None:
-            store(out, value, casting, name)
+            store(out, _spread_over(out, value), casting, name)
         written.append(laid_out(fresh(value), inputs, order) if out is None else out)
     return tuple(written) if len(written) > 1 else written[0]
+
+
+def _spread_over(out: Any, value: Value) -> Value:
+    """A result of ufuncs, as often as `out` has room for it; as it is where it does not fit."""
+    if not isinstance(out, Tracer) or out.shape == value.shape or value.rank > out.ndim or (
+            any(mine not in (1, theirs) for mine, theirs in zip(value.shape[::-1], out.shape[::-1], strict=False))):
+        return value
+    return broadcast_value(value, out.shape)
 
 
 GENERALISED = {"matmul": "matmul", "vecdot": "vecdot", "vecmat": "vecmat", "matvec": "matvec"}

@@ -43,7 +43,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
     result = contract_all(values, inputs, output)
     if out is None:
         return fresh(result)
-    store(out, result, "same_kind", "einsum")
+    store(out, result, casting, "einsum")
     return out
 
 
@@ -242,7 +242,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
         found = dot(*map(fresh, values))
         if out is None:
             return found
-        store(out, value_of(found), "same_kind", "linalg.multi_dot")
+        store(out, value_of(found), "no", "linalg.multi_dot")
         return out
     for place, value in enumerate(values):
         if value.rank != 2 and not (value.rank == 1 and place in (0, len(values) - 1)):
@@ -259,7 +259,7 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     result = contract_all(values, labels, tuple(ends))
     if out is None:
         return fresh(result)
-    store(out, result, "same_kind", "linalg.multi_dot")
+    store(out, result, "no", "linalg.multi_dot")
     return out
 
 

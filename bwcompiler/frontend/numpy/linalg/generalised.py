@@ -13,11 +13,10 @@ from bwcompiler.frontend.numpy.linalg.linear import conjugated_first, matmul_val
 from bwcompiler.frontend.numpy.manipulation.layout import moveaxis
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, operand, reshape
-from bwcompiler.frontend.tracing.promotion import requested, require_cast, strong
+from bwcompiler.frontend.tracing.promotion import asked, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import dtype_of
 
 Product = Callable[[Value, Value], Value]
 CORE = {"matmul": (2, 2, 2), "vecdot": (1, 1, 0), "matvec": (2, 1, 1), "vecmat": (1, 2, 1)}         # axes of vectors and matrices
@@ -30,7 +29,7 @@ def _generalised(name: str, product: Product) -> Callable[..., Any]:
             raise UnsupportedError(f"np.{name}: keyword {key}={value!r} is not supported on traced arrays")
         if dtype is not None:
             for kind in (operand(x1)[1], operand(x2)[1]):
-                require_cast(strong(kind), dtype_of(dtype), casting, f"np.{name}")
+                require_cast(strong(kind), asked(dtype), casting, f"np.{name}")
         x, y = pair(x1, x2, requested(dtype))
         if axes is None and axis is None and not keepdims:
             return delivered(name, product(x, y), out)

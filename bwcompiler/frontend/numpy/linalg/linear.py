@@ -82,10 +82,10 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     x, y = pair(a, b)
     if x.rank == 0 or y.rank == 0:
         shape = broadcast_shapes([x.shape, y.shape])
-        return delivered("dot", multiplied(broadcast_value(x, shape), broadcast_value(y, shape)), out)
+        return delivered("dot", multiplied(broadcast_value(x, shape), broadcast_value(y, shape)), out, "no")
     if x.rank <= 2 and y.rank <= 2:
-        return delivered("dot", matmul_values(x, y), out)
-    return delivered("dot", contract(x, y, (x.rank - 1,), (max(y.rank - 2, 0),)), out)
+        return delivered("dot", matmul_values(x, y), out, "no")
+    return delivered("dot", contract(x, y, (x.rank - 1,), (max(y.rank - 2, 0),)), out, "no")
 
 
 def contract(x: Value, y: Value, axes_x: tuple[int, ...], axes_y: tuple[int, ...]) -> Value:

@@ -28,7 +28,7 @@ from bwcompiler.frontend.tracing.operands import (
     stack_objects,
     value_as,
 )
-from bwcompiler.frontend.tracing.promotion import requested, strong
+from bwcompiler.frontend.tracing.promotion import asked, requested, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_options
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import active_region
@@ -36,7 +36,7 @@ from bwcompiler.frontend.tracing.storages.shapes import fortran_strides
 from bwcompiler.frontend.tracing.storages.views import everything_of
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array
 from bwcompiler.ir.extent import add_extents, divided, known_le, scale_extent
-from bwcompiler.ir.types import F64, I64, DType, dtype_of
+from bwcompiler.ir.types import F64, I64, DType
 
 
 def _full_traced(shape: Any, fill_value: Any, dtype: Any = None) -> Tracer:
@@ -69,7 +69,7 @@ def zeros(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = Non
     """
     if active_region() is None:
         return np.zeros(shape, dtype, order)
-    return _in_order(call(_full_traced, shape, 0, F64 if dtype is None else dtype_of(dtype)), order)
+    return _in_order(call(_full_traced, shape, 0, F64 if dtype is None else asked(dtype)), order)
 
 
 def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
@@ -81,7 +81,7 @@ def ones(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None,
     """
     if active_region() is None:
         return np.ones(shape, dtype, order)
-    return _in_order(call(_full_traced, shape, 1, F64 if dtype is None else dtype_of(dtype)), order)
+    return _in_order(call(_full_traced, shape, 1, F64 if dtype is None else asked(dtype)), order)
 
 
 def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
@@ -140,7 +140,7 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any
     """
     if active_region() is None:
         return np.eye(N, M, k, dtype, order)
-    return _in_order(call(_eye_traced, N, N if M is None else M, k, F64 if dtype is None else dtype_of(dtype)), order)
+    return _in_order(call(_eye_traced, N, N if M is None else M, k, F64 if dtype is None else asked(dtype)), order)
 
 
 def _eye_traced(rows: Any, columns: Any, k: Any, dtype: DType) -> Tracer:

@@ -27,7 +27,7 @@ from bwcompiler.frontend.tracing.operands import (
     value_as,
     without_imaginary_part,
 )
-from bwcompiler.frontend.tracing.promotion import require_cast
+from bwcompiler.frontend.tracing.promotion import asked, require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.storages.new_strides import copied_strides, result_strides
@@ -46,7 +46,7 @@ from bwcompiler.frontend.tracing.storages.views import (
 )
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
 from bwcompiler.ir.extent import Extent, exact_count, known_le, may_be_reshaped
-from bwcompiler.ir.types import component_of, dtype_of, tensor
+from bwcompiler.ir.types import component_of, tensor
 
 
 def viewed(x: Tracer, chain: Any, shape: tuple[Any, ...]) -> Tracer:
@@ -404,7 +404,7 @@ def contiguous(x: Tracer, order: Any) -> Tracer:
 
 def astype(x: Tracer, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Any:
     """x.astype(dtype)."""
-    target = dtype_of(dtype)
+    target = asked(dtype)
     require_cast(x._type.dtype, target, casting, "astype")
     if not copy and target is x._type.dtype:
         return contiguous(x, order)

@@ -36,7 +36,7 @@ from bwcompiler.frontend.tracing.operands import (
     value_as,
     wrapping,
 )
-from bwcompiler.frontend.tracing.promotion import common_dtype, require_cast
+from bwcompiler.frontend.tracing.promotion import asked, common_dtype, require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -44,7 +44,7 @@ from bwcompiler.frontend.tracing.storages.shapes import c_strides
 from bwcompiler.frontend.tracing.storages.views import NumbersView, WindowView, broadcast_value
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh, fresh_array, handle
 from bwcompiler.ir.extent import exact_count
-from bwcompiler.ir.types import I64, DType, complex_of, component_of, dtype_of, tensor
+from bwcompiler.ir.types import I64, DType, complex_of, component_of, tensor
 
 _UNKNOWN = ("the number of results is not known while tracing\n"
             "  hint: np.where(condition, x, 0), np.sum(x, where=condition), np.argmax, or a condition that is not traced")
@@ -384,7 +384,7 @@ def view(x: Tracer, dtype: Any = None, type: Any = None) -> Any:
     """x.view(): another handle of the same elements."""
     if isinstance(dtype, int | tuple | list):
         raise TypeError(f"x.view takes a dtype, not {dtype!r}\n  hint: x.reshape({dtype!r}{', ...' if isinstance(dtype, int) else ''})")
-    own, target = x._type.dtype, x._type.dtype if dtype is None else dtype_of(dtype)
+    own, target = x._type.dtype, x._type.dtype if dtype is None else asked(dtype)
     if target is own:
         return viewed(x, x._chain, x.shape)
     if own is component_of(target) or target is component_of(own):

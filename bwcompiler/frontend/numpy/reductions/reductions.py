@@ -28,7 +28,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, resolve_reduction
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
-from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import exact_count, known_le
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import BOOL, F16, F32, F64, I64, DType
@@ -44,13 +44,13 @@ def keep_axes(value: Value, like: Value, axes: Axes) -> Value:
     return reshape(value, tuple([1 if axis in axes else extent for axis, extent in enumerate(like.shape)]))
 
 
-def finished(value: Value, x: Value, axes: Axes, keepdims: Any, out: Any, name: str) -> Any:
+def finished(value: Value, x: Value, axes: Axes, keepdims: Any, out: Any, name: str, casting: str = "same_kind") -> Any:
     """keepdims= and out=, then a handle."""
     if keepdims is not NOTHING and keepdims:
         value = keep_axes(value, x, axes)
     if out is not None and out is not NOTHING:
         out = out[0] if isinstance(out, tuple) else out
-        store(out, value, "same_kind", name)
+        store(out, value, casting, name)
         return out
     return fresh(value)
 
@@ -176,7 +176,9 @@ def _position(op: Op, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     if axes:
         line = x if len(axes) == 1 else reshape(x, (exact_count(x.shape),))
         value = op(line, axes=axes if len(axes) == 1 else (0,))
-    return finished(value, x, axes, keepdims, out, op.name)
+    if isinstance(out, Tracer) and not np.can_cast(out.dtype, np.int64):
+        raise DTypeError(f"np.{op.name}: out= of dtype {out.dtype} cannot take positions\n  hint: an array of dtype int64")
+    return finished(value, x, axes, keepdims, out, op.name, "unsafe")
 
 
 @implements(np.argmax)
