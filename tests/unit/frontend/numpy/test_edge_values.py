@@ -247,6 +247,17 @@ def test_derivatives_of_convolutions_up_to_their_ends(mode: Any, width: int, rng
     check_derivatives(lambda x, y: (np.convolve(x, y, mode), np.correlate(x, y, mode)), x, kernel)
 
 
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolve_with_one_number_has_numpys_zeros(mode: str) -> None:
+    for dtype in (np.float32, np.float64, np.complex128, np.int64, np.bool_):
+        x = np.array([-0.0, 1.0, -1.0]).astype(dtype)
+        for factor in (0.0, -0.0, 2.0):
+            y = np.array([factor]).astype(dtype)
+            for fun in (np.convolve, np.correlate):
+                expected, found = fun(x, y, mode), bw.jit(lambda x, y, fun=fun: fun(x, y, mode))(x, y)  # type: ignore[misc]
+                assert found.dtype == expected.dtype and found.tobytes() == expected.tobytes(), (dtype, factor, fun)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
 def test_running_sums_are_computed_in_the_dtype_of_their_output(dtype: type) -> None:
     def summed(x: Any) -> Any:
