@@ -28,7 +28,8 @@ else:
 
 __all__ = [
     "all", "flatten", "flatten_with_path", "keystr", "leaves", "leaves_with_path", "map", "map_with_path", "match_prefix", "paths",
-    "reduce", "register_dataclass", "register_pytree_node", "register_pytree_node_class", "structure", "treedef_paths", "unflatten",
+    "reduce", "register_dataclass", "register_pytree_node", "register_pytree_node_class", "structure", "treedef_paths", "treedef_text",
+    "unflatten",
 ]
 
 NAMESPACE = "bw"
@@ -194,6 +195,24 @@ def treedef_paths(treedef: TreeDef, root: str = "") -> list[str]:
     ["params['a'][0]", "params['a'][1]"]
     """
     return [accessor.codify(root) for accessor in treedef.accessors()]
+
+
+class _Leaf:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def treedef_text(treedef: TreeDef) -> str:
+    """A structure as a text for people: the containers, with * in the places of leaves.
+
+    >>> import bwcompiler as bw
+    >>> bw.tree.treedef_text(bw.tree.structure({"a": (1, None)}))
+    "{'a': (*, None)}"
+    """
+    try:
+        return repr(treedef.unflatten([_Leaf()] * treedef.num_leaves))
+    except Exception:                              # a class that looks at what it is made of
+        return str(treedef)
 
 
 def match_prefix(prefix: Any, whole: Any, root: str) -> list[tuple[Any, Any, str]]:

@@ -78,7 +78,8 @@ class Packing:
         try:
             parts = self.treedef.flatten_up_to(given)
         except ValueError as error:
-            raise ShapeError(f"{name} has the structure {tree.structure(given)}, x0 has {self.treedef}") from error
+            raise ShapeError(f"{name} has the structure {tree.treedef_text(tree.structure(given))}, x0 has "
+                             f"{tree.treedef_text(self.treedef)} (* for arrays and numbers)") from error
         return joined([np.broadcast_to(np.asarray(part, np.float64), shape) for part, shape in zip(parts, self.shapes, strict=True)])
 
 

@@ -217,3 +217,15 @@ def test_escaped_tracer() -> None:
         kept[0] + 1
     with pytest.raises(EscapedTracerError):
         bw.jit(lambda x: x + kept[0])(X)
+
+
+def test_containers_that_a_program_was_not_compiled_for_are_told() -> None:
+    of_array, of_dict = bw.compile(lambda x: np.sum(x), X), bw.compile(lambda d, y: np.sum(d["a"]) * d["b"][0] * y, {"a": X, "b": (1.0, 2.0)}, 2.0)
+    for call, found, expected, hint in (
+            (lambda: of_array([1.0, 2.0]), "argument 0 is [*, *] (* for", "for an array or a number\n", "np.asarray"),
+            (lambda: of_array.backward(None), "argument 0 is None", "for an array or a number\n", "bw.compile again"),
+            (lambda: of_dict(X, 2.0), "argument 0 is an array or a number", "for {'a': *, 'b': (*, *)} (*", "bw.jit"),
+            (lambda: of_dict({"a": X, "b": (1.0, 2.0)}, [2.0]), "argument 1 is [*]", "for an array or a number\n", "np.asarray")):
+        with pytest.raises(bw.errors.SignatureError) as raised:
+            call()
+        assert all(part in str(raised.value) for part in (found, expected, hint)) and "PyTreeSpec" not in str(raised.value), raised.value

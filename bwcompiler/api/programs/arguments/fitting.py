@@ -21,7 +21,7 @@ def fitting_leaves(function: str, compiled: Arguments, traced: TraceResult, layo
     if treedef != compiled.treedef:
         if len(args) != len(compiled.args):
             raise SignatureError(f"{function} was compiled for {len(compiled.args)} arguments, got {len(args)}")
-        raise SignatureError(f"{function} was compiled for arguments of the structure {compiled.treedef}, got {treedef}")
+        raise _other_structure(function, compiled, args)
     for position in compiled.static:
         expected, name = compiled.leaves[position], compiled.names()[position]
         given, expected = unwrapped(leaves[position]), unwrapped(expected)
@@ -39,3 +39,16 @@ def fitting_leaves(function: str, compiled: Arguments, traced: TraceResult, layo
             raise SignatureError(f"{name} has another memory layout (strides) than the program was compiled for, and what it "
                                  "computes depends on that\n  hint: pass np.ascontiguousarray(...), here and to bw.compile")
     return dynamic
+
+
+def _other_structure(function: str, compiled: Arguments, args: Sequence[Any]) -> SignatureError:
+    """The first argument that is an array, a number or a container where the program was compiled for another one of these."""
+    expected = compiled.treedef.children()[0].children()
+    found = [tree.structure(arg) for arg in args]
+    place = next(k for k, (mine, given) in enumerate(zip(expected, found, strict=True)) if mine != given)
+    mine, given = expected[place], found[place]
+    what, wanted = ["an array or a number" if one.is_leaf() else f"{tree.treedef_text(one)} (* for arrays and numbers)"
+                    for one in (given, mine)]
+    hint = "np.asarray(...) of it" if mine.is_leaf() and isinstance(args[place], list | tuple) else (
+        "bw.compile again for such arguments, or bw.jit and bw.grad, which compile for every new kind of them")
+    return SignatureError(f"{function}: argument {place} is {what}, but the program was compiled for {wanted}\n  hint: {hint}")
