@@ -10,7 +10,6 @@ from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.manipulation.indexing import gather
-from bwcompiler.frontend.numpy.selected import positions
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.operands import cast, is_traced, reshape, value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_options
@@ -126,16 +125,6 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     if found is None:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
     return fresh(found)
-
-
-implements(np.unique)(positions.unique)
-
-
-@implements(np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.unique_values, np.unique_all, np.unique_counts,
-            np.unique_inverse)
-def unique(*args: Any, **kwargs: Any) -> Any:
-    raise UnsupportedError("np.unique and the set functions: the number of results is not known while tracing\n"
-                           "  hint: np.sort, and a mask of the elements that differ from the one before")
 
 
 HANDLERS.update(sort_method=sort_method, partition_method=partition_method)

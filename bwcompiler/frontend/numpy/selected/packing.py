@@ -11,6 +11,7 @@ from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, same_value
+from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -74,7 +75,7 @@ def number(x: Selection) -> Any:
 
 def prefix(array: Any, count: Any, lead: int) -> Selection:
     """The first `count` elements along the axis `lead`."""
-    return Selection(array, np.arange(array.shape[lead]) < count, lead, count)
+    return Selection(array, as_tracer(np.arange(array.shape[lead]) < count), lead, count)
 
 
 def packed(x: Selection) -> Selection:
