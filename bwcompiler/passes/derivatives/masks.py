@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 
 from bwcompiler import ops
+from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
@@ -57,14 +58,19 @@ def _are_apart(one: Value, other: Value) -> bool:
     """Whether two updates of sections of an array are known to have no element in common."""
     mine, others = [zip(value.attrs["starts"], value.operands[1].shape, value.attrs["steps"], strict=True) for value in (one, other)]
     for (start, size, step), (begin, count, pace) in zip(mine, others, strict=True):
-        if not all(isinstance(number, int) for number in (start, size, begin, count)):
-            continue
-        if step == pace and (start - begin) % step:
+        distance = add_extents(start, scale_extent(begin, -1))
+        if step == pace and isinstance(distance, int) and distance % step:
             return True
-        if max(start, start + (size - 1) * step) < min(begin, begin + (count - 1) * pace) or (
-                max(begin, begin + (count - 1) * pace) < min(start, start + (size - 1) * step)):
+        (first, last), (low, high) = _ends(start, size, step), _ends(begin, count, pace)
+        if known_le(add_extents(last, 1), low) or known_le(add_extents(high, 1), first):
             return True
     return False
+
+
+def _ends(start: Extent, size: Extent, step: int) -> tuple[Extent, Extent]:
+    """The least and the greatest index of a section along one axis."""
+    last = add_extents(start, scale_extent(add_extents(size, -1), step))
+    return (start, last) if step > 0 else (last, start)
 
 
 def masked_values(graph: Graph, outputs: Iterable[int] = (), inside: bool = False) -> set[Value]:

@@ -239,6 +239,16 @@ def filled_by_loops(b):
     return np.sum(y ** 2)
 
 
+def sections_that_meet_nowhere(b):
+    y = np.zeros(T)
+    for k in range(1, T):
+        ratio = b[0] / (b[2] + y[k - 1])
+        y[:k] = y[:k][::-1] / (b[2] + ratio)
+        y[k] = ratio
+    y = y / np.exp(y)
+    return np.sum(y)
+
+
 @pytest.mark.parametrize("fun", [
     lambda b: np.sum(np.sqrt(np.exp(b)[1:]) * 3.0),
     lambda b: np.sum(np.where(b > 0, b[::-1], np.sum(b))[1:] * np.sin(b[1:])),
@@ -249,8 +259,10 @@ def filled_by_loops(b):
     lambda b: bw.fori_loop(0, T, lambda i, s: np.where(b > 0, s * 0.5, s), b).sum(),
     put_together,
     filled_by_loops,
+    sections_that_meet_nowhere,
 ], ids=["no choice", "nothing that makes a nan", "sizes that stay finite", "a deviation", "a choice by size",
-       "a loop without choices", "a loop whose zeros stay", "elements set once", "loops that fill and change an array"])
+       "a loop without choices", "a loop whose zeros stay", "elements set once", "loops that fill and change an array",
+       "sections of a loop that meet nowhere"])
 def test_nothing_is_asked_where_no_zero_can_become_a_nan(fun) -> None:
     joint = derive(trace(fun, (B,)).graph, (0,), [ONE]).graph
     inside = [value.op.name for one in joint.body for region in one.op.regions for value in one.attrs[region].body]
