@@ -215,6 +215,9 @@ def _select_jvp(tangents: Sequence[Value | None], out: Value, c: Value, x: Value
     _, dx, dy = tangents
     if dx is None and dy is None:
         return None
+    guard = guard_of_nan(c, x)
+    if guard is not None and dx is not None and dy is None:
+        return without_nan(dx, guard)
     return select(c, full_like(x, 0.0) if dx is None else dx, full_like(y, 0.0) if dy is None else dy)
 
 
@@ -226,6 +229,20 @@ select: Op = define_op(
     numpy="np.where({0}, {1}, {2})",
     element=lambda at, c, x, y: s.select(c(*at), x(*at), y(*at)),
 )
+
+
+def without_nan(x: Value, guard: Value) -> Value:
+    """x, with 0 in the place of a nan where the guard is false: a cotangent (or its tangent) whose zeros may stand for what was masked."""
+    return select(bitwise_or(guard, equal(x, x)), x, full_like(x, 0.0))
+
+
+def guard_of_nan(condition: Value, x: Value) -> Value | None:
+    """The guard of `without_nan`, if this is the condition of it."""
+    if condition.op is bitwise_or:
+        for guard, asked in (condition.operands, condition.operands[::-1]):
+            if asked.op is equal and asked.operands == (x, x):
+                return guard
+    return None
 
 
 def _cast_vjp(ct: Value, out: Value, x: Value, *, dtype: DType) -> Value | None:

@@ -21,7 +21,7 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.passes.derivatives.activity import active_values
-from bwcompiler.passes.derivatives.cotangents import MOVES, Cotangent
+from bwcompiler.passes.derivatives.cotangents import LINEAR_IN_BOTH, MOVES, Cotangent, asked_for_zeros
 from bwcompiler.passes.derivatives.masks import overwrites, wild_values
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
@@ -79,7 +79,8 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
     record.learn(graph.body)
     with record:
         label = _Label(origins, names)
-        sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside), label, inside)
+        sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside), label,
+                       asked_for_zeros(graph.body), inside)
         seed_inputs, positions = _seed(sweep, graph, seeds, masked)
         starts = [input_value(graph.inputs[k].type, f"{graph.inputs[k].label}.ct") for k in started_from]
         for k, start in zip(started_from, starts, strict=True):
@@ -156,13 +157,14 @@ class _Sweep:
     """The reverse sweep: cotangents per value, and the rules applied to them."""
 
     def __init__(self, record: Record, active: set[Value], primals: frozenset[Value], wild: set[Value], label: _Label,
-                 inside: bool) -> None:
+                 factors: set[Value], inside: bool) -> None:
         self.record = record
         self.active = active
         self.primals = primals
         self.wild = wild
         self.label = label
         self.inside = inside
+        self.factors = factors
         self.cotangents: dict[Value, Cotangent] = {}
         self.items: dict[Value, dict[int, Cotangent]] = {}
         self.parts = _PartsOfZeros()
@@ -245,8 +247,13 @@ class _Sweep:
                 self.stopped.append((value, position))
                 continue
             guard = rule(ct.guard, value, *operands, **value.attrs) if op in MOVES and ct.guard is not None else ct.guard
-            made = ct.of_operand(op, found, guard)
-            self.add(operand, made._replace(masked=True) if position == 0 and overwrites(value, self.inside) else made)
+            masked = position == 0 and overwrites(value, self.inside)
+            self._add_of_rule(value, operand, ct.of_operand(op, found, guard), masked)
+
+    def _add_of_rule(self, value: Value, operand: Value, found: Cotangent, masked: bool = False) -> None:
+        """Accumulate what a rule gave an operand: a multiple of a cotangent that may have masked zeros has these."""
+        masked |= value.op in LINEAR_IN_BOTH and any(one in self.factors and one is not operand for one in value.operands)
+        self.add(operand, found._replace(masked=True) if masked else found)
 
     def _into(self, value: Value, operand: Value, rule: Into, ct: Cotangent) -> None:
         present = self.cotangents.get(operand)
@@ -270,7 +277,7 @@ class _Sweep:
     def _joint_by_elements(self, value: Value, ct: Cotangent) -> None:
         ct = ct.before_rule_by_elements(value, self.wild)
         for operand, found in self._found(value, _joint_rule(value), ct.value):
-            self.add(operand, ct.of_operand(value.op, found, ct.guard))
+            self._add_of_rule(value, operand, ct.of_operand(value.op, found, ct.guard))
 
     def _found(self, value: Value, vjp: Joint, ct: Any) -> Iterator[tuple[Value, Value]]:
         """The operands that a joint rule gives a cotangent, with these."""

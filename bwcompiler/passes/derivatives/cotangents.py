@@ -12,13 +12,15 @@ cotangent's own value (of a least-squares loss at its minimum), whose derivative
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.op import Op, Value, constant
+from bwcompiler.ops.elementwise import without_nan
 from bwcompiler.passes.derivatives.masks import TAME, hides_nan, is_multiple
 
+LINEAR_IN_BOTH = (ops.multiply, ops.divide)                       # what rules multiply a cotangent with is multiplied with it
 MOVES = frozenset((ops.transpose, ops.reshape, ops.flip))         # what their rules do to a cotangent, they do to its guard
 
 
@@ -46,8 +48,9 @@ class Cotangent(NamedTuple):
         """The cotangent without a guard: 0 where it is false."""
         if self.guard is None or not self.dirty:
             return self.value
-        kept = ops.bitwise_or(self.guard, ops.equal(self.value, self.value)) if self.asked else self.guard
-        return ops.select(kept, self.value, constant(0.0, self.value.type))
+        if self.asked:
+            return without_nan(self.value, self.guard)
+        return ops.select(self.guard, self.value, constant(0.0, self.value.type))
 
     def total(self, value: Value, other: Cotangent) -> Cotangent:
         """`value`, the sum of this one and the other, both settled."""
@@ -55,7 +58,8 @@ class Cotangent(NamedTuple):
         if self.guard is not None and other.guard is not None:
             guard = ops.bitwise_or(self.guard, other.guard)
         masked = self.has_masked_zeros and other.has_masked_zeros
-        return Cotangent(value, guard, False, masked and guard is not None, masked and guard is None, self.asked or other.asked)
+        return Cotangent(value, guard, False, masked and guard is not None, masked and (guard is None or self.masked or other.masked),
+                         self.asked or other.asked)
 
     def of_side(self, choice: Value, number: int) -> Cotangent:
         """That of operand `number` (1 or 2) of the `choice` whose cotangent this is."""
@@ -85,6 +89,16 @@ class Cotangent(NamedTuple):
         if guard is None:
             return Cotangent(found, masked=self.masked)
         return Cotangent(found, guard, self.dirty or not op.keeps_zero, self.hides, self.masked, self.asked)
+
+
+def asked_for_zeros(body: Sequence[Value]) -> set[Value]:
+    """The cotangents in a graph that is differentiated again whose zeros are asked for, as they may be masked, and multiples of them."""
+    tests = [value.operands[0] for value in body if value.op is ops.less_equal and value.operands[0].op is ops.absolute]
+    found = {part.operands[0] if part.op in (ops.real, ops.imag) else part for part in (test.operands[0] for test in tests)}
+    for value in body if found else ():
+        if value.op in LINEAR_IN_BOTH and any(operand in found for operand in value.operands[:1 if value.op is ops.divide else 2]):
+            found.add(value)
+    return found
 
 
 def _is_zero(x: Value) -> Value:

@@ -222,6 +222,17 @@ def test_second_derivatives_where_a_cotangent_is_zero_by_its_value(fun) -> None:
         np.testing.assert_allclose(hessian(b), 2.0 * jacobian.T @ jacobian, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("fun", [
+    lambda b: np.where(b[1:] > 0, np.power(b, 1.5)[1:], 0.0), lambda b: np.where(b[1:] > 0, (b * np.sqrt(b))[1:], 0.0),
+    lambda b: np.where(b[1:] > 0, np.cumsum(np.power(b, 1.5) / 2)[1:] - np.cumsum(np.power(b, 1.5) / 2)[:-1] + np.power(b, 1.5)[1:] / 2, 0.0),
+], ids=["a power", "a product", "running sums"])
+def test_second_derivatives_where_the_first_is_finite_and_the_second_is_not(fun) -> None:
+    b = np.array([1.0, 0.0, 2.0, 3.0])
+    loss = lambda b: np.sum(fun(b) ** 2)                               # the sum of b ** 3 but for the first two
+    for hessian in (bw.hessian(loss), bw.jacrev(bw.grad(loss)), bw.jacfwd(bw.grad(loss))):
+        np.testing.assert_allclose(hessian(b), np.diag([0.0, 0.0, 12.0, 18.0]), atol=1e-9)
+
+
 def put_together(b):
     y = np.zeros(4)
     y[0], y[1:3], y[3] = np.exp(b[0]) / b[1], np.sqrt(b[1:3]), 1.0 / b[0]
