@@ -60,7 +60,8 @@ def summed(fill: Callable[[Any], None]) -> list[Any]:
     """What a comprehension makes of which only the sum is wanted: the sum alone, where nobody knows how many elements there are."""
     found: list[Any] = own([])
     try:
-        fill(found)
+        with _summing(found):
+            fill(found)
     except (Unbounded, TracerError) as refused:
         if found or not any(isinstance(one, Unbounded) for one in (refused, refused.__context__)):
             raise
@@ -68,6 +69,19 @@ def summed(fill: Callable[[Any], None]) -> list[Any]:
         fill(total)
         return [total[TOTAL]]
     return found
+
+
+@contextmanager
+def _summing(found: list[Any]) -> Iterator[None]:
+    policy = open_policy()
+    if policy is None:
+        yield
+        return
+    before, policy.summed = policy.summed, found
+    try:
+        yield
+    finally:
+        policy.summed = before
 
 
 def each(source: Any, body: Callable[[Any], None]) -> None:

@@ -34,6 +34,7 @@ from bwcompiler.frontend.source.carried.growth import (
 from bwcompiler.frontend.source.carried.lined import Lined
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
 from bwcompiler.frontend.source.carried.parts import Apart
+from bwcompiler.frontend.source.carried.recalled import Recalled
 from bwcompiler.frontend.source.carried.still import Joined
 from bwcompiler.frontend.source.effects.checks import note, together
 from bwcompiler.frontend.source.effects.places import Scope, bound
@@ -75,7 +76,8 @@ class Traceable:
     carried  names that are parameters of the body; kinds: of all leaves that these have.
     count, index  of a counted loop; capacity: how many iterations there may be, if that is known, and counter: the variable that counts
              them in a loop that may be left before.
-    lined    lists of numbers that are arrays in it, by their ids; kept: lists that must not be; joined: lists of arrays that are one in it.
+    lined    lists of numbers that are arrays in it, by their ids; kept: lists that must not be; joined: lists of arrays that are one in it;
+             recalled: lists that grow whose numbers are in arrays, too.
     growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
     exchange  arrays that exchange their names, of a loop whose end is data.
     runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
@@ -97,6 +99,7 @@ class Traceable:
         self.lined: dict[int, Lined] = {}
         self.kept: set[int] = set()
         self.joined: dict[int, Joined] = {}
+        self.recalled: dict[int, Recalled] = {}
         self.elements: list[tuple[Growth, list[Element]]] = []
         self.buffers: dict[Storage, Tracer] = {}
         self.buffered: list[TensorType] = []
@@ -183,9 +186,8 @@ class Traceable:
                     self.kinds.pop(growth.name, None)
                 self.entry[growth.name] = last_on_entry(self, growth)
                 self.carried.add(growth.name)
-        for lined in self.lined.values():
-            lined.prepare()
-        for one in self.joined.values():
+        made: list[Any] = [*self.lined.values(), *self.joined.values(), *self.recalled.values()]
+        for one in made:
             one.prepare()
         self.rows = [buffer(self.capacity, type_) for type_ in self.buffered if self.capacity is not None]
 
@@ -284,7 +286,7 @@ class Traceable:
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
         self.results = [result for name in self.variables.results if (result := self._result(name)) is not None]
         storages = dict.fromkeys(result.storage for result in self.results if result.storage is not None)
-        return [self._end(name) for name in self.order()], [_whole(storage) for storage in storages], together()
+        return [self._end(name) for name in self.order()], [handle(storage, (), storage.type) for storage in storages], together()
 
     def _end(self, name: str) -> Any:
         """What an iteration gives to the next one."""
@@ -307,8 +309,8 @@ class Traceable:
             growth.end()
         self.buffered = types
         if self.count is not None and not isinstance(self.count, int):
-            for _, elements in self.elements:
-                require_gaps(elements, region)
+            for growth, elements in self.elements:
+                require_gaps(growth, elements, region)
         if not settled and not self.found_growths:
             raise Again(self)
         if settled and storages:
@@ -482,10 +484,6 @@ def is_in_c_order(x: Any) -> bool:
         return bool(x.flags.c_contiguous)
     layout = x._storage.layout
     return not x._chain and (layout is None or layout is C_ORDER or (layout.settled and layout.strides() is None))
-
-
-def _whole(storage: Storage) -> Tracer:
-    return handle(storage, (), storage.type)
 
 
 def can_be_carried(x: Any) -> bool:

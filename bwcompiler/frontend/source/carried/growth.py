@@ -15,6 +15,7 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.carried import still
+from bwcompiler.frontend.source.carried.recalled import recalled
 from bwcompiler.frontend.source.carried.schedules import schedule
 from bwcompiler.frontend.source.carried.things import Thing, boxed, unboxed
 from bwcompiler.frontend.source.effects.places import Place, assign_place, scopes_around, short
@@ -151,6 +152,8 @@ def append(base: list[Any], *values: Any) -> None:
         raise Again(lined)
     if scopes[-1].tails is not None:
         scopes[-1].tails.setdefault(id(base), Tail(base, target))
+    if loops and id(base) in loops[0].recalled:
+        loops[0].recalled[id(base)].append(_length(_growths(base)), values, len(_growths(base)))
     target.extend(values)
 
 
@@ -240,7 +243,8 @@ def element(base: list[Any], index: Any) -> Any:
     distance = add_extents(_length(growths), scale_extent(extent, -1))
     if isinstance(distance, int) and distance > 0:
         return _from_end(growths, distance)
-    return not_capturable("it reads a list that grows in it at places that are not known")
+    found = recalled(base, growths[0][1], extent, _length(growths)) if len(growths) == 1 else None
+    return not_capturable("it reads a list that grows in it at places that are not known") if found is None else found
 
 
 def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
@@ -290,16 +294,19 @@ def elements_of(growth: Growth, region: Region, is_counted: bool) -> list[Elemen
         item) is Maybe and isinstance(item.present, Tracer) else None) for item in items]
 
 
-def require_gaps(elements: Sequence[Element], region: Region) -> None:
-    """What a loop appends whose length moves with a loop around: elements of one kind, if data decides about each, for they get flags.
+def require_gaps(growth: Growth, elements: Sequence[Element], region: Region) -> None:
+    """What a loop appends whose length moves with a loop around: elements of one kind, for they get flags.
 
-    Where none is in question the loop around is unrolled: then the length of the list is known.
+    The list is made anew in that loop, or data decides about each element anyhow.  Else the loop around is unrolled: then the length of
+    the list is known.
     """
     inputs = {*region.argument_inputs, *region.lifted_inputs, *region.capture_inputs}
+    policy, loops = open_policy(), [scope.loop for scope in scopes_around(growth.base) if scope.loop is not None]
+    is_anew = len(loops) == 1 and policy is not None and policy.summed is not growth.base
     for one in elements:
         if one.structure != elements[0].structure or any(isinstance(leaf, Row) and leaf.leaf._chain for leaf in one.leaves):
             raise _unbounded()
-        if not isinstance(tree.unflatten(one.structure, range(len(one.leaves))), Block) and not (
+        if not is_anew and not isinstance(tree.unflatten(one.structure, range(len(one.leaves))), Block) and not (
                 one.present is not None and _depends(one.present, inputs)):
             raise _unbounded()
 

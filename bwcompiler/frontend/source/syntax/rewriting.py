@@ -125,7 +125,9 @@ class _Rewriter(ast.NodeTransformer):
             return node
         if isinstance(node.func, ast.Name) and node.func.id in _WHOLE and len(node.args) and isinstance(node.args[0], ast.GeneratorExp):
             node.args[0] = ast.copy_location(ast.ListComp(node.args[0].elt, node.args[0].generators), node.args[0])
-            node.args[0].is_summed = node.func.id == "sum" and len(node.args) == 1 and not node.keywords  # type: ignore[attr-defined]
+        if isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) == 1 and not node.keywords and isinstance(
+                node.args[0], ast.ListComp):
+            node.args[0].is_summed = True          # type: ignore[attr-defined]
         kept = keeps(node)
         made = [makes(arg) if kept else False for arg in [*node.args, *[one.value for one in node.keywords]]]
         if isinstance(node.func, ast.Attribute):   # a method, no property

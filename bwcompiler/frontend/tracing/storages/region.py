@@ -209,12 +209,13 @@ class Policy:
                 that are data in it, where their sizes move with indices.
     windows     whether slices that can be `data_windows` are, although NumPy might cut them, and not selections; may_be_cut: whether there
                 are such slices.
+    summed      a list that is being filled, of which only the sum is wanted: then its length is not to be one that moves.
     """
 
     __slots__ = ("ahead", "any_results", "as_data", "captured", "choices", "converting", "copies", "depth", "divisible", "doubles",
                  "formatted", "gaps", "heavy", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects", "one_kind",
-                 "parted", "parts", "raised", "recorded", "scopes", "shown", "told", "trying", "types_asked", "unbound", "uncounted",
-                 "unrolled", "windows")
+                 "parted", "parts", "raised", "recorded", "scopes", "shown", "summed", "told", "trying", "types_asked", "unbound",
+                 "uncounted", "unrolled", "windows")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -257,6 +258,7 @@ class Policy:
         self.types_asked = False
         self.choices = False
         self.gaps = False
+        self.summed: list[Any] | None = None
         self.captured: dict[Site, str] = {}
         self.raised: BaseException | None = None
         self.formatted: list[tuple[Any, str]] | None = None
