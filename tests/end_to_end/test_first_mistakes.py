@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,43 @@ def test_a_recursion_without_end_shows_the_users_lines() -> None:
         bw.grad(halved)(8.0)
     assert any("a recursion that ends by traced values" in note for note in raised.value.__notes__)
     assert {entry.path.name for entry in raised.traceback} == {Path(__file__).name}
+
+
+def test_a_recursion_that_data_end_names_its_line_and_the_rewrite_runs() -> None:
+    """Simpson's rule, refined where it has to be: as a recursion, and with what is still to do in an array."""
+    def rule(a: Any, b: Any, w: Any) -> Any:
+        return (b - a) / 6 * (np.sin(w * a * a) + 4 * np.sin(w * ((a + b) / 2) ** 2) + np.sin(w * b * b))
+
+    def refined(a: Any, b: Any, tolerance: Any, w: Any) -> Any:
+        m = (a + b) / 2
+        better = rule(a, m, w) + rule(m, b, w)
+        if abs(better - rule(a, b, w)) < 15 * tolerance:
+            return better
+        return refined(a, m, tolerance / 2, w) + refined(m, b, tolerance / 2, w)    # here
+
+    def with_array(a: Any, b: Any, tolerance: Any, w: Any) -> Any:
+        todo, n, total = np.zeros((1000, 3)), 1, 0.0
+        todo[0] = a, b, tolerance
+        while n > 0:
+            n -= 1
+            a, b, tolerance = todo[n]
+            m = (a + b) / 2
+            better = rule(a, m, w) + rule(m, b, w)
+            if abs(better - rule(a, b, w)) < 15 * tolerance:
+                total += better
+            else:
+                todo[n] = a, m, tolerance / 2
+                todo[n + 1] = m, b, tolerance / 2
+                n += 2
+        return total
+
+    with pytest.raises(RecursionError) as raised:
+        bw.jit(refined)(0.0, 2.0, 1e-6, 3.0)
+    note = "".join(raised.value.__notes__)
+    assert re.search(r"test_first_mistakes.py:\d+: return refined\(.*# here\n  a recursion that ends by traced values .*\n  hint: .*an array", note)
+    value, slope = bw.value_and_grad(with_array, 3)(0.0, 2.0, 1e-6, 3.0)
+    assert value == pytest.approx(refined(0.0, 2.0, 1e-6, 3.0), rel=1e-12)
+    assert slope == pytest.approx((with_array(0.0, 2.0, 1e-6, 3.001) - with_array(0.0, 2.0, 1e-6, 2.999)) / 2e-3, rel=1e-3)
 
 
 @pytest.mark.parametrize("transform", [bw.jit, bw.grad, bw.vmap, bw.jacobian])

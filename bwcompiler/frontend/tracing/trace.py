@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops, tree
-from bwcompiler.errors import BwError, TracerError
+from bwcompiler.errors import BwError, TracerError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents
@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
-from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback, with_users_line
+from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, recursive_call, user_traceback, with_users_line
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.results import as_nodes, result_kind, result_value
 from bwcompiler.frontend.tracing.source import observe_below, stop_at
@@ -275,7 +275,7 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
                 raise region.demand from None
             ours = error if isinstance(error, BwError) else hidden_refusal(region, error) or foreign_refusal(error)
             if ours is None:
-                _add_notes(error, arguments)
+                _add_notes(error, arguments, region.parent is None)
                 raise
             return with_users_line(ours, error.__traceback__).with_traceback(user_traceback(error.__traceback__))
         made = finish(region, result, arguments, types, names, demanded)
@@ -393,8 +393,11 @@ def call_user(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, An
         policy.converting = True
 
 
-_RECURSION_NOTE = ("bwcompiler: a recursion that ends by traced values has no end while it is traced\n"
-                   "  hint: write it as a loop (`while`), or end it by what is known while tracing, a shape or an integer argument")
+_RECURSION_NOTE = ("a recursion that ends by traced values has no end while it is traced\n"
+                   "  hint: write it as a loop (`while`); where a call makes two, with what is still to do in an array:\n"
+                   "      todo, n = np.zeros((1000, 3)), 1; todo[0] = a, b, tolerance\n"
+                   "      while n > 0: n -= 1; a, b, tolerance = todo[n]; ...; todo[n] = ...; todo[n + 1] = ...; n += 2\n"
+                   "  or end it by what is known while tracing, a shape or an integer argument")
 
 _LIST_NOTE = ("bwcompiler: an argument that is a list or a tuple is a container of arguments, as it is in Python\n"
               "  hint: pass np.array(...) of it, or begin with x = np.array(x)")
@@ -413,14 +416,14 @@ _OBJECT_NOTE = ("bwcompiler: an array of traced numbers, np.array([...]), is to 
                 "  hint: make it with bwcompiler.numpy.array([...]), or np.stack([...])")
 
 
-def _add_notes(error: Exception, arguments: Arguments) -> None:
+def _add_notes(error: Exception, arguments: Arguments, is_outermost: bool) -> None:
     """Below an error of Python's or NumPy's: what tracing has to do with it."""
     if isinstance(error, TypeError) and any(text in str(error) for text in _OBJECT_ERRORS):
         error.add_note(_OBJECT_NOTE)
     if isinstance(error, AttributeError | TypeError) and _of_sequences(error, arguments):
         error.add_note(_LIST_NOTE)
-    if isinstance(error, RecursionError) and _RECURSION_NOTE not in getattr(error, "__notes__", ()):     # of regions in regions
-        error.add_note(_RECURSION_NOTE)
+    if isinstance(error, RecursionError) and is_outermost:
+        error.add_note(f"bwcompiler: {at(recursive_call(error.__traceback__), _RECURSION_NOTE)}")
 
 
 def finish(region: Region, result: Any, arguments: Arguments, types: list[ArgumentType], names: list[str],

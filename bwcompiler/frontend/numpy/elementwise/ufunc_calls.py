@@ -27,6 +27,7 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import Kind, requested, require_cast, resolve
 from bwcompiler.frontend.tracing.refusals.conversions import output_advice
 from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh
 from bwcompiler.ir.op import Value
@@ -150,9 +151,23 @@ def operator(name: str, *inputs: Any) -> Any:
         return tuple([laid_out(fresh(value), inputs) for value in result])
     made = fresh(result)
     if not result.type.shape:
-        made._kind = _weak_result(inputs, result) or made._kind
+        kind = _weak_result(inputs, result)
+        if kind is None and name in _DIVIDING:
+            _note_division(result)
+        made._kind = kind or made._kind
         return made
     return laid_out(made, inputs)
+
+
+_DIVIDING = frozenset(("divide", "floor_divide", "remainder"))
+
+
+def _note_division(result: Value) -> None:
+    """A number of NumPy's is divided, or divides: it raises no ZeroDivisionError, and it matters that it is one where that is caught."""
+    region = active_region()
+    if region is not None and region.policy is not None and region.policy.trying:
+        region.policy.divisions.add(result)
+        region.policy.types_asked = True
 
 
 def _is_count(x: Any) -> bool:

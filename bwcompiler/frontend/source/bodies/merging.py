@@ -156,7 +156,7 @@ class _Merged:
         if one is not UNBOUND and other is not UNBOUND:
             own = "an object that was made there" if self.scope.owns(one) or self.scope.owns(other) else "no array or number"
             not_capturable(f"{_called(name)} is {own} on one side, and something else on the other")
-        if name.startswith(PREFIX) and any(slot.places):
+        if any(slot.places) and (name.startswith(PREFIX) or self._has_returned(one is not UNBOUND)):
             self.slots.append(slot)
         elif any(name == place for _, place in self.scope.places.values()):
             not_capturable(f"{name} is new, and assigned to on one side only: set it before")
@@ -164,6 +164,10 @@ class _Merged:
             self.after[name] = UNBOUND
             self.policy.unbound[name] = why_unbound(
                 name, "only one side of a branch on a traced value binds it: bind it on both, or before")
+
+    def _has_returned(self, number: int) -> bool:
+        """Whether a side returns from the function, in a loop: nobody asks afterwards for what it has not bound."""
+        return any(name.startswith(f"{PREFIX}returned_") and end is True for name, end in self.sides[number].ends.items())
 
     def read_back(self, test: Tracer, found: dict[str, list[Any]]) -> dict[str, Any]:
         """What all variables hold, given what the op gave for the slots of each."""

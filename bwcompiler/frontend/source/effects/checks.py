@@ -168,9 +168,12 @@ class Trying:
         policy.trying -= 1
         if self.divides and error is None and self.before is not None and self.before[0] is open_region():
             for found in _divisions(open_region().record.values[self.before[1]:]):
+                if found in policy.divisions:
+                    continue
                 refusal = TracerError(at(found.source, "a number is divided by a traced one, inside of a `try` that catches "
                                          "ZeroDivisionError: compiled code gives what NumPy gives, and raises nothing\n"
-                                         "  hint: test the divisor with `if`, with what `except` does in its branch"))
+                                         "  hint: test the divisor with `if`, with what `except` does in its branch; numbers of NumPy's "
+                                         "(np.sin(x), np.float64(x)) raise nothing anyhow"))
                 policy.needed = True               # as it is written it would go on
                 raise Recapture(("", 0, policy.trying + 1), refusal)
         if isinstance(error, Exception) and any(scope.loop is not None for scope in policy.scopes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dis
 import functools
 import os
@@ -45,6 +46,18 @@ def users_place(traceback: TracebackType | None) -> tuple[FrameType | None, int]
             frame, line = traceback.tb_frame, traceback.tb_lineno
         traceback = traceback.tb_next
     return frame, line
+
+
+def recursive_call(traceback: TracebackType | None) -> Source | None:
+    """The user's line that calls its own function again, of a traceback of many such calls."""
+    calls: collections.Counter[tuple[str, int]] = collections.Counter()
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not is_library(code):
+            calls[code.co_filename, traceback.tb_lineno] += 1
+        traceback = traceback.tb_next
+    repeated = [place for place, count in calls.items() if count > max(calls.values()) // 2]      # a branch around it is another frame
+    return Source(*max(repeated)) if repeated else None
 
 
 # Modules of captured code, and packages, that do what the user wrote with his own objects: `table[key]`, `f(x)`, `x.name`, `int(text)`.

@@ -195,6 +195,7 @@ class Policy:
     one_kind    whether the two sides of a branch must give the same kind of numbers, as np.vectorize asks the first element for its type.
     objects     objects that the function made, by their ids.
     raised      the last exception that a `raise` of the user's raised in a body; trying: inside of how many `try` with handlers.
+    divisions   what divisions gave inside of a `try`, of which one number at least was of NumPy's, so that it raises nothing.
     formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
     uncounted   sites of `while` loops whose iterations cannot be counted.
     types_asked whether the type of a traced value was asked for, which a loop may change.
@@ -212,10 +213,10 @@ class Policy:
     summed      a list that is being filled, of which only the sum is wanted: then its length is not to be one that moves.
     """
 
-    __slots__ = ("ahead", "any_results", "as_data", "captured", "choices", "converting", "copies", "depth", "divisible", "doubles",
-                 "formatted", "gaps", "heavy", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects", "one_kind",
-                 "parted", "parts", "raised", "recorded", "scopes", "shown", "summed", "told", "trying", "types_asked", "unbound",
-                 "uncounted", "unrolled", "windows")
+    __slots__ = ("ahead", "any_results", "as_data", "captured", "choices", "converting", "copies", "depth", "divisible", "divisions",
+                 "doubles", "formatted", "gaps", "heavy", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects",
+                 "one_kind", "parted", "parts", "raised", "recorded", "scopes", "shown", "summed", "told", "trying", "types_asked",
+                 "unbound", "uncounted", "unrolled", "windows")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -263,6 +264,7 @@ class Policy:
         self.raised: BaseException | None = None
         self.formatted: list[tuple[Any, str]] | None = None
         self.trying = 0
+        self.divisions: set[Value] = set()
 
 
 class Region:

@@ -229,5 +229,49 @@ def test_suppress_of_divisions_by_zero() -> None:
             y = 1 / x[1]
         return y
 
+    assert bw.jit(program)(X) == program(X)                 # a number of NumPy's, which raises nothing
     with pytest.raises(TracerError, match="catches ZeroDivisionError"):
-        bw.jit(program)(X)
+        bw.jit(program)([2.0, 4.0])
+
+
+def vincenty(latitude, longitude, sine):
+    """Where the geodesic is the equator cos2_alpha is 0: NumPy's numbers give nan, Python's raise."""
+    f = 1 / 298.257223563
+    u1, u2 = np.arctan((1 - f) * np.tan(latitude)), np.arctan((1 - f) * np.tan(0.3))
+    angle = longitude
+    for _ in range(100):
+        sin_sigma = np.hypot(np.cos(u2) * sine(angle), np.cos(u1) * np.sin(u2) - np.sin(u1) * np.cos(u2) * np.cos(angle))
+        cos_sigma = np.sin(u1) * np.sin(u2) + np.cos(u1) * np.cos(u2) * np.cos(angle)
+        sin_alpha = np.cos(u1) * np.cos(u2) * sine(angle) / sin_sigma
+        cos2_alpha = 1 - sin_alpha ** 2
+        try:
+            cos2 = cos_sigma - 2 * np.sin(u1) * np.sin(u2) / cos2_alpha
+        except ZeroDivisionError:
+            cos2 = 0.0
+        before, angle = angle, longitude + 0.9 * f * sin_alpha * (np.arctan2(sin_sigma, cos_sigma) + f * sin_sigma * cos2)
+        if abs(angle - before) < 1e-13:
+            break
+    return angle * sin_sigma
+
+
+def test_divisions_of_numbers_of_numpy_raise_nothing() -> None:
+    compiled, h = bw.value_and_grad(lambda x: vincenty(x, 0.7, np.sin)), 1e-6
+    for x in (0.4, np.float64(1.1)):
+        value, slope = compiled(x)
+        assert value == pytest.approx(vincenty(x, 0.7, np.sin), rel=1e-12)
+        assert slope == pytest.approx((vincenty(x + h, 0.7, np.sin) - vincenty(x - h, 0.7, np.sin)) / (2 * h), rel=1e-6)
+
+    def of_both(x, y):
+        """A number of Python's in the first iteration, one of NumPy's afterwards."""
+        total = 0.0
+        for _ in range(20):
+            try:
+                total += 1.0 / y
+            except ZeroDivisionError:
+                total += 5.0
+            y = np.sin(x)
+        return total
+
+    with pytest.raises(TracerError, match="catches ZeroDivisionError"):
+        bw.jit(of_both)(0.3, 0.0)
+    assert bw.jit(of_both)(0.3, np.float64(2.0)) == pytest.approx(of_both(0.3, np.float64(2.0)), rel=1e-12)

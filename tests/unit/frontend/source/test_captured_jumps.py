@@ -40,3 +40,31 @@ def test_in_a_function_that_writes_to_its_argument(form):
     compiled = bw.jit(program)
     for v in np.linspace(0.02, 0.98, 17):
         assert np.array_equal(compiled(VALUES[0], v), program(VALUES[0], v))
+
+
+def test_what_a_side_that_returns_has_not_bound() -> None:
+    """Nobody asks for it where the function has returned; where the loop was only left it may be missing."""
+    def root(x):
+        for k in range(30):
+            slope = 3.0 * x[1] * x[1]
+            if slope < x[0]:
+                return -1.0 * k
+            step = (x[1] ** 3 - x[2]) / slope
+            x = np.array([x[0], x[1] - step, x[2]])
+            if abs(step) < 1e-12:
+                break
+        return x[1] + step
+
+    compiled = bw.jit(root)
+    for x in ([1e-3, 2.0, 5.0], [1e-3, 0.01, 5.0], [3.0, 1.5, 0.1]):
+        assert compiled(np.array(x)) == pytest.approx(root(np.array(x)), rel=1e-12)
+
+    def left(x):
+        for v in x:
+            if v > 0.5:
+                break
+            last = v
+        return last
+
+    with pytest.raises(bw.errors.TracerError, match="last may have no value"):
+        bw.jit(left)(np.linspace(0.1, 1.0, 12))
