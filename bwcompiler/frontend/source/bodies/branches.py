@@ -15,7 +15,7 @@ from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, RETURNED, Arrays, Before, Side, merge, negated
 from bwcompiler.frontend.source.carried.growth import Unbounded
 from bwcompiler.frontend.source.carried.parts import Alone, Form, form_of, held_once
-from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, together
+from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, raises_when_taken, together
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
@@ -68,7 +68,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
 
 
 class Failure(NamedTuple):
-    """A side that raises an exception of the user's."""
+    """A side that raises an exception: the user's, or NumPy's where shapes do not fit."""
 
     run: Callable[[], Any]
     error: Exception
@@ -82,7 +82,7 @@ def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any
         try:
             found.append(_side(run, names, entry, variables, policy, scope, number, once))
         except Exception as error:
-            if is_raised(error):
+            if is_raised(error) or raises_when_taken(error, policy):
                 return Failure(run, error)
             if not scope.missing:
                 raise

@@ -58,6 +58,15 @@ def is_raised(error: BaseException) -> bool:
     return policy is not None and policy.raised is error
 
 
+def raises_when_taken(error: Exception, policy: Policy) -> bool:
+    """Whether a side of a branch raises what NumPy raises if that side is taken: shapes that do not fit, an index out of range.
+
+    Not in a loop, where shapes that move may have to be found first: that is unrolled.
+    """
+    is_numpys = isinstance(error, ValueError | IndexError | KeyError) and not any(scope.loop is not None for scope in policy.scopes)
+    return is_numpys and _refusal(error) is None
+
+
 def error_source(error: BaseException) -> Source | None:
     """The line of the user's that raised it."""
     traceback, found = error.__traceback__, None
@@ -116,7 +125,8 @@ def _failing(side: Callable[[], Any], failing: Tracer) -> Any:
     try:
         side()
     except Exception as error:
-        found, values = error, policy.formatted
+        found = with_users_line(error, error.__traceback__) if isinstance(error, BwError) else error
+        values = policy.formatted
     finally:
         policy.formatted = outer
         policy.depth -= 1

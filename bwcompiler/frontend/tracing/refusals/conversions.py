@@ -249,6 +249,9 @@ def _numpy_hint(node: ast.Call, called: str, name: str, arguments: str) -> str:
         return f"np.lib.stride_tricks.sliding_window_view({ast.unparse(first) if first else ''}, n)[::step], or np.broadcast_to"
     if "vectorize" in called:
         return "call the function on the array itself; where it branches, np.where(condition, a, b)"
+    if name in ("matrix", "asmatrix", "bmat"):
+        return (f"{'np.block' if name == 'bmat' else 'np.atleast_2d'}({arguments}), an array: A @ B for the product A * B of matrices, "
+                "np.linalg.inv(A) for A.I, A.conj().T for A.H, A.ravel() for A.A1, x[:, None] for a column")
     if name in ("tensor", "Tensor", "DataFrame", "Series"):
         return "return the array from the function first"
     if called not in (f"np.{name}", f"numpy.{name}"):                                       # np.polynomial.polynomial.polyval is another

@@ -260,3 +260,67 @@ def test_assert_statements_that_pytest_rewrites():
     assert "one of 10 iterations" in compiled.explain(x, 3)
     with pytest.raises(AssertionError, match="element 9 is 9.9"):
         compiled(x * 1.1 / 0.9, np.array(3))
+
+
+SQUARE = np.ones((3, 3))
+
+
+def of_shapes(x, n):
+    y = np.sum(x)
+    if n > 3:
+        y = y + np.sum(SQUARE @ x)
+    return y
+
+
+def of_both_sides(x, n):
+    if n > 3:
+        y = x[:4] + np.ones(3)
+    else:
+        y = x[:3] * n
+    return y.sum()
+
+
+def of_an_index(x, n):
+    return x[9] * 2.0 if n > 3 else x[2] * n
+
+
+def in_a_loop(x, n):
+    y = 0.0
+    for i in range(20):
+        if n + i > 23:
+            y = y + np.sum(np.reshape(x, (4, 4)))
+        y = y + x[i % 6] * n
+    return y
+
+
+@pytest.mark.parametrize("function", [of_shapes, of_both_sides, of_an_index, in_a_loop], ids=lambda function: function.__name__)
+def test_what_numpy_raises_in_a_branch_is_raised_where_it_is_taken(function):
+    compiled, x = bw.value_and_grad(function), np.linspace(0.5, 2.0, 6)
+    value, gradient = compiled(x, 1.0)
+    assert value == pytest.approx(function(x, 1.0), rel=1e-12)
+    differences = [(function(x + 1e-6 * one, 1.0) - function(x - 1e-6 * one, 1.0)) / 2e-6 for one in np.eye(6)]
+    assert gradient == pytest.approx(differences, rel=1e-6, abs=1e-8)
+    with pytest.raises((ValueError, IndexError)) as python:
+        function(x, 5.0)
+    with pytest.raises(type(python.value)) as ours:
+        compiled(x, 5.0)
+    assert "test_captured_checks.py:" in str(ours.value)
+    assert bw.jit(function)(x, 1.0) == pytest.approx(value, rel=1e-12)
+
+
+def test_what_numpy_raises_on_the_only_side_or_in_a_try_is_refused_at_once():
+    def on_both(x, n):
+        return np.sum(SQUARE @ x) if n > 3 else np.sum(np.ones(5) * x)
+
+    def caught(x, n):
+        try:
+            y = np.sum(SQUARE @ x) if n > 3 else np.sum(x)
+        except ValueError:
+            y = 0.0
+        return y
+
+    x = np.ones(6)
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        bw.jit(on_both)(x, 1.0)
+    with pytest.raises(bw.errors.TracerBoolError, match="whether ShapeError is raised, inside of a `try`"):
+        bw.jit(caught)(x, 1.0)
