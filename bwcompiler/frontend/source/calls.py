@@ -18,6 +18,8 @@ import numpy as np
 from bwcompiler.frontend.numpy.manipulation.sequences import on_operands, on_sequences
 from bwcompiler.frontend.source.carried.copying import copying
 from bwcompiler.frontend.source.carried.growth import append, refuse_whole
+from bwcompiler.frontend.source.carried.queues import CHANGING as CHANGING_LISTS
+from bwcompiler.frontend.source.carried.queues import queue_of
 from bwcompiler.frontend.source.changes import VALUES, changed, own
 from bwcompiler.frontend.source.concrete.makers import (
     MAKERS,
@@ -135,6 +137,8 @@ def _of_list(call: _Call) -> Any:
             return functools.partial(append, owner)
         if call.name == "extend":
             return lambda values: append(owner, *values)
+        if call.name in CHANGING_LISTS:
+            return queue_of(owner, call.function)
         refuse_whole(owner)
     return functools.partial(sort_list, owner) if call.name == "sort" and not is_outside else None
 

@@ -39,6 +39,7 @@ from bwcompiler.ir.op import Value
 
 MOST_GUARDED = 10_000          # iterations that are traced under a condition each, of a loop whose end is data: it may have none
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
+MOST_FILLING = 64              # iterations in which a list of a loop may get as long as it is in the others
 MOST_PARTED = 6                # loops that are recorded in two parts, one inside of the other
 PARTS = 3                      # that a loop has in the end, mostly: two borders, and what is between
 HEAVY = 400                    # values that the iterations of a short loop record: then it is not
@@ -148,11 +149,13 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
                         raise Reconsidered(site_of(body))
             if rest_is_tried and number + 1 == ahead:
                 assert elements is not None and policy is not None
-                rest_is_tried = False
-                if _captured(elements.after(ahead), body, names, flag, policy, may_peel=False):
+                captured = _captured(elements.after(ahead), body, names, flag, policy, may_peel=False)
+                if captured:
                     if is_wanted_whole:
                         raise Reconsidered(site_of(body))
                     return
+                rest_is_tried = captured is None and ahead < MOST_FILLING
+                ahead += policy.ahead
 
 
 def _endless(why: str) -> TracerError:
@@ -263,10 +266,11 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
             return _repeated(elements, body, names, policy, refused.repeat)
         if isinstance(elements.count, Tracer):
             raise TracerError(at(current_source(open_region().outer), "the number of iterations of this loop depends on traced values, and "
-                                 f"it cannot be recorded: {refused.reason}\n  hint: a fixed number of iterations with np.where")) from None
+                                 f"it cannot be recorded: {refused.told('a fixed number of iterations with np.where')}")) from None
         if not isinstance(elements.count, int):
             raise
-        if may_peel and refused.peel and elements.count - refused.peel >= (SHORTEST if site_of(body) in policy.heavy else SHORT):
+        least = SHORTEST if site_of(body) in policy.heavy else SHORT
+        if (may_peel or refused.fills) and refused.peel and elements.count - refused.peel >= least:
             policy.ahead = int(refused.peel)
             return None
         if refused.reason:

@@ -33,15 +33,24 @@ class NotCapturable(BaseException):
     peel    perhaps it can after its first iteration, which is another one than the others, or after so many.
     repeat  it can if that many iterations are one: arrays that are assigned to change their names then are where they were.
     end     it can in two parts, of which that is the last iteration of the first.
+    hint    what to write instead, where more is known than that it is a loop or a branch.
+    fills   a list got longer in it, which perhaps it does until it has its length: then an iteration after that one is to be peeled, too.
     """
 
-    def __init__(self, reason: str, source: Source | None = None, peel: int = False, repeat: int = 1, end: Extent | None = None) -> None:
+    def __init__(self, reason: str, source: Source | None = None, peel: int = False, repeat: int = 1, end: Extent | None = None,
+                 fills: bool = False, hint: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.source = source
         self.peel = peel
         self.repeat = repeat
         self.end = end
+        self.fills = fills
+        self.hint = hint
+
+    def told(self, hint: str) -> str:
+        """The reason, with what to write instead: `hint`, where nothing better is known."""
+        return self.reason if "\n  hint: " in self.reason else f"{self.reason}\n  hint: {self.hint or hint}"
 
 
 class Divided(BaseException):
@@ -68,10 +77,15 @@ def why_unbound(name: str, hint: str) -> str:
     return f"{name} may have no value here, which is not known while tracing\n  hint: {hint}"
 
 
-def not_capturable(reason: str, peel: int = False) -> NoReturn:
+def not_capturable(reason: str, peel: int = False, hint: str = "") -> NoReturn:
     """Raise NotCapturable with the user's line."""
     region = active_region()
-    raise NotCapturable(reason, current_source(region.outer if region is not None else None), peel)
+    raise NotCapturable(reason, current_source(region.outer if region is not None else None), peel, hint=hint)
+
+
+# What has a number of items that data decide.
+OF_LENGTHS = ("as many items on all ways through it (a deque that is full before, deque([0.0] * n, maxlen=n)); or an array of fixed size, "
+              "and the number of those in use: kept = np.zeros(n); kept[count] = x; count += 1")
 
 
 class Names:
@@ -97,8 +111,12 @@ class Names:
     def room(self, name: str, held: Any) -> int:
         """How many items more a variable gets than it held, if it stands for a deque, until that drops one for each; else 0."""
         cell = self._cells[name]
-        most = getattr(cell.base, "maxlen", None) if getattr(cell, "kind", "") == "items" else None
+        most = getattr(cell.base, "maxlen", None) if self.is_queue(name) else None
         return 0 if most is None else int(most - len(held))
+
+    def is_queue(self, name: str) -> bool:
+        """Whether a variable stands for all items of a deque or list."""
+        return getattr(self._cells[name], "kind", "") == "items"
 
     def is_place(self, name: str) -> bool:
         """Whether it is something else than a variable of the function."""

@@ -57,9 +57,8 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
         names.restore(entry)
         if isinstance(refused, Unbounded):         # the loop around can be recorded in another way
             raise
-        raise TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {refused.reason}\n"
-                                 "  hint: np.where(condition, a, b), bw.cond(condition, then, otherwise), or decide outside of the function"
-                                 )) from None
+        told = refused.told("np.where(condition, a, b), bw.cond(condition, then, otherwise), or decide outside of the function")
+        raise TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {told}")) from None
     except BaseException:
         scope.undo()
         names.restore(entry)

@@ -34,6 +34,7 @@ from bwcompiler.frontend.source.carried.growth import (
 from bwcompiler.frontend.source.carried.lined import Lined
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
 from bwcompiler.frontend.source.carried.parts import Apart
+from bwcompiler.frontend.source.carried.queues import require_lengths
 from bwcompiler.frontend.source.carried.recalled import Recalled
 from bwcompiler.frontend.source.carried.still import Joined
 from bwcompiler.frontend.source.effects.checks import note, together
@@ -343,19 +344,20 @@ class Traceable:
         more, found = set(), False
         for name in self.variables.carried:
             end, start = self.ends[name], self.entry[name]
+            require_lengths(self.names, name, start, end)
             if not same(end, start) and self.apart.finds(name, start, end):
                 found = True
             elif not same(end, start) and becomes_choice(self, name, start, end, _nothing_like):
                 more.add(name)
             elif name in self.carried:
                 if tree.structure(end) != tree.structure(start) or end is UNBOUND:
-                    not_capturable(f"{name} does not keep its structure", peel=max(1, self.names.room(name, start)))
+                    not_capturable(f"{name} does not keep its structure", peel=True)
             elif not same(end, start):
                 if start is UNBOUND and name.startswith(PREFIX) and can_be_carried(end):
                     self.entry[name] = start = _nothing_like(end)
                 if start is UNBOUND or end is UNBOUND or not can_be_carried(start) or not can_be_carried(end):
                     not_capturable(f"{name} is rebound, and is no array or number on entry and after an iteration",
-                                   peel=self.names.room(name, start) or start is None or start is UNBOUND or can_be_carried(end))
+                                   peel=start is None or start is UNBOUND or can_be_carried(end))
                 more.add(name)
         exchange = exchange_of(self, more)
         if exchange is not None and self.count is not None:

@@ -70,8 +70,8 @@ def while_loop(going: Tracer, test: Callable[[], Any], body: Callable[[], None],
             _record_bounded(names, variables, going, test, body, policy, max(APPENDED, 2 * bound if type(bound) is int else 0))
     except NotCapturable as refused:
         names.restore(entry)
-        raise TracerBoolError(at(source, f"the end of this loop depends on traced values, and it cannot be recorded: {refused.reason}\n"
-                                 "  hint: a loop of a fixed number of iterations with np.where, or bw.while_loop")) from None
+        told = refused.told("a loop of a fixed number of iterations with np.where, or bw.while_loop")
+        raise TracerBoolError(at(source, f"the end of this loop depends on traced values, and it cannot be recorded: {told}")) from None
     except BaseException:
         names.restore(entry)
         raise

@@ -26,7 +26,7 @@ from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
 from bwcompiler.frontend.source.undecided.gaps import appended, unpacked
-from bwcompiler.frontend.source.variables import UNBOUND, Names, not_capturable, same, why_unbound
+from bwcompiler.frontend.source.variables import OF_LENGTHS, UNBOUND, Names, not_capturable, same, why_unbound
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph
 from bwcompiler.frontend.tracing.control_flow.bodies import joined as joined_kind
@@ -131,6 +131,7 @@ class _Merged:
         slot = _slot(name, self.sides)
         if same(one, start) and same(other, start):
             return ()
+        self._require_lengths(name, one, other)
         if not isinstance(one, Tracer) and same(one, other):
             self.after[name] = one
             return ()
@@ -149,6 +150,13 @@ class _Merged:
         else:
             self._on_one_side(slot, one, other)
         return ()
+
+    def _require_lengths(self, name: str, one: Any, other: Any) -> None:
+        """The items of a deque, or of a list that is changed like one, are as many after both sides."""
+        place = next((place for place, known in self.scope.places.values() if known == name), None)
+        if place is not None and place.kind == "items" and len(one) != len(other):
+            not_capturable(f"a {type(place.base).__name__} has {len(one)} items after one side of it, and {len(other)} after the other",
+                           hint=OF_LENGTHS)
 
     def _on_one_side(self, slot: Slot, one: Any, other: Any) -> None:
         """A variable that is a value at the end of one side at most."""

@@ -15,10 +15,11 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.carried import still
+from bwcompiler.frontend.source.carried.queues import is_queue
 from bwcompiler.frontend.source.carried.recalled import recalled
 from bwcompiler.frontend.source.carried.schedules import schedule
 from bwcompiler.frontend.source.carried.things import Thing, boxed, unboxed
-from bwcompiler.frontend.source.effects.places import Place, assign_place, scopes_around, short
+from bwcompiler.frontend.source.effects.places import Place, assign_place, scopes_around, short, taking_along
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
 from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
@@ -129,8 +130,8 @@ class Element(NamedTuple):
 def append(base: list[Any], *values: Any) -> None:
     """Append to a list, which may be from outside of the bodies that are being traced."""
     scopes = scopes_around(base)
-    if not scopes:
-        base.extend(values)
+    if not scopes or is_queue(base):
+        taking_along(base, base.extend)(values)
         return
     loops = [scope.loop for scope in scopes if scope.loop is not None]
     if any(loop.capacity is None for loop in loops):
@@ -163,7 +164,8 @@ HANDLERS["append_to_list"] = append
 def expect(base: list[Any]) -> None:
     """A list is read at a place that moves with a loop: that can be had if it grows with the loop."""
     scopes = scopes_around(base)
-    if not scopes or any(scope.loop is None or not isinstance(scope.loop.count, int) for scope in scopes) or is_growing(base):
+    if not scopes or is_queue(base) or is_growing(base) or any(
+            scope.loop is None or not isinstance(scope.loop.count, int) for scope in scopes):
         return
     for scope in scopes:
         scope.loop.found_growths.setdefault(id(base), Growth(base))

@@ -12,6 +12,7 @@ import numpy as np
 
 from bwcompiler.frontend.source.carried.growth import POISON, is_growing, require_noted, row
 from bwcompiler.frontend.source.carried.growth import write as write_in_growing
+from bwcompiler.frontend.source.carried.queues import is_queue
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import Again, is_number, not_capturable
 from bwcompiler.frontend.tracing.calls import call
@@ -64,7 +65,7 @@ def line(base: list[Any]) -> Lined | None:
         if scope.loop is not None and id(base) in scope.loop.lined:
             found: Lined = scope.loop.lined[id(base)]
             return found
-    if not scopes or not base or not all(map(_is_real, base)) or all(isinstance(number, bool | int) for number in base):
+    if not scopes or not base or is_queue(base) or not all(map(_is_real, base)) or all(isinstance(number, bool | int) for number in base):
         return None
     if scopes[0].loop is None or id(base) in scopes[0].loop.kept:
         return None

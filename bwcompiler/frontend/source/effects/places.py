@@ -177,7 +177,7 @@ def assigned_to(x: Any) -> Any:
         return x
     if type(x) in _LISTS or type(x) in _DICTIONARIES or is_plain_object(x):
         return Shared(x)
-    if type(x) is collections.deque:
+    if type(x) is collections.deque or HANDLERS["is_queue"](x):
         return taking_along(x, lambda: x)()
     return refuse_change(x)
 
@@ -257,7 +257,9 @@ class Shared(Holder):
         refuse_change(self._bw_shared)
 
     def __delitem__(self, key: Any) -> None:
-        refuse_change(self._bw_shared)
+        if type(self._bw_shared) not in _LISTS or isinstance(key, Tracer):
+            refuse_change(self._bw_shared)
+        HANDLERS["queue_of"](self._bw_shared, self._bw_shared.__delitem__)(key)
 
 
 def part_of(found: Any) -> Any:
@@ -304,14 +306,16 @@ def note_place(place: Place) -> None:
             scope.missing[key] = place, place.held()
 
 
-MOST_ITEMS = 64                # of a deque that a loop takes along
+MOST_ITEMS = 64                # of a deque or list that a loop takes along
 
 
 def taking_along(deque: Any, change: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that changes a deque from outside of a body: its items are a variable of that."""
+    """A method that changes a deque, or a list like that, from outside of a body: its items are a variable of that."""
     def changed(*args: Any) -> Any:
+        if not scopes_around(deque):
+            return change(*args)
         if len(deque) > MOST_ITEMS:
-            not_capturable(f"it changes a deque of {len(deque)} items (of up to {MOST_ITEMS} it could)")
+            not_capturable(f"it changes a {type(deque).__name__} of {len(deque)} items (of up to {MOST_ITEMS} it could)")
         note_place(Place(deque, "items", None))
         return change(*args)
     return changed

@@ -41,7 +41,8 @@ def leaves(body: list[ast.stmt], is_tail: bool = False, is_loop: bool = False) -
     is_loop: it is the body of a loop, which is traced once for all iterations.
     """
     def leaving(node: ast.AST) -> bool:
-        return (isinstance(node, LEAVING) and not (is_tail and isinstance(node, ast.Return))) or (is_loop and catches(node))
+        is_leaving = isinstance(node, LEAVING) and not (is_tail and isinstance(node, ast.Return)) and not _deletes_items(node)
+        return is_leaving or (is_loop and catches(node))
 
     for node in body:
         if isinstance(node, ast.Break | ast.Continue) or leaving(node):
@@ -58,6 +59,11 @@ def leaves(body: list[ast.stmt], is_tail: bool = False, is_loop: bool = False) -
     return False
 
 
+def _deletes_items(node: ast.AST) -> bool:
+    """Whether it is `del x[k]`, which calls a method."""
+    return isinstance(node, ast.Delete) and all(isinstance(target, ast.Subscript) for target in node.targets)
+
+
 def makes(node: ast.expr | None) -> bool | tuple[Any, ...]:
     """Whether an expression may make a new array; which elements of a tuple or list do."""
     if isinstance(node, ast.Tuple | ast.List):
@@ -70,7 +76,7 @@ def why_kept(body: list[ast.stmt]) -> str:
     for part in inside(body):
         if catches(part):
             return "it has `try` with an `except` that catches what perhaps only some iterations raise"
-        if isinstance(part, LEAVING) and not isinstance(part, ast.Return):
+        if isinstance(part, LEAVING) and not isinstance(part, ast.Return) and not _deletes_items(part):
             return f"it has `{words(part)}`"
     return "it is left from inside of `with` or `try`, or a branch of it is too long to be written twice"
 

@@ -117,3 +117,16 @@ def test_one_that_gets_longer_is_unrolled_or_refused() -> None:
     assert bw.jit(longer)(X) == pytest.approx(longer(X), rel=1e-12)
     with pytest.raises(bw.errors.TracerBoolError, match="deque does not keep its structure"):
         bw.jit(ends_by_data)(X)
+
+
+def test_branches_that_change_the_length_say_so() -> None:
+    def filled_by_data(x):
+        kept, total = collections.deque(maxlen=4), 0.0
+        for k in range(12):
+            if np.sin(k * x[0]) > 0:
+                kept.append(k * x[1])
+            total += len(kept)
+        return total
+
+    with pytest.raises(bw.errors.TracerBoolError, match=r"a deque has 1 items after one side of it, and 0 after the other\n  hint: as many items"):
+        bw.jit(filled_by_data)(X)

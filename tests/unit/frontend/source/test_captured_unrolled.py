@@ -67,10 +67,11 @@ def iterated(x):
     return total
 
 
-def popped(x):
+def longer_queue(x):
     queue = [x[0], x[1]]
     for k in range(10):
         queue.append(x[k] * queue.pop(0))
+        queue.append(x[k])
     return sum(queue)
 
 
@@ -155,7 +156,7 @@ def drawn_numbers(x):
     return total
 
 
-UNROLLED = [drawing, list_that_decides, read_as_a_whole, asked_for_its_truth, iterated, drawn_numbers, popped, growing_dictionary, objects_made_and_kept,
+UNROLLED = [drawing, list_that_decides, read_as_a_whole, asked_for_its_truth, iterated, drawn_numbers, longer_queue, growing_dictionary, objects_made_and_kept,
             in_place_operators, caught_in_the_loop, shrinking, generated, recursive]
 
 

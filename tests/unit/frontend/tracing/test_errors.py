@@ -278,6 +278,13 @@ def test_data_frames_meet_traced_arrays() -> None:
         trace(lambda x: type("Plain", (), {})(), (np.ones(3),))
 
 
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_matrices() -> None:
+    for fun, array in ((lambda x: np.asmatrix(x).T, r"np.atleast_2d\(x\)"), (lambda x: np.bmat([[x, x]]), r"np.block\(\[\[x, x\]\]\)")):
+        with pytest.raises(errors.TracerArrayError, match=rf"\n  hint: {array}, an array: A @ B for the product A \* B of matrices"):
+            trace(fun, (np.ones((2, 2)),))
+
+
 def test_slices_with_traced_bounds() -> None:
     for fun, last in ((lambda x, i: x[i:i + 2], 2), (lambda x, i: A[i:i + 2], 7), (lambda x, i: x[:i], 1)):
         with pytest.raises(errors.TracerError, match=r"a slice with a traced bound: .*\n  hint: return x\[start \+ np.arange\(n\)\], where n"):
