@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import TracerError, at
+from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.bodies import iteration
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.bodies.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.data_loops import for_loop, while_loop
+from bwcompiler.frontend.source.bodies.guarded_loops import guarded_for, guarded_while
 from bwcompiler.frontend.source.bodies.known_loops import counted_while
 from bwcompiler.frontend.source.carried.growth import Unbounded
 from bwcompiler.frontend.source.changes import own
@@ -26,6 +27,7 @@ from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.decisions import NO_VARIABLES, TOTAL, decided, elements, if_, not_, nothing
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.items import iterable
+from bwcompiler.frontend.source.syntax.jumps import DONE
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
@@ -260,6 +262,11 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
         if refused.end is not None:
             _in_parts(elements, body, names, policy, refused.end)
             return True
+        if flag is not None and isinstance(elements.count, int) and SHORT <= elements.count < MOST_GUARDED:
+            if may_peel:                           # the first iteration runs whatever data say
+                policy.ahead = 1
+                return None
+            return _captured_guarded(elements, body, names, flag, policy, refused)
         if policy.parts and not policy.as_data and flag is None and _captured_as_data(elements, body, names, policy):
             return True
         if refused.repeat > 1 and flag is None and isinstance(elements.count, int) and elements.count >= refused.repeat * 2:
@@ -276,6 +283,17 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
         if refused.reason:
             policy.notes.setdefault(site_of(body), refused.reason)
         return False
+
+
+def _captured_guarded(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, flag: str, policy: Policy,
+                      refused: NotCapturable) -> bool:
+    """Whether a loop that is left early was recorded as one of all its iterations, each of which asks whether it has been left."""
+    try:
+        guarded_for(elements, body, names, flag, policy)
+    except NotCapturable:
+        policy.notes.setdefault(site_of(body), refused.reason)
+        return False
+    return True
 
 
 def _in_parts(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, policy: Policy, end: Extent) -> None:
@@ -342,18 +360,39 @@ def _nested(code: CodeType) -> int:
 
 
 def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[tuple[str, ...], ...],
-           bound: Callable[[], Any] | None = None) -> None:
-    """while test(): body(); bound: of the length of a list, which the test gives."""
+           parts: tuple[Callable[[], Any], ...] = (), bound: Callable[[], Any] | None = None) -> None:
+    """while test(): body(); parts: of the test, which all have to hold; bound: of the length of a list, which the test gives."""
     policy, names = open_policy(), Variables(*variables)
     for number in itertools.count():
         going = decided(test())
         if isinstance(going, Tracer):
             assert policy is not None
-            while_loop(going, test, body, names, policy, None if bound is None else bound())
+            try:
+                while_loop(going, test, body, names, policy, None if bound is None else bound())
+            except TracerBoolError:
+                if number and site_of(body) not in policy.heavy and any(name.startswith(DONE) for name in names.stored):
+                    raise Reconsidered(site_of(body)) from None
+                if number or not _guarded(test, parts, body, names, policy):
+                    raise
             return
         if not going or (number == 0 and policy is not None and policy.converting and _known(test, body, names, policy)):
             return
+        if number == 0 and policy is not None and site_of(body) in policy.heavy and _guarded(test, parts, body, names, policy):
+            return
         body()
+
+
+def _guarded(test: Callable[[], Any], parts: tuple[Callable[[], Any], ...], body: Callable[..., None], names: Variables,
+             policy: Policy) -> bool:
+    """Whether a loop that is refused as one that data end was recorded as one of all iterations that there may be."""
+    region = open_region()
+    held, refusal = Names(test, body).held(names.stored), region.refusal
+    try:
+        return policy.loops and guarded_while(test, parts, body, names, policy)
+    except (NotCapturable, TracerError):
+        Names(test, body).restore(held)
+        region.refusal = refusal
+        return False
 
 
 def _known(test: Callable[[], Any], body: Callable[..., None], names: Variables, policy: Policy) -> bool:

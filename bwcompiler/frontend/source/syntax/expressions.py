@@ -105,6 +105,13 @@ def words(node: ast.AST) -> str:
     return names.get(type(node), type(node).__name__.lower())
 
 
+def conjuncts(test: ast.expr) -> list[ast.expr]:
+    """The parts of a test that all have to hold."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return [part for value in test.values for part in conjuncts(value)]
+    return [test]
+
+
 def is_pure(node: ast.AST) -> bool:
     """Whether an expression can be put in a function: it binds nothing, and waits for nothing."""
     return not any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in inside([node]))

@@ -14,6 +14,7 @@ from typing import Any
 from bwcompiler.frontend.source.syntax.nodes import children, copied, copies, walk
 
 PREFIX = "__bw_"
+DONE = PREFIX + "done_"        # of flags that end a loop
 _LIMIT = 400                   # nodes of what follows a branch, if both of its sides need it
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _JUMPS = (ast.Return, ast.Break, ast.Continue)

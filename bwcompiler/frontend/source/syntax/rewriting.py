@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from typing import Any, NamedTuple
 
-from bwcompiler.frontend.source.syntax.expressions import called, inside, is_pure, keeps, leaves, makes, why_kept
+from bwcompiler.frontend.source.syntax.expressions import called, conjuncts, inside, is_pure, keeps, leaves, makes, why_kept
 from bwcompiler.frontend.source.syntax.jumps import PREFIX, without_jumps
 from bwcompiler.frontend.source.syntax.liveness import annotate, stores
 from bwcompiler.frontend.source.syntax.lookup import NO_TYPE_PARAMETERS, Definition
@@ -405,10 +405,11 @@ class _Rewriter(ast.NodeTransformer):
             return node
         variables = self._variables(node.body, node, node.live_head)  # type: ignore[attr-defined]
         bounds = [self._later(copied(bound)) for bound in _bounds(node.test)]
+        parts = ast.Tuple([self._later(self.visit(copied(part))) for part in conjuncts(node.test)], ast.Load())
         test = self._later(self.visit(node.test))
         body = self._function("body", self.block(node.body), variables, node, (ITEM,))
         body.args.defaults = [ast.copy_location(ast.Constant(None), node)]         # there is an item where iterations are counted
-        return [body, self._statement("while_", node, test, body, variables, *bounds)]
+        return [body, self._statement("while_", node, test, body, variables, ast.copy_location(parts, node), *bounds)]
 
     def visit_If(self, node: ast.If) -> Any:
         is_tail = getattr(node, "is_tail", False)
@@ -464,8 +465,9 @@ class _Rewriter(ast.NodeTransformer):
 
 def _bounds(test: ast.expr) -> list[ast.expr]:
     """How long a list may get in a loop: `while ... and len(kept) < bound`."""
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return [bound for part in test.values for bound in _bounds(part)][:1]
+    parts = conjuncts(test)
+    if len(parts) > 1:
+        return [bound for part in parts for bound in _bounds(part)][:1]
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt | ast.LtE) or called(test.left) != "len":
         return []
     return [test.comparators[0]] if isinstance(test.comparators[0], ast.Constant | ast.Name | ast.Attribute) else []
