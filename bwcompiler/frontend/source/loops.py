@@ -18,7 +18,7 @@ from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.bodies.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.data_loops import for_loop, while_loop
-from bwcompiler.frontend.source.bodies.guarded_loops import guarded_for, guarded_while
+from bwcompiler.frontend.source.bodies.guarded_loops import guarded_for, guarded_while, under_tests
 from bwcompiler.frontend.source.bodies.known_loops import counted_while
 from bwcompiler.frontend.source.carried.growth import Unbounded
 from bwcompiler.frontend.source.changes import own
@@ -179,7 +179,7 @@ def _captured_block(block: gaps.Block, body: Callable[[Any], None], names: Varia
     def where_there(number: Any) -> None:
         branch(block.present[number], functools.partial(body, block.row(number)), nothing, tested, Names(body), policy)
     try:
-        counted(where_there, names, iteration.Elements(block.count, lambda k: k), policy, body)
+        counted(where_there, under_tests(names, Names(body)), iteration.Elements(block.count, lambda k: k), policy, body)
     except NotCapturable as refused:
         policy.notes.setdefault(site_of(body), refused.reason)
         return False

@@ -40,7 +40,7 @@ MOST_UNROLLED = 64             # that are traced one by one, under a condition e
 def guarded_for(elements: Elements, body: Callable[[Any], None], variables: Variables, flag: str, policy: Policy) -> None:
     """A loop over elements of a number that is known, until a flag is set; raises NotCapturable."""
     names = Names(body)
-    more = _with(variables, names, flag)
+    more = under_tests(variables, names, flag)
 
     def where_going(k: Any) -> None:
         _branch(not_(names[flag]), partial(body, elements.at(k)), more, names, policy)
@@ -89,7 +89,7 @@ def _record(test: Callable[[], Any], body: Callable[..., None], variables: Varia
                 wrong.append(name)
                 not_capturable(f"{name} does not grow by the same number in each iteration")
 
-    more, flag = _with(variables, names), _flag(test, names, names.held(variables.stored), policy)
+    more, flag = under_tests(variables, names), _flag(test, names, names.held(variables.stored), policy)
 
     def where_going(k: Any) -> None:
         _branch(decided(test()), partial(iteration, k), more, names, policy)
@@ -165,8 +165,8 @@ def _branch(going: Any, run: Callable[[], None], variables: Variables, names: Na
         run()
 
 
-def _with(variables: Variables, names: Names, *flags: str) -> Variables:
-    """What is carried: what is read afterwards, too, for the iterations behind the last one leave it as it is."""
+def under_tests(variables: Variables, names: Names, *flags: str) -> Variables:
+    """The variables of a loop whose iterations run where a test holds: what is read afterwards is carried, too, for the others leave it."""
     results = [name for name in variables.results if names[name] is not UNBOUND]
     carried = tuple(dict.fromkeys((*variables.carried, *flags, *results)))
     return Variables(tuple(dict.fromkeys((*variables.stored, *flags))), carried, tuple(dict.fromkeys((*carried, *variables.results))))

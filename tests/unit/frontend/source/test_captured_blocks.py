@@ -137,3 +137,20 @@ def test_a_list_whose_length_is_known_stays_known():
 
     for found, expected in zip(bw.jit(program)(X), program(X), strict=True):
         np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize("x", [np.linspace(1.0, 0.0, 20), np.linspace(0.0, 1.0, 20), np.zeros(20)])
+def test_what_a_loop_binds_anew_is_that_of_the_last_element_there_is(x):
+    def program(x):
+        kept = []
+        for v in x:
+            if v > 0.3:
+                kept.append(v * 2)
+        last, number = 0.25, 0
+        for v in kept:
+            last = v * 3
+        for v in kept:
+            number = 1 + int(v > 1.0)
+        return last + number
+
+    assert bw.jit(program)(x) == pytest.approx(program(x), rel=1e-12)
