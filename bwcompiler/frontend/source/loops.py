@@ -18,7 +18,6 @@ from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.bodies.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.data_loops import for_loop, while_loop
-from bwcompiler.frontend.source.bodies.guarded_loops import guarded_for, guarded_while, under_tests
 from bwcompiler.frontend.source.bodies.known_loops import counted_while
 from bwcompiler.frontend.source.carried.growth import Unbounded
 from bwcompiler.frontend.source.changes import own
@@ -26,6 +25,7 @@ from bwcompiler.frontend.source.concrete.contents import live, read_items
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.decisions import NO_VARIABLES, TOTAL, decided, elements, if_, not_, nothing
 from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.guarded_loops import guarded_for, guarded_while, under_tests
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.syntax.jumps import DONE
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables

@@ -14,12 +14,11 @@ from bwcompiler import tree
 from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, RETURNED, Arrays, Before, Side, merge, negated
 from bwcompiler.frontend.source.carried.growth import Unbounded
-from bwcompiler.frontend.source.carried.parts import Alone, Form, form_of, held_once
+from bwcompiler.frontend.source.carried.parts import Alone, Form, form_of_side, held_once
 from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, raises_when_taken, together
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
-from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.source import current_source
@@ -139,7 +138,7 @@ def _taken_apart(ends: dict[str, Any]) -> dict[str, tuple[Form, list[str]]]:
     forms: dict[str, tuple[Form, list[str]]] = {}
     pending = list(ends)
     for whole in pending:
-        form = None if type(ends[whole]) is Choice else form_of(ends[whole])
+        form = form_of_side(ends[whole])
         if form is None:
             continue
         names = [f"{form.name(whole, key)}{APART}" for key in form.keys]

@@ -17,6 +17,7 @@ from bwcompiler import ops
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.numpy.selected.packing import packed
 from bwcompiler.frontend.source.carried.growth import is_growing
+from bwcompiler.frontend.source.carried.progressions import Progression
 from bwcompiler.frontend.source.carried.still import element, is_joined
 from bwcompiler.frontend.source.carried.things import are_rows, at_places, table
 from bwcompiler.frontend.source.concrete.contents import read_items
@@ -151,6 +152,8 @@ def elements_of(source: Any) -> Elements | None:
         return Elements(len(source), _progression(source.start, source.step))
     if isinstance(source, Span):
         return _of_span(source)
+    if type(source) is Progression:
+        return Elements(source.count, lambda k: source.start + k * source.step)
     if type(source) is Part:
         return source.elements()
     if isinstance(source, Steps):

@@ -17,6 +17,7 @@ from bwcompiler import ops, tree
 from bwcompiler.frontend.source.bodies.capture import is_in_c_order, zeros
 from bwcompiler.frontend.source.carried.growth import append
 from bwcompiler.frontend.source.carried.parts import Form, put_together
+from bwcompiler.frontend.source.carried.progressions import Progression
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
@@ -218,6 +219,8 @@ def _given(truth: Tracer, sides: Sequence[Side], slots: Sequence[Slot], policy: 
 def _whole(name: str, sides: Sequence[Side], after: dict[str, Any]) -> Any:
     """A variable that was taken apart: an object of its parts, a double where it is not one that each side has made."""
     form, names = sides[0].forms[name]
+    if form.kind is Progression:
+        return form.whole([after.get(one, sides[0].ends[one]) for one in names])
     is_double = any(name not in side.made for side in sides)
     if is_double:
         note_double(*[side.ends[name] for side in sides if not isinstance(side.ends[name], tuple)])

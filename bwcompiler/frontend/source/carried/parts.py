@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bwcompiler.frontend.source.carried.progressions import Progression, parts_of
 from bwcompiler.frontend.source.effects.doubles import is_double, note_double
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.undecided.choices import Choice, attribute
@@ -49,6 +50,8 @@ class Form(NamedTuple):
         """The parts of x, which has this form."""
         if type(x) is Choice:
             return [attribute(x, key) for key in self.keys]
+        if self.kind is Progression:
+            return parts_of(x)
         if isinstance(x, tuple | list):
             return list(x)
         return list(x.values()) if self.kind in _DICTIONARIES else [_held(x, key) for key in self.keys]
@@ -92,6 +95,13 @@ def form_of(x: Any) -> Form | None:
     else:
         return None
     return found if len(found.keys) <= MOST else None
+
+
+def form_of_side(x: Any) -> Form | None:
+    """How what a variable holds at the end of a side of a branch is taken apart: as elsewhere, and ranges."""
+    if type(x) in (range, Progression):
+        return Form(Progression, tuple(Progression.__slots__))
+    return None if type(x) is Choice else form_of(x)
 
 
 def _is_object(x: Any) -> bool:
