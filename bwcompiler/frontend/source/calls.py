@@ -18,8 +18,7 @@ import numpy as np
 from bwcompiler.frontend.numpy.manipulation.sequences import on_operands, on_sequences
 from bwcompiler.frontend.source.carried.copying import copying
 from bwcompiler.frontend.source.carried.growth import append, refuse_whole
-from bwcompiler.frontend.source.carried.queues import CHANGING as CHANGING_LISTS
-from bwcompiler.frontend.source.carried.queues import queue_of
+from bwcompiler.frontend.source.carried.queues import CHANGING_LISTS, queue_of
 from bwcompiler.frontend.source.changes import VALUES, changed, own
 from bwcompiler.frontend.source.concrete.makers import (
     MAKERS,
@@ -34,6 +33,7 @@ from bwcompiler.frontend.source.effects.doubles import is_double, refuse_double
 from bwcompiler.frontend.source.effects.places import Place, note_place, own_variables, scopes_around, short, taking_along
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
+from bwcompiler.frontend.source.library.heaps import heap_function
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
 from bwcompiler.frontend.source.library.series import is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
@@ -193,6 +193,10 @@ def _of_object(call: _Call) -> Any:
     return _python(types.MethodType(method, call.function), call.policy, call.form)
 
 
+def _of_heap(call: _Call) -> Any:
+    return heap_function(call.function) if getattr(call.function, "__module__", "") == "_heapq" else None
+
+
 def _of_ufunc_method(call: _Call) -> Any:
     if not isinstance(call.owner, np.ufunc) or call.name not in _COMPUTING:
         return None
@@ -246,6 +250,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     _of_series,
     _of_class,
     # functions that are known here
+    _of_heap,
     _of_known,
     _of_ufunc_method,
     _of_container_maker,

@@ -13,7 +13,7 @@ from bwcompiler.frontend.source.variables import OF_LENGTHS, Again, Names, NotCa
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 
-CHANGING = frozenset(("clear", "insert", "pop", "remove", "reverse"))
+CHANGING_LISTS = frozenset(("clear", "insert", "pop", "remove", "reverse"))
 
 
 def is_queue(base: Any) -> bool:

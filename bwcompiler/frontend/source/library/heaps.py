@@ -1,0 +1,35 @@
+"""Heaps, `heapq`: with keys that are known they are as in Python; with traced ones data decide what lies where, which is refused."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+from bwcompiler.errors import TracerBoolError, TracerError, at
+from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
+
+_FUNCTIONS = (heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace)
+_HINT = ("the keys in an array, and the smallest by np.argmin: key = np.full(n, np.inf); k = np.argmin(np.where(done, np.inf, key)); "
+         "done[k] = True; and key[j] = min(key[j], new) for a push")
+
+
+def heap_function(function: Any) -> Callable[..., Any] | None:
+    """What is called in the place of a function of `heapq`; None for others."""
+    if not any(function is one for one in _FUNCTIONS):
+        return None
+
+    def called(heap: Any, *args: Any) -> Any:
+        if scopes_around(heap):
+            not_capturable(f"it calls heapq.{function.__name__}(), which changes a heap from outside of it", hint=_HINT)
+        refusal = open_region().refusal
+        try:
+            return function(heap, *args)
+        except TracerBoolError:
+            open_region().refusal = refusal
+            raise TracerError(at(current_source(), f"heapq.{function.__name__}() compares traced numbers: where they lie in the heap is "
+                                 f"not known while tracing\n  hint: {_HINT}")) from None
+    return called
