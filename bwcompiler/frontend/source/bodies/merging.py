@@ -165,9 +165,10 @@ class _Merged:
         if one is not UNBOUND and other is not UNBOUND:
             own = "an object that was made there" if self.scope.owns(one) or self.scope.owns(other) else "no array or number"
             not_capturable(f"{_called(name)} is {own} on one side, and something else on the other")
-        if any(slot.places) and (name.startswith(PREFIX) or self._has_returned(one is not UNBOUND)):
+        is_place = any(name == place for _, place in self.scope.places.values())       # of which others may ask behind a `return`
+        if any(slot.places) and (name.startswith(PREFIX) or (not is_place and self._has_returned(one is not UNBOUND))):
             self.slots.append(slot)
-        elif any(name == place for _, place in self.scope.places.values()):
+        elif is_place:
             not_capturable(f"{name} is new, and assigned to on one side only: set it before")
         else:
             self.after[name] = UNBOUND

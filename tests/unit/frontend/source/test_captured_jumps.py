@@ -68,3 +68,23 @@ def test_what_a_side_that_returns_has_not_bound() -> None:
 
     with pytest.raises(bw.errors.TracerError, match="last may have no value"):
         bw.jit(left)(np.linspace(0.1, 1.0, 12))
+
+
+def test_what_a_side_that_returns_has_not_assigned_to_others() -> None:
+    """An attribute can be asked for when the function has returned."""
+    class State:
+        pass
+
+    def step(state, x):
+        for v in x:
+            if v > 0.5:
+                return
+            state.last = v
+
+    def program(x):
+        state = State()
+        step(state, x)
+        return state.last
+
+    with pytest.raises(bw.errors.BwError):
+        bw.jit(program)(np.linspace(0.1, 1.0, 12))
