@@ -14,11 +14,11 @@ from bwcompiler.frontend.source.concrete.makers import noted, shown
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.undecided.choices import Choice, picked, table
-from bwcompiler.frontend.source.undecided.gaps import element as element_of_gaps
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.undecided.lookups import element as element_at
 from bwcompiler.frontend.source.undecided.lookups import is_traced_key, look_up
+from bwcompiler.frontend.source.undecided.moved import item as item_of_gaps
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
@@ -34,7 +34,7 @@ def indexed(array: Any, index: Any) -> Any:
     if type(index) is Choice:
         return table(array, index)
     if has_gaps(array):
-        return element_of_gaps(array, index)
+        return item_of_gaps(array, index)
     if is_lined(array):
         return read(line(array), index)
     if is_traced_key(array, index):

@@ -58,8 +58,9 @@ from bwcompiler.frontend.source.library.libraries import sparse_product, sparse_
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.loops import each, for_, listed, summed, unrolled, while_
 from bwcompiler.frontend.source.syntax.functions import converted
-from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.undecided.choices import Choice, found_by, place_of, unwrapped, valued
+from bwcompiler.frontend.source.undecided.gaps import has_gaps, refuse
+from bwcompiler.frontend.source.undecided.taking import gone_over, taking
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -141,7 +142,7 @@ def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
         if policy.choices and _computes(function):
             values = valued if function in (min, max) else unwrapped
             args, kwargs = tuple(map(values, args)), {key: values(arg) for key, arg in kwargs.items()}
-        return asked(function, args, gaps.taking(function, found) if policy.gaps else found)(*args, **kwargs)
+        return asked(function, args, taking(function, found) if policy.gaps else found)(*args, **kwargs)
     return called
 
 
@@ -267,8 +268,11 @@ def header(function: Any, *parts: Any, **options: Any) -> Any:
     """What a loop goes over, written as range(...), enumerate(...), zip(...), reversed(...), map(...) or np.arange(...)."""
     if not any(function is one for one in _HEADERS) or open_policy() is None:
         return call(function)(*parts, **options)
-    if any(map(gaps.has_gaps, parts)):
-        gaps.refuse(f"{function.__name__}()")
+    items = gone_over(function, parts, options)
+    if items is not None:
+        return items
+    if any(map(has_gaps, parts)):
+        refuse(f"{function.__name__}()")
     if function is map and len(parts) > 1:
         parts = (functools.partial(_applied, parts[0]), *parts[1:])
     require_known(*[part for part in parts if type(part) is str])

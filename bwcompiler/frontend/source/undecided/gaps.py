@@ -1,13 +1,12 @@
 """Lists with elements that are there or not, as data decides: `if test: kept.append(x)`, and loops that are left early.
 
 Such an element is a `Maybe`, in its place among the others.  Length, sum, extrema, truth, `in`, the last and first elements and loops over
-the list are as if those that are not there had never been; to NumPy's functions the list is a selection (`x[mask]`).  Whatever else
-would count or move elements is refused.
+the list are as if those that are not there had never been; to NumPy's functions the list is a selection (`x[mask]`).  `moved` counts and
+moves elements, `taking` says which functions take such lists; others refuse them.
 """
 
 from __future__ import annotations
 
-import builtins
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
@@ -21,7 +20,8 @@ from bwcompiler.frontend.source.effects.checks import check
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.variables import is_number, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, selection
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, share
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
@@ -29,8 +29,12 @@ from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _HINT = ("of a list whose number of elements depends on data\n"
-         "  hint: len, sum, min, max, [-1], for loops and NumPy's sums and means take it; else write into an array of fixed size that is "
+         "  hint: len, sum, min, max, sorted, items and slices, zip, enumerate, reversed, for loops and NumPy's functions of x[mask] take "
+         "it; else write into an array of fixed size that is "
          "made before: kept = np.zeros(n); kept[count] = x; count += 1")
+
+_WHY_NOT = (": data decides which element of a list it is\n"
+            "  hint: lists of numbers, or an array whose rows are the elements, take such an assignment; or change a copy, x.copy()")
 
 
 def _refuse(*_args: Any, **_options: Any) -> Any:
@@ -216,7 +220,7 @@ def extreme(items: list[Any], better: Callable[[Any, Any], Any], name: str) -> A
             test = np.logical_and(test, present)
         found = chosen(test, value, found)
         there = True if present is True or there is True else np.logical_or(there, present)
-    _require(there, f"{name}() arg is an empty sequence", ValueError)
+    require(there, f"{name}() arg is an empty sequence", ValueError)
     return found
 
 
@@ -229,7 +233,8 @@ def _extremes(part: Block | list[Any], name: str) -> list[tuple[Any, Any]]:
     return [(np.any(part.present), np.max(np.where(part.present, part.value, -np.inf))[()])]
 
 
-def _require(there: Any, text: str, kind: type[Exception]) -> None:
+def require(there: Any, text: str, kind: type[Exception]) -> None:
+    """Raise an error when the program runs and `there` is false."""
     if there is True:
         return
 
@@ -241,10 +246,10 @@ def _require(there: Any, text: str, kind: type[Exception]) -> None:
 def element(items: list[Any], index: Any) -> Any:
     """items[index], of the elements that are there."""
     if type(index) is not int:
-        refuse("items")
+        refuse("items at places of other kinds")
     known, found = _in_block(items, index)
     if known is not None:
-        _require(known, "list index out of range", IndexError)
+        require(known, "list index out of range", IndexError)
         return found
     ordered = list(reversed(_parts(items))) if index < 0 else _parts(items)
     skip = -index - 1 if index < 0 else index
@@ -259,8 +264,8 @@ def element(items: list[Any], index: Any) -> Any:
         picked = value if picked is None else chosen(hit, value, picked)
         there = np.logical_or(there, hit)
         passed = passed + (1 if present is True else np.where(present, 1, 0))
-    _require(True if len(sure) > skip else there, "list index out of range", IndexError)
-    return picked
+    require(True if len(sure) > skip else there, "list index out of range", IndexError)
+    return _shared(picked, [value for _, value in ordered])
 
 
 def _in_block(items: Sequence[Any], index: int) -> tuple[Any, Any]:
@@ -279,7 +284,7 @@ def _in_block(items: Sequence[Any], index: int) -> tuple[Any, Any]:
         if len(parts) == 1:
             return there, found
         if isinstance(before, list) and type(before[-1]) is not Maybe:
-            return True, chosen(there, found, before[-1])
+            return True, _shared(chosen(there, found, before[-1]), [found, before[-1]])
     first = parts[0] if index >= 0 and len(parts) == 2 else []
     known = 0 if isinstance(first, Block) else len(first)
     if index >= known and isinstance(last, Block) and last.is_prefix and len(parts) == (2 if known else 1) and not (
@@ -287,6 +292,21 @@ def _in_block(items: Sequence[Any], index: int) -> tuple[Any, Any]:
         number = min(index - known, last.count - 1)
         return (np.sum(last.present) > index - known), last.row(number)
     return None, None
+
+
+def _shared(found: Any, values: Sequence[Any]) -> Any:
+    """What was chosen among elements, whose arrays are not to be written to: these would be copies."""
+    if any(found is value for value in values):
+        return found
+    for leaf, *others in zip(*[tree.leaves(one) for one in (found, *values)], strict=True):
+        share_copy(leaf, others)
+    return found
+
+
+def share_copy(copy: Any, leaves: Sequence[Any]) -> None:
+    """Let an array that holds what elements of a list hold be read-only, and be read until one of these is written to."""
+    if isinstance(copy, Tracer) and copy.ndim and not any(copy is leaf for leaf in leaves):
+        share(copy, [source for leaf in leaves if isinstance(leaf, Tracer) for source in origins(leaf)], "an element of a list", _WHY_NOT)
 
 
 def contains(items: list[Any], x: Any) -> Any:
@@ -357,46 +377,3 @@ def appended(test: Any, one: tuple[Any, ...], other: tuple[Any, ...]) -> list[An
 def where_there(test: Any, item: Any) -> Any:
     """An element, or a block of them, that is there where the test holds."""
     return item.where(test) if isinstance(item, Block) else maybe(test, item)
-
-
-# ----- what takes such lists
-_KEEPING = frozenset(("append", "clear", "copy", "extend"))     # methods of lists
-_ARRAYS = frozenset((np.array, np.asarray, np.stack))
-_TAKING: dict[Any, Callable[..., Any]] = {
-    len: length, sum: total, list: builtins.list,
-    min: lambda items: extreme(items, lambda x, y: x < y, "min"), max: lambda items: extreme(items, lambda x, y: x > y, "max"),
-}
-
-
-def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
-    """What is called in the place of a function, `found`, where it may get a list with gaps."""
-    owner = getattr(function, "__self__", None)
-    if has_gaps(owner) and function.__name__ not in _KEEPING:
-        refuse(f"{function.__name__}()")
-    if type(owner) is builtins.list:
-        return found
-
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        if not any(map(has_gaps, (*args, *kwargs.values()))):
-            return found(*args, **kwargs)
-        handler = _handler(function)
-        if handler is not None and not kwargs:
-            return handler(*args)
-        if handler is None and _among(function, SELECTED):
-            return function(*[as_array(arg) if has_gaps(arg) else arg for arg in args], **kwargs)
-        return refuse(f"{getattr(function, '__name__', 'a function')}()")
-    return checked
-
-
-def _handler(function: Any) -> Callable[..., Any] | None:
-    try:
-        return as_array if function in _ARRAYS else _TAKING.get(function)
-    except TypeError:                              # something that cannot be hashed
-        return None
-
-
-def _among(function: Any, known: Any) -> bool:
-    try:
-        return function in known
-    except TypeError:
-        return False

@@ -75,6 +75,11 @@ def share(tracer: Tracer, sources: Iterable[Storage], name: str, why: str = "") 
     tracer._chain = (SharedView(tracer.shape, why, name, found, False),)
 
 
+def origins(tracer: Tracer) -> list[Storage]:
+    """The storages that a handle may show: its own, and what that is a copy of."""
+    return [tracer._storage, *[source for step in tracer._chain if isinstance(step, SharedView) for source in step.sources]]
+
+
 def possible(storage: Storage) -> list[Storage]:
     """A storage, and all those that it may be, as data decides."""
     found = [storage]

@@ -234,11 +234,11 @@ def refused(use):
 
 
 USES = {
-    "slice": lambda kept: sum(kept[1:]), "pop": lambda kept: kept.pop(), "reverse": lambda kept: kept.reverse(),
-    "sorted": lambda kept: sorted(kept)[0], "enumerate": lambda kept: sum([k * v for k, v in enumerate(kept)]),
-    "zip": lambda kept: sum([a * b for a, b in zip(kept, [1.0, 2.0], strict=False)]), "set": lambda kept: len({2 * v for v in kept}),
+    "pop": lambda kept: kept.pop(1), "key": lambda kept: sorted(kept, key=abs)[0], "set": lambda kept: len({2 * v for v in kept}),
+    "zip": lambda kept: sum([a * b for a, b in zip(kept, [1.0, 2.0], strict=True)]), "insert": lambda kept: kept.insert(0, 1.0),
+    "texts": lambda kept: sum([a for a, _ in zip(kept, "abcd", strict=False)]), "step": lambda kept: sum(kept[::len(kept)]),
     "unpacked": lambda kept: (lambda a, b, c, d: a + b)(*kept),
-    "stacked": lambda kept: np.array(kept) @ np.ones(2), "place": lambda kept: kept[len(kept) - 1], "tuple": lambda kept: len(tuple(kept)),
+    "stacked": lambda kept: np.array(kept) @ np.ones(2), "index": lambda kept: kept.index(1.0),
     "text": lambda kept: float(f"{kept[1:]}"), "comparison": lambda kept: kept == [1.0, 2.0, 3.0, 4.0],
 }
 
