@@ -54,6 +54,7 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
     dict: frozenset(("copy", "get", "items", "keys", "values")),
     set: frozenset(("copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "union")),
 }
+_NUMBERS = (bool, int, float, complex, np.number)
 _COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
 _ARRAY_FUNCTION = type(np.copyto)
 _PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging")
@@ -106,7 +107,14 @@ def _of_polynomials(call: _Call) -> Any:
         return None
     if call.kind is _ARRAY_FUNCTION:                       # polyval2d, polygrid2d
         function = function._implementation
-    return without_zeros(function, call.form) or _python(function, call.policy, call.form)
+    found = without_zeros(function, call.form) or _python(function, call.policy, call.form)
+
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if any(not isinstance(arg, _NUMBERS) for arg in (*args, *kwargs.values())):
+            return found(*args, **kwargs)
+        made = function(*args, **kwargs)           # nodes and weights of a quadrature: nothing to record
+        return tuple(map(noted, made)) if isinstance(made, tuple) else noted(made)
+    return called
 
 
 def _copying(call: _Call) -> Any:

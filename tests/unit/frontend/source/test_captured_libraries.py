@@ -234,3 +234,20 @@ def test_derivatives_of_functions_of_libraries():
     np.testing.assert_allclose(bw.grad(scipy.linalg.det)(matrix), [[3.0, -1.0], [-1.0, 2.0]], rtol=1e-14)
     np.testing.assert_allclose(bw.grad(scipy.stats.norm.logpdf)(0.3), -0.3, rtol=1e-14)
     assert bw.value_and_grad(math.sin)(0.3) == (math.sin(0.3), pytest.approx(math.cos(0.3)))
+
+
+def test_nodes_of_a_quadrature_are_computed_while_a_loop_is_traced():
+    def program(x):
+        total = 0.0
+        for k in range(12):
+            nodes, weights = np.polynomial.legendre.leggauss(5)
+            nodes *= 0.5
+            total += np.sum(weights * np.exp(nodes * x[k]))
+        return total
+    x = np.linspace(-1.0, 1.0, 12)
+    compiled = bw.jit(program)
+    assert compiled(x) == pytest.approx(program(x), rel=1e-13)
+    assert "legendre.py" not in compiled.explain(x)
+    direction, h = np.cos(np.arange(12.0)), 1e-6
+    difference = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
+    assert bw.grad(program)(x) @ direction == pytest.approx(difference, rel=1e-7)
