@@ -35,7 +35,7 @@ from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.library.heaps import heap_function
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
-from bwcompiler.frontend.source.library.series import is_series, series_class, without_zeros
+from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.undecided.choices import Choice
@@ -54,7 +54,6 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
     dict: frozenset(("copy", "get", "items", "keys", "values")),
     set: frozenset(("copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "union")),
 }
-_NUMBERS = (bool, int, float, complex, np.number)
 _COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
 _ARRAY_FUNCTION = type(np.copyto)
 _PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging")
@@ -107,14 +106,7 @@ def _of_polynomials(call: _Call) -> Any:
         return None
     if call.kind is _ARRAY_FUNCTION:                       # polyval2d, polygrid2d
         function = function._implementation
-    found = without_zeros(function, call.form) or _python(function, call.policy, call.form)
-
-    def called(*args: Any, **kwargs: Any) -> Any:
-        if any(not isinstance(arg, _NUMBERS) for arg in (*args, *kwargs.values())):
-            return found(*args, **kwargs)
-        made = function(*args, **kwargs)           # nodes and weights of a quadrature: nothing to record
-        return tuple(map(noted, made)) if isinstance(made, tuple) else noted(made)
-    return called
+    return at_once_of_numbers(function, without_zeros(function, call.form) or _python(function, call.policy, call.form))
 
 
 def _copying(call: _Call) -> Any:

@@ -89,7 +89,8 @@ def _summing(found: list[Any]) -> Iterator[None]:
 
 def each(source: Any, body: Callable[[Any], None]) -> None:
     """A loop of a comprehension."""
-    if open_policy() is not None and not isinstance(source, Selection) and not gaps.has_gaps(source):
+    is_long = not gaps.has_gaps(source) or any(isinstance(part, gaps.Block) for part in gaps.segments(source))
+    if open_policy() is not None and not isinstance(source, Selection) and is_long:
         for_(source, body, NO_VARIABLES, is_tried=True)
         return
     for present, item in elements(source):
@@ -141,7 +142,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
             if isinstance(going, Tracer) and policy is not None:
                 if number == MOST_GUARDED:
                     raise _endless(policy.notes.get(site_of(body), "it goes over an iterator"))
-                branch(going, functools.partial(body, element), nothing, tested, Names(body), policy)
+                branch(going, _of_item(body, element), nothing, tested, Names(body), policy)
             else:
                 before = -1 if policy is None or number else len(open_region().record.values)
                 body(element)
@@ -177,13 +178,20 @@ def _captured_blocks(source: Any, body: Callable[[Any], None], names: Variables,
 def _captured_block(block: gaps.Block, body: Callable[[Any], None], names: Variables, tested: Variables, policy: Policy) -> bool:
     """Whether a loop over what a loop has appended was recorded."""
     def where_there(number: Any) -> None:
-        branch(block.present[number], functools.partial(body, block.row(number)), nothing, tested, Names(body), policy)
+        branch(block.present[number], _of_item(body, block.row(number)), nothing, tested, Names(body), policy)
     try:
         counted(where_there, under_tests(names, Names(body)), iteration.Elements(block.count, lambda k: k), policy, body)
     except NotCapturable as refused:
         policy.notes.setdefault(site_of(body), refused.reason)
         return False
     return True
+
+
+def _of_item(body: Callable[[Any], None], item: Any) -> Callable[[], None]:
+    """The body of a loop for one element; that of a comprehension is an expression, which has a value."""
+    def run() -> None:
+        body(item)
+    return run
 
 
 @contextmanager

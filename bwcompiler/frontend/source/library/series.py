@@ -15,10 +15,12 @@ import numpy as np
 from numpy.polynomial._polybase import ABCPolyBase
 from numpy.polynomial.polyutils import _fit
 
+from bwcompiler.frontend.source.concrete.makers import noted
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced, known_parts
 
 Form = Callable[[Any], Any]
+_NUMBERS = (bool, int, float, complex, np.number)
 numpy_fit: Any = _fit
 _SPACES = {"poly": np.polynomial.polynomial, "cheb": np.polynomial.chebyshev, "leg": np.polynomial.legendre, "herm": np.polynomial.hermite,
            "herme": np.polynomial.hermite_e, "lag": np.polynomial.laguerre}
@@ -196,3 +198,13 @@ def fit(vander_f: Any, x: Any, y: Any, deg: Any, rcond: Any = None, full: bool =
         every[chosen] = found
         found = every
     return (found, [rest, rank, values, cutoff]) if full else found
+
+
+def at_once_of_numbers(function: Any, found: Any) -> Any:
+    """found; of known numbers the function itself: nodes and weights of a quadrature (`leggauss(16)`) are nothing to record."""
+    def called(*args: Any, **kwargs: Any) -> Any:
+        if any(not isinstance(arg, _NUMBERS) for arg in (*args, *kwargs.values())):
+            return found(*args, **kwargs)
+        made = function(*args, **kwargs)
+        return tuple(map(noted, made)) if isinstance(made, tuple) else noted(made)
+    return called

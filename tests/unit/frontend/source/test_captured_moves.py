@@ -8,6 +8,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.tracing.trace import trace
 
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25, 0.8, 0.05, -0.9, 1.05]) + 0.0137
 
@@ -135,6 +136,19 @@ def test_slices_whose_bounds_are_data():
         for run in (program, compiled):
             with pytest.raises(IndexError, match="list index out of range"):
                 run(X, np.array([k]))
+
+
+def test_comprehensions_over_what_a_loop_has_appended_are_loops():
+    def program(x):
+        kept = []
+        for k in range(200):
+            if x[k] > 0.25:
+                kept.append(0.1 * k + x[k])
+        waits = [(b - a) ** 2 for a, b in zip(kept[:-1], kept[1:])]  # noqa: B905, RUF007
+        return sum(waits) + len(waits) + sum([v for v in kept if v > 3.0])
+    x = np.cos(np.arange(200.0))
+    assert len(trace(program, (x,)).graph.body) < 400         # unrolled it has thousands
+    assert bw.jit(program)(x) == pytest.approx(program(x), rel=1e-12)
 
 
 class Event(NamedTuple):
