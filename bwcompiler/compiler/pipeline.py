@@ -43,6 +43,7 @@ from bwcompiler.passes.loops.branch_states import branch_states, passed_through
 from bwcompiler.passes.loops.carried.carry_elements import carry_elements
 from bwcompiler.passes.loops.carried.carry_transposes import carry_transposes
 from bwcompiler.passes.loops.carried.forget_overwritten import forget_overwritten
+from bwcompiler.passes.loops.carried.forget_unread import forget_unread
 from bwcompiler.passes.loops.carried.promote_elements import promote_elements
 from bwcompiler.passes.loops.carried.set_once import set_once
 from bwcompiler.passes.loops.carried.share_parts import share_parts
@@ -99,6 +100,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("unroll_loops", unroll_loops, "short loops that do a little to each element of large arrays -> their iterations",
          graphs=_graph),
     Pass("hoist_invariants", hoist_invariants, "what is the same in all iterations of a loop -> before the loop", graphs=_graph),
+    Pass("forget_unread", forget_unread, "what loops write to arrays, and nobody reads -> not written", graphs=_graph),
     Pass("set_once", set_once, "additions to zeros in loops, to no element twice -> assignments", graphs=_graph),
     Pass("forget_overwritten", forget_overwritten, "arrays that a loop writes anew, before it reads them -> not set before the loop",
          graphs=_graph),
@@ -165,6 +167,10 @@ ORDER = (
     Before("unroll_loops", "push_forward", "the tangents of what is written out are in the same sweep"),
     Before("vectorize_loops", "hoist_invariants", "a loop that becomes array code hands nothing on"),
     Before("unroll_loops", "hoist_invariants", "what is written out is merged, and there is no loop to stand before"),
+    Before("forget_unread", "set_once", "what is written besides is no reason to add"),
+    Before("hoist_invariants", "forget_unread", "what is left are the loops that are compiled, and all that they read"),
+    Before("forget_unread", "expand_regions", "what nobody reads is not kept"),
+    Before("forget_unread", "push_forward", "what nobody reads has no tangent"),
     Before("set_once", "forget_overwritten", "what is added to is read"),
     Before("hoist_invariants", "forget_overwritten", "what is left are the loops that are compiled, and all that they read"),
     Before("forget_overwritten", "expand_regions", "what an array held before has no cotangent"),
@@ -224,7 +230,7 @@ GRAPH_PASSES = tuple([step for step in PIPELINE if step.kind == GRAPH_PASS])    
 
 
 _OVER_ARRAYS = (narrow_sums, split_loops, select_branches, promote_elements, vectorize_loops, unroll_loops, hoist_invariants,
-                set_once, forget_overwritten)
+                forget_unread, set_once, forget_overwritten)
 
 
 def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None,

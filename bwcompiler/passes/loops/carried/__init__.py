@@ -1,6 +1,7 @@
 """What loops carry from one iteration to the next, and what loops inside of them read and leave of it.
 
     promote_elements     an array of which one element is written is not carried: the element is; begin here
+    forget_unread        what is written to arrays and nobody reads is not written
     set_once             what is added to zeros, to no element twice, is set
     forget_overwritten   arrays that are written anew are not set before
     carry_elements       an element that one iteration writes and the next one reads is carried beside its array
