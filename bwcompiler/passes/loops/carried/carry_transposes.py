@@ -16,14 +16,15 @@ from typing import NamedTuple
 from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, add_extents, element_count, scale_extent, upper
 from bwcompiler.ir.graph import Graph, live_values
-from bwcompiler.ir.op import Value, input_value
+from bwcompiler.ir.op import Value, input_value, is_constant
 from bwcompiler.passes.loops.carried.turn_columns import LEAST_ROWS, is_matrix, turned_array, turned_back, turned_place
 from bwcompiler.passes.loops.region_bodies import emit_values
 from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
 TIMES = 1.5                    # the matrix, that at least goes through the columns: it is transposed twice
-OFTEN = 4                      # that in the body of a loop around, where a transpose is also a second place for what that loop carries,
+ONCE = 0.75                    # that of a matrix that is new, of which nothing is transposed before the loop
+OFTEN = 2.5                    # that in the body of a loop around, where a transpose is also a second place for what that loop carries,
 TALL = 512                     # but for columns of so many elements: more lines of memory than the first cache has
 SHARE = 2                      # so much more than through the rows
 
@@ -155,10 +156,18 @@ def _numbers(loop: Value, inside: bool) -> list[int]:
         if not is_matrix(matrix) or body.outputs[number] is matrix:
             continue
         volume = _volume(body, [number], number, 1)
-        times = OFTEN if inside and element_count(matrix.shape[:-1]) < TALL else TIMES
+        seldom = OFTEN if inside and element_count(matrix.shape[:-1]) < TALL else TIMES
+        times = ONCE if _is_new(loop.operands[number]) else seldom
         if volume is not None and volume.columns >= max(times * element_count(matrix.shape), SHARE * volume.rows, 1):
             found.append(number)
     return found
+
+
+def _is_new(array: Value) -> bool:
+    """Whether it is one number, or nothing yet, but for parts that were written."""
+    while array.op in ops.UPDATES:
+        array = array.operands[0]
+    return array.op is ops.unset or is_constant(array)
 
 
 def _volume(body: Graph, numbers: Sequence[int], carried: int | None, around: int) -> _Volume | None:
