@@ -34,6 +34,7 @@ METHODS = frozenset(("copy", "astype"))            # of concrete arrays, likewis
 _SHARING = frozenset((np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require,     # but for given arrays
                       np.ndarray))                                                                          # and memory
 
+_FILLED = frozenset((np.empty, np.zeros, np.ones, np.full, np.eye, np.identity, np.ndarray))             # known without looking at them
 _LIKE = frozenset((np.zeros_like, np.ones_like, np.empty_like, np.full_like))          # whose twins state how the result lies in memory
 
 
@@ -52,7 +53,9 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
             return ours(*args, **kwargs)
         found = function(*args, **kwargs)
         shared = function in _SHARING and (found.base is not None or any(found is arg for arg in args))
-        return found if shared else noted(found)
+        if shared:
+            return found
+        return ours(*args, **kwargs) if function in _FILLED and _is_to_be_traced(_site()) else noted(found)
 
     make.__name__ = function.__name__
     return make
@@ -66,14 +69,25 @@ def _of_selection(function: Any, x: Selection, dtype: Any = None, **options: Any
     return SELECTED[np.copy](found) if function is np.array and found is x else found
 
 
+def _site() -> Site:
+    """The user's place that is running."""
+    region = active_region()
+    source = None if region is None else current_source(region.outer)
+    return (source.file, source.line, source.column) if source is not None else ("", 0, 0)
+
+
+def _is_to_be_traced(site: Site) -> bool:
+    policy = open_policy()
+    return policy is not None and site in policy.unrolled
+
+
 def noted(array: Any) -> Any:
     """A concrete array that nobody else has; a traced one in its place where it has to be."""
     policy, region = open_policy(), active_region()
     if policy is None or region is None or type(array) is not np.ndarray or not array.flags.writeable:
         return array
-    source = current_source(region.outer)
-    site = (source.file, source.line, source.column) if source is not None else ("", 0, 0)
-    if site in policy.unrolled:
+    site = _site()
+    if _is_to_be_traced(site):
         return creation.array(array)
     policy.made[id(array)] = (array, site)
     return array
