@@ -221,7 +221,7 @@ def _is_view_by(parsed: ParsedIndex, base: Tracer, value: Tracer) -> bool:
     if not parsed.arrays:
         return same_chain(value._chain, base._chain)
     last = value._chain[-1] if value._chain else None
-    return (isinstance(last, PickedView) and last.axes == tuple([axis for axis, _, _ in parsed.arrays])
+    return (type(last) is PickedView and last.axes == tuple([axis for axis, _, _ in parsed.arrays])
             and all(mine is index for mine, (_, index, _) in zip(last.indices, parsed.arrays, strict=True))
             and same_chain(value._chain[:-1], base._chain))
 

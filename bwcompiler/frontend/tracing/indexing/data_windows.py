@@ -60,7 +60,7 @@ def window_of(bounds: slice, extent: Extent) -> Window | None:
     region = open_region()
     first = _sum_of(value_of(start), region)
     distance = _difference(_sum_of(value_of(stop), region), first)
-    if distance is None or distance < 1:
+    if distance is None or not 0 < distance <= extent:
         return None
     low, high = _interval(first)
     return Window(start, stop, len(range(0, distance, int(step))), int(step), low >= 0 and high + distance <= extent)
@@ -133,9 +133,7 @@ def _sum_of(value: Value, region: Region) -> _Sum:
         extent: Extent = value.attrs["extent" if value.op is ops.index_value else "value"]
         return _Sum((), extent) if isinstance(extent, int) else _Sum(
             tuple([_Term(index, region, factor) for index, factor in extent.terms]), extent.constant)
-    if value.op is ops.cast and value.operands[0].dtype.is_integer:
-        return _sum_of(value.operands[0], region)
-    if value.op in (ops.add, ops.subtract, ops.multiply):
+    if value.op in (ops.add, ops.subtract, ops.multiply) and value.dtype is I64:             # sums of few bits may be other numbers
         first, second = [_sum_of(operand, region) for operand in value.operands]
         if value.op is not ops.multiply:
             return _added(first, second, 1 if value.op is ops.add else -1)
@@ -143,7 +141,7 @@ def _sum_of(value: Value, region: Region) -> _Sum:
             first, second = second, first
         if not first.terms:
             return _added(_Sum((), 0), second, first.constant)
-    if value.op is ops.negative:
+    if value.op is ops.negative and value.dtype is I64:
         return _added(_Sum((), 0), _sum_of(value.operands[0], region), -1)
     return _Sum((_Term(value, region, 1),), 0)
 

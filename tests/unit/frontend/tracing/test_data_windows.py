@@ -58,7 +58,19 @@ def views_of_views(x, places):
     return np.sum(y ** 2)
 
 
-PROGRAMS = [blocks_of_a_matrix, negative_places, overlap_and_add, in_steps, at_the_peak, views_of_views]
+def beside_arrays(x, places):
+    y, i, j = x.copy(), places[0], places[1] % 2
+    y[np.array([4, 0])] = y[i:i + 2]
+    y[places[:2]] = y[i:i + 2]
+    grid = y.reshape(4, 6)
+    grid[0:2, i:i + 2] += 1
+    grid[j, i:i + 2] *= 2
+    grid[j:j + 1, i] += 3
+    grid[j:j + 1][:, j] += grid[0, 0]
+    return np.sum(y * np.arange(24))
+
+
+PROGRAMS = [blocks_of_a_matrix, negative_places, overlap_and_add, in_steps, at_the_peak, views_of_views, beside_arrays]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -160,6 +172,21 @@ def test_what_assigns_to_its_arguments_runs_once(rng):
         value, places = clear(expected, np.array([place])), np.array([place])
         assert bw.jit(clear)(x, places) == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(x, expected, rtol=1e-12)
+
+
+def test_bounds_of_few_bits_and_windows_longer_than_their_axis(rng):
+    """A sum that does not fit its integers is not the one that it says."""
+    def few(x, places):
+        k = places.astype(np.int8)[0]
+        return np.sum(x[k:k + np.int8(100)]) + np.sum(x[places[1]:places[1] + 30])
+
+    x = rng.standard_normal(24)
+    for place in (3, 100):
+        places = np.array([place, 0])
+        with np.errstate(over="ignore"):
+            assert bw.jit(few)(x, places) == pytest.approx(few(x, places), rel=1e-12)
+    with pytest.raises(TracerIndexError, match="number of elements is not known"):
+        bw.jit(lambda x, places: x.reshape(4, 6)[:, places[0]:places[0] + 9] @ np.ones(9))(x, places)
 
 
 def test_the_sizes_of_others_are_data(rng):
