@@ -103,7 +103,13 @@ def request_of(frame: FrameType, library: str = "") -> Request:
     """What the line that this frame is at asks for."""
     operation, node, captured = dis.opname[frame.f_code.co_code[frame.f_lasti]], _expression(frame), is_rewritten(frame.f_code)
     return Request(node, operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame), _function(frame, node),
-                   captured, not captured and not linecache.getline(frame.f_code.co_filename, frame.f_lineno))
+                   captured, not captured and not _has_text(frame))
+
+
+def _has_text(frame: FrameType) -> bool:
+    """Whether there is a line for it: what Python 3.13 keeps as "<string>" is the program behind -c, whatever else `exec` was given."""
+    file = frame.f_code.co_filename
+    return file != "<string>" and bool(linecache.getline(file, frame.f_lineno))
 
 
 def _function(frame: FrameType, node: ast.AST | None) -> Any:
