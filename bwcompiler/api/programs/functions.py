@@ -108,7 +108,10 @@ class JitFunction(CompiledFunction[P, R]):
             raise
 
     def _cut_slices(self) -> None:
-        """From now on slices at places that are data have as many elements as NumPy gives them, which costs more."""
+        """From now on slices at places that are data have as many elements as NumPy gives them, which costs more.
+
+        Call forms stay: the native entry may be asking from inside of one of them, and calls whose slices fit are still right in it.
+        """
         with self._lock:
             self._windows = False
             for key, variants in self._entries.items():
