@@ -24,6 +24,7 @@ from bwcompiler.ir.access import root
 from bwcompiler.ir.contracts.fusion import FusedProgram
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.content_hash import body_hash
 from bwcompiler.ir.semantics.loop_verifier import verify_kernel
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names
 from bwcompiler.lowering.arrange_loops import arrange_loops
@@ -42,12 +43,16 @@ from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.loops.branch_states import branch_states, passed_through
 from bwcompiler.passes.loops.carried.carry_elements import carry_elements
 from bwcompiler.passes.loops.carried.carry_transposes import carry_transposes
+from bwcompiler.passes.loops.carried.fill_rows import fill_rows
 from bwcompiler.passes.loops.carried.forget_overwritten import forget_overwritten
 from bwcompiler.passes.loops.carried.forget_unread import forget_unread
 from bwcompiler.passes.loops.carried.promote_elements import promote_elements
+from bwcompiler.passes.loops.carried.read_latest import read_latest
 from bwcompiler.passes.loops.carried.set_once import set_once
 from bwcompiler.passes.loops.carried.share_parts import share_parts
+from bwcompiler.passes.loops.carried.share_states import share_states
 from bwcompiler.passes.loops.carried.turn_columns import turn_columns
+from bwcompiler.passes.loops.carried.turn_stacks import turn_stacks
 from bwcompiler.passes.loops.hoist_invariants import hoist_invariants
 from bwcompiler.passes.loops.iterations.reroll_loops import reroll_loops
 from bwcompiler.passes.loops.iterations.split_loops import split_loops
@@ -55,9 +60,11 @@ from bwcompiler.passes.loops.iterations.unroll_loops import unroll_loops
 from bwcompiler.passes.loops.narrow_sums import narrow_sums
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.loops.select_branches import select_branches
+from bwcompiler.passes.loops.share_bodies import may_name_line, share_bodies
 from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.memory.save_slices import save_slices
+from bwcompiler.passes.memory.write_beside import write_beside
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
 from bwcompiler.passes.rewriting.add_products import add_products
 from bwcompiler.passes.rewriting.cancel_shifts import cancel_shifts
@@ -86,6 +93,7 @@ PIPELINE: tuple[Pass, ...] = (
     # a derivative
     Pass("unlink_custom_rules", unlink_custom_rules, "outputs of fwd that are tied to a custom rule -> the outputs", graphs=_graph),
     Pass("reroll_loops", reroll_loops, "iterations that stand before their loop -> the loop with these", graphs=_graph),
+    Pass("share_bodies", share_bodies, "loops whose bodies differ in a few numbers -> one body, with these as operands", graphs=_graph),
     Pass("expand_custom_rules", expand_custom_rules, "calls of functions with their own derivative -> fwd, tied to bwd",
          "graph -> graph, captured arrays", graphs=_graph),
     Pass("simplify", simplify, "algebraic identities, constant folding, common subexpressions, dead values", graphs=_graph),
@@ -100,6 +108,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("unroll_loops", unroll_loops, "short loops that do a little to each element of large arrays -> their iterations",
          graphs=_graph),
     Pass("hoist_invariants", hoist_invariants, "what is the same in all iterations of a loop -> before the loop", graphs=_graph),
+    Pass("share_states", share_states, "states of loops that are equal in every iteration -> one of them", graphs=_graph),
     Pass("forget_unread", forget_unread, "what loops write to arrays, and nobody reads -> not written", graphs=_graph),
     Pass("set_once", set_once, "additions to zeros in loops, to no element twice -> assignments", graphs=_graph),
     Pass("forget_overwritten", forget_overwritten, "arrays that a loop writes anew, before it reads them -> not set before the loop",
@@ -110,6 +119,7 @@ PIPELINE: tuple[Pass, ...] = (
          "graph -> graph, captured arrays", graphs=_graph),
     Pass("push_forward", push_forward, "tangents of the outputs, simplified as they are made", "graph -> graph with tangents",
          graphs=_graph),
+    Pass("share_moved_bodies", share_bodies, "bodies that are alike again, without what was moved out of them -> one body", graphs=_graph),
     Pass("expand_regions", expand_regions, "loops and branches -> those that also give residuals, tied to their adjoints",
          "graph -> graph, captured arrays", graphs=_graph),
     Pass("differentiate", differentiate, "the reverse sweep; what it makes is simplified on the way", "graph -> joint graph",
@@ -125,9 +135,13 @@ PIPELINE: tuple[Pass, ...] = (
          "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
     # native code
     Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads are carried beside their array"),
+    Pass("read_latest", read_latest, "loops that read arrays as they were before updates of other parts -> as they are"),
     Pass("carry_transposes", carry_transposes, "matrices that loops carry and go through by columns -> their transposes"),
     Pass("turn_columns", turn_columns, "columns that loops go through -> rows of a transposed matrix"),
+    Pass("turn_stacks", turn_stacks, "stacks of transposes that are read transposed -> stacks of what was transposed"),
+    Pass("fill_rows", fill_rows, "large arrays that are filled before a loop that writes to their rows -> rows that it fills"),
     Pass("share_parts", share_parts, "parts of arrays that loops hand to loops inside -> the arrays"),
+    Pass("write_beside", write_beside, "states of which an iteration writes most anew -> new ones, with copies of what it leaves"),
     Pass("legalize", legalize, "ops that lowering does not take -> ops that it takes, simplified"),
     Pass("hoist_factors", hoist_invariants, "what legalisation makes that is the same in all iterations, as LU factors -> before the loop",
          graphs=_graph),
@@ -150,6 +164,8 @@ ORDER = (
     Before("unlink_custom_rules", "expand_custom_rules", "links that are there are of derivatives that were taken"),
     Before("unlink_custom_rules", "reroll_loops", "an iteration is written like the body"),
     Before("reroll_loops", "expand_custom_rules", "an iteration calls what the body calls"),
+    Before("reroll_loops", "share_bodies", "an iteration that stands before its loop is written like the body"),
+    Before("share_bodies", "expand_custom_rules", "what a body becomes is made once"),
     Before("reroll_loops", "simplify", "what is known of an iteration is not known of all, and it would look different"),
     Before("expand_custom_rules", "simplify", "the bodies of fwd are simplified with what surrounds them"),
     Before("simplify", "narrow_sums", "slices between the same bounds have one mask"),
@@ -167,6 +183,8 @@ ORDER = (
     Before("unroll_loops", "push_forward", "the tangents of what is written out are in the same sweep"),
     Before("vectorize_loops", "hoist_invariants", "a loop that becomes array code hands nothing on"),
     Before("unroll_loops", "hoist_invariants", "what is written out is merged, and there is no loop to stand before"),
+    Before("hoist_invariants", "share_states", "what is written out, and what is the same in all iterations, is merged without it"),
+    Before("share_states", "forget_unread", "states that go are not looked at"),
     Before("forget_unread", "set_once", "what is written besides is no reason to add"),
     Before("hoist_invariants", "forget_unread", "what is left are the loops that are compiled, and all that they read"),
     Before("forget_unread", "expand_regions", "what nobody reads is not kept"),
@@ -179,6 +197,9 @@ ORDER = (
     Before("hoist_invariants", "push_forward", "its tangents are the same in all iterations too"),
     Before("hoist_invariants", "expand_moved_rules", "what is the same in all iterations is called once, before the loop"),
     Before("expand_moved_rules", "push_forward", "a call has no tangent before it is expanded"),
+    Before("expand_moved_rules", "share_moved_bodies", "bodies are what they will be when they are cut in two"),
+    Before("hoist_invariants", "share_moved_bodies", "bodies from which the same was taken are alike"),
+    Before("share_moved_bodies", "expand_regions", "a body is cut in two once"),
     Before("expand_moved_rules", "expand_regions", "what is left of calls is in bodies, which are expanded there"),
     Before("vectorize_loops", "cancel_shifts", "a row of a softmax that loops compute is one of a softmax of arrays"),
     Before("cancel_shifts", "push_forward", "what has no derivative has no tangent"),
@@ -203,9 +224,19 @@ ORDER = (
     Before("prune_regions", "carry_elements", "what nobody reads is not carried"),
     Before("carry_elements", "turn_columns", "elements are read of the matrix itself"),
     Before("carry_elements", "carry_transposes", "elements are read of the matrix itself"),
+    Before("carry_elements", "read_latest", "elements are read of the array that the loop updates"),
+    Before("prune_regions", "read_latest", "what nobody reads is no version of an array"),
+    Before("read_latest", "carry_transposes", "updates of transposes are of what nothing else reads"),
     Before("carry_transposes", "turn_columns", "a transpose that is carried is there for the loops inside"),
+    Before("turn_columns", "turn_stacks", "what is read by columns is transposed first"),
+    Before("set_once", "fill_rows", "what is added to a row is read there"),
+    Before("carry_transposes", "fill_rows", "rows are those of memory"),
+    Before("fill_rows", "share_parts", "rows that are filled are there for loops inside"),
+    Before("turn_stacks", "share_parts", "entries of stacks are arrays by themselves"),
     Before("turn_columns", "legalize", "a transpose that a loop is given is stored"),
     Before("turn_columns", "share_parts", "a matrix of which columns are read is one by itself"),
+    Before("share_parts", "write_beside", "what inner loops update where it lies is no state of theirs"),
+    Before("write_beside", "legalize", "the copies that it makes are legalised with the others"),
     Before("share_parts", "legalize", "the reads that it makes are legalised with the others"),
     Before("carry_elements", "legalize", "the reads that it makes are legalised with the others"),
     Before("legalize", "hoist_factors", "solves, inverses and determinants of one matrix share factors that legalisation makes"),
@@ -230,7 +261,7 @@ GRAPH_PASSES = tuple([step for step in PIPELINE if step.kind == GRAPH_PASS])    
 
 
 _OVER_ARRAYS = (narrow_sums, split_loops, select_branches, promote_elements, vectorize_loops, unroll_loops, hoist_invariants,
-                forget_unread, set_once, forget_overwritten)
+                share_states, forget_unread, set_once, forget_overwritten)
 
 
 def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None,
@@ -239,7 +270,8 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
         rerolled = run(reroll_loops, run(unlink_custom_rules, graph).graph)
-        expanded = run(expand_custom_rules, rerolled.graph, wrt, REGIONS)
+        shared = run(share_bodies, rerolled.graph)
+        expanded = run(expand_custom_rules, shared.graph, wrt, REGIONS)
         simplified = run(simplify, expanded.graph)
         vectorized, _ = _over_arrays(run, simplified.graph)
         moved = run(expand_moved_rules, run(cancel_shifts, vectorized).graph, wrt, REGIONS)
@@ -264,14 +296,16 @@ def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names:
         run = PassRunner(PIPELINE, options or pass_options())
         untied = run(unlink_custom_rules, graph)
         rerolled = run(reroll_loops, untied.graph)
-        expanded = run(expand_custom_rules, rerolled.graph, wrt, REGIONS)
+        shared = run(share_bodies, rerolled.graph)
+        expanded = run(expand_custom_rules, shared.graph, wrt, REGIONS)
         simplified = run(simplify, expanded.graph)
         vectorized, over_arrays = _over_arrays(run, simplified.graph)
         shifted = run(cancel_shifts, vectorized)
         moved = run(expand_moved_rules, shifted.graph, wrt, REGIONS)
-        looped = run(expand_regions, moved.graph, wrt, seeded=[k for k, seed in enumerate(seeds) if seed is not None])
-        origins = origins_of(graph, untied.mapping, rerolled.mapping, expanded.mapping, simplified.mapping, *over_arrays, shifted.mapping,
-                             moved.mapping, looped.mapping)
+        alike = run(share_bodies, moved.graph)
+        looped = run(expand_regions, alike.graph, wrt, seeded=[k for k, seed in enumerate(seeds) if seed is not None])
+        origins = origins_of(graph, untied.mapping, rerolled.mapping, shared.mapping, expanded.mapping, simplified.mapping, *over_arrays,
+                             shifted.mapping, moved.mapping, alike.mapping, looped.mapping)
         joint = run(differentiate, looped.graph, wrt, seeds, names, origins)
         joint = run(unlink_regions, joint)
         return joint._replace(captured=(*expanded.arrays, *moved.arrays, *looped.arrays, *joint.captured), passes=run.runs)
@@ -295,13 +329,16 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
     with collector_paused():
         options = options or pass_options()
         run = PassRunner(PIPELINE, options)
-        vectorized, _ = _over_arrays(run, run(reroll_loops, graph).graph)
+        alike = run(share_bodies, run(reroll_loops, graph).graph)
+        vectorized, _ = _over_arrays(run, alike.graph)
         shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
-        legal = run(legalize, run(share_parts, run(turn_columns, run(carry_transposes, run(carry_elements, shared)))))
+        carried = run(read_latest, run(carry_elements, shared))
+        turned = run(turn_stacks, run(turn_columns, run(carry_transposes, carried)))
+        legal = run(legalize, run(write_beside, run(share_parts, run(fill_rows, turned))))
         legal = run(hoist_invariants, legal).graph
         legal = run(add_products, run(save_slices, run(defer_checks, legal) if _is_beside(into) else legal))
         fused = run(fuse, legal)
-        steps = _kernels(run, legal, fused, into, _lower_bodies(legal, options))
+        steps = _kernels(run, legal, fused, into, _Bodies().of_graph(legal, options))
         plan = run(plan_memory, legal, steps, into)
         found = native_libraries()
         libraries = found._replace(symbols=found.symbols.union(loops_named_in(legal)))
@@ -314,51 +351,62 @@ def _is_beside(into: Sequence[int | None]) -> bool:
     return all(number is None for number in into)
 
 
-def _lower_bodies(graph: Graph, options: PassOptions, prefix: str = "") -> dict[Value, tuple[LoweredBody, ...]]:
-    """The bodies of the loops and choices of a legal graph, as steps with their memory; prefix: of the names of their kernels."""
-    found: dict[Value, tuple[LoweredBody, ...]] = {}
-    for value in graph.body:
-        if value.op.kind != "region":
-            continue
-        name = f"{prefix}b{len(found)}"
-        if value.op is ops.cond:
-            found[value] = _lower_branches(value, options, name)
-        else:
-            carried = value.attrs["carried"]
-            found[value] = tuple([
-                _lower_body(value.attrs[region], range(carried if region == "body" else 0), options, f"{name}{region[0]}.")
-                for region in value.op.regions])
-    return found
+class _Bodies:
+    """Lowers the bodies of loops and branches: those that compute the same once, as what a backward pass computes again."""
 
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, tuple[int | None, ...]], LoweredBody] = {}
 
-def _lower_branches(cond: Value, options: PassOptions, name: str) -> tuple[LoweredBody, ...]:
-    """The branches of a choice.  An array that both update is written over, unless one of them makes the result beside it."""
-    states = branch_states(cond)
-    into = [states.get(number) for number in range(len(cond.type.items))]
-    bodies = [_lower_body(cond.attrs[region], into, options, f"{name}{region[0]}.") for region in cond.op.regions]
-    beside = {number for body in bodies for number in body.swapped}
-    if not beside:
-        return tuple(bodies)
-    agreed = tuple([None if number in beside else place for number, place in enumerate(into)])
-    return tuple([replace(body, into=agreed, swapped=(), plan=plan_memory(body.graph, body.steps, agreed)) for body in bodies])
+    def of_graph(self, graph: Graph, options: PassOptions, prefix: str = "") -> dict[Value, tuple[LoweredBody, ...]]:
+        """The bodies of the loops and choices of a legal graph, as steps with their memory; prefix: of the names of their kernels."""
+        found: dict[Value, tuple[LoweredBody, ...]] = {}
+        for value in graph.body:
+            if value.op.kind != "region":
+                continue
+            name = f"{prefix}b{len(found)}"
+            if value.op is ops.cond:
+                found[value] = self._branches(value, options, name)
+            else:
+                carried = value.attrs["carried"]
+                found[value] = tuple([
+                    self._body(value.attrs[region], range(carried if region == "body" else 0), options, f"{name}{region[0]}.")
+                    for region in value.op.regions])
+        return found
 
+    def _branches(self, cond: Value, options: PassOptions, name: str) -> tuple[LoweredBody, ...]:
+        """The branches of a choice.  An array that both update is written over, unless one of them makes the result beside it."""
+        states = branch_states(cond)
+        into = [states.get(number) for number in range(len(cond.type.items))]
+        bodies = [self._body(cond.attrs[region], into, options, f"{name}{region[0]}.") for region in cond.op.regions]
+        beside = {number for body in bodies for number in body.swapped}
+        if not beside:
+            return tuple(bodies)
+        agreed = tuple([None if number in beside else place for number, place in enumerate(into)])
+        return tuple([replace(body, into=agreed, swapped=(), plan=plan_memory(body.graph, body.steps, agreed)) for body in bodies])
 
-def _lower_body(graph: Graph, over: Sequence[int | None], options: PassOptions, prefix: str) -> LoweredBody:
-    """One body.  over: per result the input that it is written over; where that is read until the end, it is written beside it."""
-    run = PassRunner(PIPELINE, options)
-    legal = run(legalize, run(carry_elements, run(prune_regions, run(inline_custom_rules, graph))))
-    states = [legal.inputs[place] for place in over if place is not None]
-    legal = run(add_products, run(save_slices, legal, states))
-    fused = run(fuse, legal, False, states)
-    into = tuple(over)
-    inside = options if graph.index is None else replace(options, scope=options.scope | {graph.index})
-    steps = _kernels(run, legal, fused, into, _lower_bodies(legal, inside, prefix), prefix)
-    plan = plan_memory(legal, steps, into)
-    computed = {number for value, number in plan.copies if value not in legal.inputs}
-    if computed:
-        into = tuple([None if number in computed else place for number, place in enumerate(into)])
-    plan = run(plan_memory, legal, steps, into)
-    return LoweredBody(legal, steps, plan, into, tuple(sorted(computed)))
+    def _body(self, graph: Graph, over: Sequence[int | None], options: PassOptions, prefix: str) -> LoweredBody:
+        """One body.  over: per result the input that it is written over; where that is read until the end, it is written beside it."""
+        key = body_hash(graph, options.scope, may_name_line), tuple(over)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._lowered(graph, over, options, prefix)
+        return found
+
+    def _lowered(self, graph: Graph, over: Sequence[int | None], options: PassOptions, prefix: str) -> LoweredBody:
+        run = PassRunner(PIPELINE, options)
+        legal = run(legalize, run(carry_elements, run(prune_regions, run(inline_custom_rules, graph))))
+        states = [legal.inputs[place] for place in over if place is not None]
+        legal = run(add_products, run(save_slices, legal, states))
+        fused = run(fuse, legal, False, states)
+        into = tuple(over)
+        inside = options if graph.index is None else replace(options, scope=options.scope | {graph.index})
+        steps = _kernels(run, legal, fused, into, self.of_graph(legal, inside, prefix), prefix)
+        plan = plan_memory(legal, steps, into)
+        computed = {number for value, number in plan.copies if value not in legal.inputs}
+        if computed:
+            into = tuple([None if number in computed else place for number, place in enumerate(into)])
+        plan = run(plan_memory, legal, steps, into)
+        return LoweredBody(legal, steps, plan, into, tuple(sorted(computed)))
 
 
 def _kernels(run: PassRunner, graph: Graph, fused: FusedProgram, into: Sequence[int | None], bodies: Bodies,

@@ -30,6 +30,7 @@ class Graph(LateDiGraph):
     body      every other value, topologically ordered.
     outputs   the results, in order; an input may be an output, and a value may be one twice.
     index     the loop index a region graph is evaluated under, if any.
+    settled   passes and tables of rules that leave it as it is: bodies of loops are looked at again with each graph around them.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -44,12 +45,17 @@ class Graph(LateDiGraph):
         self.outputs: tuple[Value, ...] = tuple(outputs)
         self.index = index
         self.captured = captured
+        self.settled: list[object] = []
         self._adjacency: tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]] | None = None
         self.__networkx_cache__: dict[str, Any] = {}
 
     @property
     def name(self) -> str:
         return self.graph["name"]
+
+    def is_settled(self, by: object) -> bool:
+        """Whether a pass, or a table of rules, is known to leave the graph as it is."""
+        return any(one is by for one in self.settled)
 
     def _build(self) -> tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]]:
         if self._adjacency is None:

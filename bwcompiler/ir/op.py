@@ -175,12 +175,10 @@ class Value:
 
     def with_regions(self, change: Callable[[Any], Any]) -> Value:
         """The same application with `change` applied to the graphs that it owns; itself if none changes."""
-        attrs = dict(self.attrs)
-        for name in self.op.regions:
-            attrs[name] = change(attrs[name])
-        if all(attrs[name] is self.attrs[name] for name in self.op.regions):
+        changed = {name: made for name in self.op.regions if (made := change(self.attrs[name])) is not self.attrs[name]}
+        if not changed:
             return self
-        return Value(self.op, self.operands, attrs, self.type, self.name, self.source, self.forward)
+        return Value(self.op, self.operands, {**self.attrs, **changed}, self.type, self.name, self.source, self.forward)
 
     @property
     def label(self) -> str:

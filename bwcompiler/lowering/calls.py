@@ -23,7 +23,7 @@ from bwcompiler.ir.types import I64, DType
 from bwcompiler.lowering.llvm_scalars import literal, register_type
 
 TABLE_CALLS = 48               # programs with more calls than this walk a table,
-REPEATS = 2                    # if every function is called so often on average
+REPEATS = 4                    # if every function is called so often on average: what reads a row for a function is as long as some calls
 RECORD = Location("record", 0)
 
 

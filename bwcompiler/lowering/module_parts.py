@@ -35,7 +35,7 @@ def module_parts(text: str) -> tuple[str, ...]:
     count = min(MOST, sum([len(item.text) for item in own]) // LEAST)
     if count < 2 or len(own) < 2:
         return (text,)
-    shares = _shares(own, count)
+    shares = _shares(own, items, count)
     home = {item.name: number for number, share in enumerate(shares) for item in share}
     shown = {name for item in items.values() for name in item.names
              if name in home and (item.is_copied or home[name] != home[item.name])}
@@ -68,16 +68,36 @@ def _add(items: dict[str, _Item], text: str, is_copied: bool) -> None:
     items[name] = _Item(name, text, is_copied, frozenset(names))
 
 
-def _shares(own: Iterable[_Item], count: int) -> list[list[_Item]]:
-    """The functions in parts of about the same size, in each of them in order."""
+def _shares(own: Iterable[_Item], items: dict[str, _Item], count: int) -> list[list[_Item]]:
+    """The functions in parts of about the same size, in each of them in order.  What is written into its callers counts in every part."""
     order = {item.name: number for number, item in enumerate(own)}
+    written = {name: _written_into(items[name], items) for name in order}
     shares: list[list[_Item]] = [[] for _ in range(count)]
     sizes = [0] * count
-    for item in sorted(own, key=lambda item: -len(item.text)):
-        smallest = sizes.index(min(sizes))
+    copied: list[set[str]] = [set() for _ in range(count)]
+
+    def size(item: _Item, apart_from: set[str]) -> int:
+        return len(item.text) + sum([len(items[name].text) for name in written[item.name] if name not in apart_from])
+
+    for item in sorted(own, key=lambda item: -size(item, set())):
+        with_it = [size(item, copied[number]) + sizes[number] for number in range(count)]
+        smallest = with_it.index(min(with_it))
         shares[smallest].append(item)
-        sizes[smallest] += len(item.text)
+        sizes[smallest] = with_it[smallest]
+        copied[smallest].update(written[item.name])
     return [sorted(share, key=lambda item: order[item.name]) for share in shares]
+
+
+def _written_into(item: _Item, items: dict[str, _Item]) -> list[str]:
+    """The functions and tables that every part has which has this one."""
+    found: dict[str, None] = {}
+    pending = [*item.names]
+    while pending:
+        name = pending.pop()
+        if name not in found and name in items and items[name].is_copied:
+            found[name] = None
+            pending += items[name].names
+    return list(found)
 
 
 def _part(share: Iterable[_Item], items: dict[str, _Item], rest: dict[str, str], shown: set[str]) -> str:

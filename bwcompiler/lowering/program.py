@@ -108,7 +108,7 @@ class _Module:
         self.checked: list[Value] = []
         self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
         self.emitted: set[int] = set()             # kernels, by their ids
-        self.bodies: dict[int, BodyFunction] = {}
+        self.bodies: dict[tuple[int, tuple[Index, ...]], BodyFunction] = {}        # by ids, and the indices of the loops around them
         self.fills: dict[tuple[TensorType, str], Kernel] = {}
 
     def new_name(self, kind: str) -> str:
@@ -251,7 +251,7 @@ class _Calls:
             self._append(FunctionCall(function.name, arguments, (), function.polls), function.work)
 
     def _body(self, body: LoweredBody) -> BodyFunction:
-        found = self.module.bodies.get(id(body))
+        found = self.module.bodies.get((id(body), self.indices))
         if found is None:
             graph = body.graph
             indices = self.indices if graph.index is None else (*self.indices, graph.index)
@@ -259,7 +259,7 @@ class _Calls:
             inner.emit()
             name = self.module.new_name("body")
             text = body_text(name, Slots(len(graph.inputs), len(graph.outputs), indices), inner.calls, self.module.texts)
-            found = self.module.bodies[id(body)] = BodyFunction(self.module.function(text, name), inner.total)
+            found = self.module.bodies[id(body), self.indices] = BodyFunction(self.module.function(text, name), inner.total)
         return found
 
     def _append(self, call: FunctionCall, work: int) -> None:

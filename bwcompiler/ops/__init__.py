@@ -132,6 +132,7 @@ from bwcompiler.ops.layout import (
 from bwcompiler.ops.linalg.cholesky import (
     cholesky,
     cholesky_adjoint,
+    cholesky_or_nan,
     cholesky_tangent,
 )
 from bwcompiler.ops.linalg.determinants import (
@@ -266,6 +267,7 @@ __all__ = [
     "checkpoint",
     "cholesky",
     "cholesky_adjoint",
+    "cholesky_or_nan",
     "cholesky_tangent",
     "cofactor_change",
     "cofactors",

@@ -4,8 +4,8 @@ Target machines and one LLJIT per process, made on first use: importing this mod
 relocation model is PIC with the small code model (rip-relative constants; far calls through stubs, far data by the GOT).
 
 An interrupt must not tear LLVM: all of it is `uninterrupted`.  Several modules can be compiled at once, each in a lane.  LLVM asks only
-that threads share neither a context nor a target machine; llvmlite lets one thread at a time into the library, so that code generation,
-most of the time that a module takes, is called past its lock.
+that threads share neither a context nor a target machine; llvmlite lets one thread at a time into the library, so that passes and code
+generation, most of the time that a module takes, are called past its lock.
 """
 
 from __future__ import annotations
@@ -38,17 +38,20 @@ class Tuning(NamedTuple):
     Loops come as vectors, unrolled and with what is constant in them before them (`kernels/loops_to_llvm.py`), so LLVM has little to do.
     None of its vectorisers: what they make takes most of LLVM's time, and the SLP vectoriser joins scalars by shuffles of any form, some
     of which LLVM's X86 code generation gets wrong (tests/properties/test_targets.py has one).
+    What level 3 of code generation adds to level 1 is mostly a second scheduling, of what registers have been given to: a fifth of LLVM's
+    time, and no CPU with out-of-order execution runs the code faster for it.
     """
 
     passes: tuple[str, ...] = ("always_inliner", "sroa", "new_gvn", "instruction_combine", "simplify_cfg",
                                "global_dead_code_eliminate")
-    level: int = 3                                 # of code generation
+    only_short: tuple[str, ...] = ("new_gvn",)     # of the passes, those whose time grows faster than blocks do: see `_level`
+    level: int = 1                                 # of code generation
     longest: int = 20_000                          # lines of a basic block that it is used for: see `_level`
 
 
 TUNING = Tuning()
-FINISHED = Tuning(("sroa", "simplify_cfg"))    # for text that says itself what is to be done, once (`lowering.products`)
-PLAIN = Tuning((), 0)                          # for code that mostly waits: compiled in a quarter of the time
+FINISHED = Tuning(("sroa", "simplify_cfg"), level=3)   # for text that says itself what is to be done, once (`lowering.products`)
+PLAIN = Tuning((), level=0)                    # for code that mostly waits: compiled in a quarter of the time
 
 
 @functools.cache
@@ -145,8 +148,9 @@ def _parse(text: str, context: Any) -> Any:
 
 
 def _level(text: str, tuning: Tuning) -> int:
-    """The level of code generation.  Its time grows faster than blocks do (0.3 s for 11,000 instructions, 4 s for 45,000), that of level
-    0 does not (0.3 s for 45,000); and a block as long as that, such as 3,000 steps of a recurrence written out, is run through once.
+    """The level of code generation.  Its time grows faster than blocks do (0.3 s for 11,000 instructions, 2 s for 45,000), that of level
+    0 does not (0.5 s for 45,000); and a block as long as that, such as 3,000 steps of a recurrence written out, is run through once.
+    Value numbering takes longer than level 0 there (2.1 s for 81,000 instructions, for code of the same size): it is left out.
     """
     if tuning.level and len(text) > tuning.longest and _longest_block(text) > tuning.longest:
         return 0
@@ -168,9 +172,11 @@ def _optimised_module(lane: _Lane, text: str, target: Target, tuning: Tuning) ->
     level = _level(text, tuning)
     machine, head = lane.machine(target, level)
     module = _parse(head + text, lane.context())
+    if level < tuning.level:
+        tuning = tuning._replace(passes=tuple([name for name in tuning.passes if name not in tuning.only_short]))
     if tuning.passes:
         manager, builder = lane.pass_manager(target, tuning, level)
-        manager.run(module, builder)
+        _unlocked(llvm.ffi.lib.LLVMPY_RunNewModulePassManager)(manager, module, builder)
     return machine, module
 
 
@@ -209,13 +215,16 @@ def optimise_parts(texts: Sequence[str], target: Target) -> list[bytes]:
     return [made[number] for number in range(len(texts))]
 
 
+def _unlocked(function: Any) -> Any:
+    """The function of LLVM that llvmlite puts its lock around: other threads may call llvmlite while it runs."""
+    return getattr(function, "_cfn", function)
+
+
 def _object_code(machine: Any, module: Any) -> bytes:
-    """`machine.emit_object(module)`, but that other threads may call llvmlite meanwhile."""
+    """`machine.emit_object(module)`, past llvmlite's lock."""
     library = llvm.ffi.lib
-    locked = library.LLVMPY_TargetMachineEmitToMemory
-    emit = getattr(locked, "_cfn", locked)             # the function that llvmlite puts its lock around
     with llvm.ffi.OutputString() as message:
-        buffer = emit(machine, module, 1, message)
+        buffer = _unlocked(library.LLVMPY_TargetMachineEmitToMemory)(machine, module, 1, message)
         if not buffer:
             raise CompileError(f"LLVM makes no code: {message}")
     try:

@@ -79,9 +79,9 @@ def test_every_op_is_reached():
     graphs = [any_graph(seed).graph for seed in range(800)]
     values = [value for graph in graphs for value in graph.body]
     unreached = {op.name for op in REGISTRY.values() if op.kind not in ("region", "input", "item")} - {value.op.name for value in values}
-    assert unreached <= {"index_value", "lu", "lu_solve", "cholesky_tangent", "cholesky_adjoint", "householder", "orthonormal", "barrier",
-                         "cofactors", "cofactor_change", "special_function", "callback", "eig", "wrap_index", "index_from_start", "check_range",
-                         "unset"}
+    assert unreached <= {"index_value", "lu", "lu_solve", "cholesky_tangent", "cholesky_adjoint", "cholesky_or_nan", "householder",
+                         "orthonormal", "barrier", "cofactors", "cofactor_change", "special_function", "callback", "eig", "wrap_index",
+                         "index_from_start", "check_range", "unset"}
     assert {value.dtype for value in values} >= {BOOL, F32, F64, *INTEGERS}
     assert {extent for value in values for extent in value.shape} >= {0, 1}
     assert any(value.rank == 0 for value in values)

@@ -8,14 +8,16 @@ nesting level.  The text holds no address and no `hash()`: it is the same in eve
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler.errors import InternalError
 from bwcompiler.ir.extent import Affine, Index
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Value, is_constant
+from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import DType, TensorType, TupleType
 
 
@@ -29,10 +31,46 @@ def content_hash(graph: Graph) -> str:
     return hashlib.sha256("\n".join(writer.lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class _Writer:
-    """Writes a graph and its regions into `lines`; `levels` are the loop indices in scope."""
+def body_hash(body: Graph, scope: Iterable[Index], has_line: Callable[[Value], bool]) -> str:
+    """The hash of a loop's or branch's body, for one process: the indices of the loops around it count as themselves, and so do the lines
+    of what an error may name (`has_line`)."""
+    writer = _Writer(has_line)
+    writer.levels.update((index, -1 - index.serial) for index in scope)
+    writer.graph(body)
+    return hashlib.sha256("\n".join(writer.lines).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def __init__(self) -> None:
+
+class BodyForm(NamedTuple):
+    """hash  as of `body_hash`, but for constants that are left open; open: the values that read these, at which operand, and the constants,
+    in order."""
+
+    hash: str
+    open: list[tuple[Value, int, Value]]
+
+
+def body_form(body: Graph, has_line: Callable[[Value], bool], is_open: Callable[[Value, Value], bool]) -> BodyForm:
+    """What bodies that differ in constants alone have in common.  is_open(reader, constant): whether it may be another one there."""
+    writer = _FormWriter(has_line, is_open)
+    writer.graph(body)
+    return BodyForm(hashlib.sha256("\n".join(writer.lines).encode("utf-8", "surrogatepass")).hexdigest(), writer.open)
+
+
+def _lines_of(source: Source | None) -> str:
+    found = []
+    while source is not None:
+        found.append(f" {source.file}:{source.line}:{source.column}")
+        source = source.caller
+    return "".join(found)
+
+
+class _Writer:
+    """Writes a graph and its regions into `lines`; `levels` are the loop indices in scope.
+
+    has_line   of which values the user's lines are written, too.
+    """
+
+    def __init__(self, has_line: Callable[[Value], bool] | None = None) -> None:
+        self.has_line = has_line
         self.lines: list[str] = []
         self.levels: dict[Index, int] = {}
         self._types: dict[int, str] = {}                  # by id: the graph keeps its types alive
@@ -47,16 +85,16 @@ class _Writer:
         names: dict[Value, str] = {value: str(number) for number, value in enumerate(graph.inputs)}
         lines, types, count = self.lines, self._types, len(names)
         for value in graph.body:
-            op, operands, attrs = value.op, value.operands, value.attrs
+            op, attrs = value.op, value.attrs
             type_ = types.get(id(value.type)) or self.type(value.type)
             if op.name == "full":
                 names[value] = f"{self.attribute(attrs['value'])}:{type_}"
                 continue
-            text = f"{op.name} {','.join([names[operand] for operand in operands])} {type_}"
+            text = f"{op.name} {self.operands(value, names)} {type_}"
             if attrs:
                 regions = op.regions
                 text += "".join([f" {name}={self.attribute(attrs[name])}" for name in op.attributes if name not in regions])
-            lines.append(text)
+            lines.append(text if self.has_line is None or not self.has_line(value) else text + _lines_of(value.source))
             for name in op.regions:
                 self.graph(attrs[name])
             names[value] = str(count)
@@ -64,6 +102,9 @@ class _Writer:
         lines.append(f"return {','.join([names[output] for output in graph.outputs])}")
         if graph.index is not None:
             del self.levels[graph.index]
+
+    def operands(self, value: Value, names: dict[Value, str]) -> str:
+        return ",".join([names[operand] for operand in value.operands])
 
     def type(self, type_: Any) -> str:
         if isinstance(type_, TupleType):
@@ -110,3 +151,29 @@ class _Writer:
                 raise InternalError(f"loop index {index} is not in scope")
             terms.append((self.levels[index], coefficient))
         return "+".join([str(extent.constant), *(f"{coefficient}@{level}" for level, coefficient in sorted(terms))])
+
+
+class _FormWriter(_Writer):
+    """Leaves constants open that values of the outermost graph read."""
+
+    def __init__(self, has_line: Callable[[Value], bool], is_open: Callable[[Value, Value], bool]) -> None:
+        super().__init__(has_line)
+        self.is_open = is_open
+        self.open: list[tuple[Value, int, Value]] = []
+        self.depth = 0
+
+    def graph(self, graph: Graph) -> None:
+        self.depth += 1
+        super().graph(graph)
+        self.depth -= 1
+
+    def operands(self, value: Value, names: dict[Value, str]) -> str:
+        if self.depth > 1:
+            return super().operands(value, names)
+        found = []
+        for place, operand in enumerate(value.operands):
+            is_open = is_constant(operand) and self.is_open(value, operand)
+            if is_open:
+                self.open.append((value, place, operand))
+            found.append(f"?:{self.type(operand.type)}" if is_open else names[operand])
+        return ",".join(found)

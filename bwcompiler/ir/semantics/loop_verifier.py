@@ -95,24 +95,22 @@ def roots(statement: Statement) -> list[Scalar]:
 def scalars(statement: Statement) -> Iterator[tuple[Scalar, bool]]:
     """Every scalar below a statement once, and whether it is only evaluated under a guard."""
     seen: set[int] = set()
-
-    def walk(scalar: Scalar, guarded: bool) -> Iterator[tuple[Scalar, bool]]:
+    stack = roots(statement)[::-1]
+    pending: list[Scalar] = []
+    guarded = False
+    while stack or pending:
+        if not stack:
+            stack, guarded = [pending.pop(0)], True
+        scalar = stack.pop()
         if id(scalar) in seen:
-            return
+            continue
         seen.add(id(scalar))
         yield scalar, guarded
-        lazy = scalar.op == "select" and scalar.data == "lazy"
-        for number, arg in enumerate(scalar.args):
-            if not (lazy and number):
-                yield from walk(arg, guarded)
-        if lazy:                                               # last: what is also read outside of the guard is not guarded
-            pending.extend(scalar.args[1:])
-
-    pending: list[Scalar] = []
-    for root in roots(statement):
-        yield from walk(root, False)
-    while pending:
-        yield from walk(pending.pop(0), True)
+        if scalar.op == "select" and scalar.data == "lazy":
+            pending += scalar.args[1:]                         # last: what is also read outside of the guard is not guarded
+            stack.append(scalar.args[0])
+        else:
+            stack += scalar.args[::-1]
 
 
 def targets(statement: Statement) -> list[tuple[Buffer, Offset | None]]:

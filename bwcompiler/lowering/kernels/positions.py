@@ -5,7 +5,7 @@ What outer loops say of an address is computed there, as `registers.py` places i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
 from bwcompiler.errors import CompileError
@@ -30,6 +30,11 @@ class Abreast:
     spread: Set[Buffer] = frozenset()
 
 
+def _memory_in(merged: Mapping[Buffer, Buffer]) -> Callable[[Buffer], Buffer]:
+    """Buffers that are the same memory have the same one.  No method: who is given it would keep the emitter, in a circle."""
+    return lambda buffer: merged.get(buffer, buffer)
+
+
 class Positions(Registers):
     """abreast: the iterations that are written as a vector here; literals: the indices that are numbers here."""
 
@@ -37,6 +42,7 @@ class Positions(Registers):
         super().__init__(emit)
         self.kernel = kernel
         self.merged = merged
+        self.memory_of = _memory_in(merged)
         self.starts = first_elements(kernel, merged)
         self.words = words_read(kernel, self.starts) if kernel.words else []
         self.pointers: dict[Buffer, str] = {}
@@ -47,10 +53,6 @@ class Positions(Registers):
     @property
     def width(self) -> int:
         return self.abreast.width if self.abreast else 1
-
-    def memory_of(self, buffer: Buffer) -> Buffer:
-        """Buffers that are the same memory have the same one."""
-        return self.merged.get(buffer, buffer)
 
     def is_constant(self, buffer: Buffer) -> bool:
         """Whether no statement of the kernel writes it."""

@@ -16,7 +16,7 @@ from bwcompiler.lowering.kernels.vector_loops import Body, halves, power_of_two
 class Strips(Iterations):
     def strip_loop(self, loop: Loop, body: Body) -> None:
         """Whole strips of LANES iterations in blocks, then the tail; iteration j works on lane j % LANES."""
-        width = min(LANES, body.unit(self.emit.target)) if body.dear else LANES
+        width = body.strip(self.emit.target)
         if not (body.independent and body.worthwhile(self.emit.target)):
             width = 1
         if not isinstance(loop.extent, int):
@@ -100,7 +100,7 @@ class Strips(Iterations):
         """The last, incomplete strip."""
         if not count:
             return
-        if body.dear and width > 1 and count > width:
+        if 1 < width < LANES and count > width:
             whole = count // width * width
             self.strip(loop, str(first), width, whole)
             self.rest(loop, body, first, whole, count - whole, width)

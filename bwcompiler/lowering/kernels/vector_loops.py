@@ -34,6 +34,7 @@ MANY_PIECES = 3
 LONGEST = 64                  # elements of a vector
 IN_DOUBLES = ("cos", "hypot", "power", "sin", "tan")     # these compute with doubles, whatever they are given
 DIVISIONS = ("floor_divide", "remainder", "fmod")       # no CPU has them for vectors
+MANY_STRIDED = 3              # elements of one iteration that are read one by one, at a known distance
 SHORTEST_GUARDED = 4           # iterations of a loop whose reads are guarded
 
 
@@ -249,6 +250,13 @@ class Body:
         if self.inner or self.grouped or self.apart:
             copies = min(copies, 2) if self.dear else 1
         return min(copies * self.native(target), LONGEST)
+
+    def strip(self, target: Target) -> int:
+        """The same for a loop that reduces into lanes: all of them at once, but for code for every element of each."""
+        if self.dear:
+            return min(LANES, self.unit(target))
+        strided = sum(step not in (0, 1, -1, None) for step in self.steps) - self.grouped
+        return LANES if strided < MANY_STRIDED else min(LANES, self.native(target))
 
     def masks(self, target: Target) -> bool:
         """Whether the target loads and stores parts of vectors of all element sizes here."""

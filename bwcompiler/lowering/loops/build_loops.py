@@ -392,17 +392,22 @@ def _goes_along_rows(layout: KernelLayout, members: Sequence[Member], lane: Inde
     along, across = layout.axes[layout.inner[0]], lane
     steps: list[tuple[int, int]] = []
 
+    def goes_through(value: Value, index: tuple[IndexExpression, ...]) -> None:
+        offset = linear_offset(value.shape, index).affine
+        terms = {} if isinstance(offset, int) else dict(offset.terms)
+        steps.append((abs(terms.get(along, 0)), abs(terms.get(across, 0))))
+
     def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
         if value not in layout.members:
-            offset = linear_offset(value.shape, index).affine
-            terms = {} if isinstance(offset, int) else dict(offset.terms)
-            steps.append((abs(terms.get(along, 0)), abs(terms.get(across, 0))))
+            goes_through(value, index)
         elif layout.computes_inside(value):
             layout.expand(layout.members[value], leaf)
         return const(0, value.dtype)
 
     for member in members:
         layout.expand(member, leaf)
+        if member.update:
+            goes_through(member.value, layout.at(member.domain))
     return (1, 1) not in steps and any(step == 1 for step, _ in steps) and all(step in (0, 1) for step, _ in steps)
 
 

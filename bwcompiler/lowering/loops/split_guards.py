@@ -4,6 +4,7 @@ A guard `in_range(i + a, low, high)` is constant between breakpoints of its loop
 a copy of the body with the guard decided, neighbouring short ones (borders) share a copy that still tests.  So an adjoint
 stencil, a concatenation or a pad runs at full speed but for its edge.  Loops over panels (`64 p + l`) are cut around those in which
 a guard changes: reads under vector masks from memory far outside of an array are slow even where the mask is empty.
+Loops over a few elements (`np.array([[c, -s], [s, c]])` and what is computed with it) are written out: each iteration is a piece.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from bwcompiler.ir.types import BOOL
 
 SHORT = 8                      # segments below this many iterations are borders
 MAX_SEGMENTS = 6               # a loop is cut into at most this many pieces
+FEW, MOST_STATEMENTS = 4, 200  # iterations of loops that are written out, and statements of all of them
 
 Renewal = Callable[[Buffer], Buffer]
 
@@ -56,6 +58,8 @@ def _scratch(body: Sequence[Statement]) -> set[Buffer]:
 
 
 def _split_loop(loop: Loop, own: _Own | None = None) -> list[Statement]:
+    if _is_written_out(loop):
+        return _iterations(loop)
     segments = _segments(loop)
     if len(segments) == 1:
         return [Loop(loop.index, loop.extent, split_guards(loop.body), loop.kind)]
@@ -68,6 +72,38 @@ def _split_loop(loop: Loop, own: _Own | None = None) -> list[Statement]:
         kind = loop.kind if long else "serial"
         pieces.append(Loop(index, stop - start, split_guards(body) if long else body, kind))
     return pieces
+
+
+def _iterations(loop: Loop) -> list[Statement]:
+    """A loop written out, with those inside."""
+    assert isinstance(loop.extent, int)
+    found: list[Statement] = []
+    for position in range(loop.extent):
+        for statement in with_index(loop.body, loop.index, position):
+            found += _iterations(statement) if isinstance(statement, Loop) else [statement]
+    return found
+
+
+def _is_written_out(loop: Loop) -> bool:
+    """Whether the loop and those inside are over a few elements, and guards are decided where they are written out."""
+    loops = [loop, *[statement for statement, _ in statements(loop.body) if isinstance(statement, Loop)]]
+    if not all(isinstance(one.extent, int) and 1 <= one.extent <= FEW for one in loops) or _written_size(loop) > MOST_STATEMENTS:
+        return False
+    indices = {one.index for one in loops}
+    return any(_decided_by(guard, indices) for guard in _guards(loop.body))
+
+
+def _written_size(loop: Loop) -> int:
+    """How many statements a loop is if it is written out."""
+    assert isinstance(loop.extent, int)
+    return loop.extent * sum([_written_size(statement) if isinstance(statement, Loop) else 1 for statement in loop.body])
+
+
+def _decided_by(guard: Scalar, indices: Set[Index]) -> bool:
+    """Whether these indices alone decide a guard, one of them at least."""
+    position, low, high = guard.data
+    return isinstance(position, Affine) and isinstance(low, int) and isinstance(high, int) and all(
+        index in indices for index, _ in position.terms)
 
 
 def _segments(loop: Loop) -> list[tuple[int, int, bool]]:

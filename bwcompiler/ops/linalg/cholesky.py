@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.ir.declaration import not_differentiable
 from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ops.broadcasting import LEADING_AXES
@@ -65,6 +66,27 @@ cholesky: Op = define_op(
     shape=square_shape("cholesky"), vjp=(_cholesky_vjp,), jvp=_cholesky_jvp, batch=LEADING_AXES,
     reference=lambda a: np.linalg.cholesky(a), numpy="np.linalg.cholesky({0})", kinds="fc", cheap=False,
     library=InnerLoop(("cholesky_lo",), "{}->{}", "(m,m)->(m,m)", failure="Matrix is not positive definite", lapack="potrf"),
+)
+
+
+# ----- whether there is a factor
+def factor_or_nan(a: Any) -> Any:
+    found = np.empty_like(a)
+    for index in np.ndindex(a.shape[:-2]):
+        try:
+            found[index] = np.linalg.cholesky(a[index])
+        except np.linalg.LinAlgError:
+            found[index] = np.nan
+    return found
+
+
+cholesky_or_nan: Op = define_op(
+    "cholesky_or_nan", "library", core_rank=2,
+    doc="The factor that cholesky gives; nan in all places, the upper triangle included, where a is not positive definite.",
+    attributes=(), shape=square_shape("cholesky_or_nan"), vjp=not_differentiable("asked whether there is a factor"),
+    batch=LEADING_AXES,
+    reference=factor_or_nan, kinds="fc", cheap=False,
+    library=InnerLoop(("cholesky_lo",), "{}->{}", "(m,m)->(m,m)", lapack="potrf"),
 )
 
 

@@ -20,7 +20,7 @@ from bwcompiler.passes.adjoints.cut_body import CutBody
 from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop
 from bwcompiler.passes.adjoints.segment_loops import Segments, segments
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
-from bwcompiler.passes.adjoints.while_adjoint import expand_while
+from bwcompiler.passes.adjoints.while_adjoint import cut_while, expand_while
 from bwcompiler.passes.derivatives.activity import (
     active_inputs,
     active_results,
@@ -36,6 +36,7 @@ from bwcompiler.passes.derivatives.transposed_rule import Regions
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.rewriting.simplify import simplify
 
+Known = dict[tuple[Any, ...], Any]         # what the bodies of one graph are cut into
 EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
 
 
@@ -57,13 +58,15 @@ def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None,
     pulled = seeded_values(graph, range(len(graph.outputs)) if seeded is None else seeded)
     hidden, wanted = _results_among(graph, chosen), _results_among(graph, pulled)
 
+    known: Known = {}
+
     def replace(value: Value, operands: tuple[Value, ...]) -> Value | None:
         if value.op not in EXPANDED or value not in active or value not in wanted:
             return None
         place = Place(carried is not None, frozenset(passed_on.get(value, ())), restoring, frozenset(hidden.get(value, ())),
                       frozenset(wanted[value]))
         given = [operand in active for operand in value.operands]
-        link = _EXPAND[value.op](value, operands, given, place)
+        link = _EXPAND[value.op](value, operands, given, place, known)
         if link.op is ops.region_link and value.op is not ops.checkpoint:
             link.attrs["rule"].reached = active_results(value, given)
         return link
@@ -123,9 +126,12 @@ def _prepared(body: Graph, wrt: Sequence[int], masked: Set[int], seeded: Set[int
     return expanded.graph.replace(captured=0), [*custom.arrays, *expanded.arrays]
 
 
-def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
+def _loop(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place, known: Known) -> Value:
     """The loop cut in two; or its segments, if it would keep much."""
-    body, arrays, parts = _cut(value, given, place)
+    key = _key(value, given, place)
+    if key not in known:
+        known[key] = _cut(value, given, place)
+    body, arrays, parts = known[key]
     found = None if place.inside else segments(value, parts)
     return expand_loop(value, operands, body, arrays, parts) if found is None else _segments(value, found, operands, given, place)
 
@@ -157,10 +163,18 @@ def _cut(value: Value, given: Sequence[bool], place: Place) -> tuple[Graph, list
     return body, arrays, parts
 
 
-def _while(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
-    masked = masked_outputs(value.attrs["body"], value.attrs["carried"], place.masked)
-    body, arrays, flags = _loop_body(value, given, masked, place.seeded)
-    return expand_while(value, operands, body, arrays, flags, masked, not place.inside)
+def _while(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place, known: Known) -> Value:
+    key = _key(value, given, place)
+    if key not in known:
+        masked = masked_outputs(value.attrs["body"], value.attrs["carried"], place.masked)
+        body, arrays, flags = _loop_body(value, given, masked, place.seeded)
+        known[key] = cut_while(value, body, arrays, flags, masked, not place.inside)
+    return expand_while(value, operands, known[key])
+
+
+def _key(value: Value, given: Sequence[bool], place: Place) -> tuple[Any, ...]:
+    """What the cut of a loop's body depends on: loops may have one body (`share_bodies`)."""
+    return value.op, value.attrs["body"], *[value.attrs.get(name) for name in ("carried", "lo", "hi", "step")], tuple(given), place
 
 
 def _loop_body(value: Value, given: Sequence[bool], masked: Set[int], results: Set[int],
@@ -175,7 +189,7 @@ def _loop_body(value: Value, given: Sequence[bool], masked: Set[int], results: S
     return body, arrays, [*flags, *[False] * len(arrays)]
 
 
-def _cond(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
+def _cond(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place, known: Known) -> Value:
     branches = value.attrs["then_branch"], value.attrs["else_branch"]
     flags = [flag and is_differentiable(operand) for flag, operand in zip(given[1:], value.operands[1:], strict=True)]
     wrt = [k for k, flag in enumerate(flags) if flag]
@@ -183,7 +197,7 @@ def _cond(value: Value, operands: Sequence[Value], given: Sequence[bool], place:
     return expand_cond(value, operands, prepared, flags, place.masked, place.seeded)
 
 
-def _checkpoint(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place) -> Value:
+def _checkpoint(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place, known: Known) -> Value:
     flags = [flag and is_differentiable(operand) for flag, operand in zip(given, value.operands, strict=True)]
     body, arrays = _prepared(value.attrs["body"], [k for k, flag in enumerate(flags) if flag], place.masked, place.seeded)
     return expand_checkpoint(value, operands, body, arrays, flags, place.masked)

@@ -8,25 +8,19 @@ Which parts are written in an iteration, and in later ones, is proved from bound
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Extent, Index, Section
+from bwcompiler.ir.extent import Index, Section
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, input_value
+from bwcompiler.passes.loops.array_parts import Part, read_parts, section_of, versions_of, written_parts
 from bwcompiler.passes.loops.dependence import are_apart, are_apart_later
 from bwcompiler.passes.loops.region_bodies import copied
 
 SHARE = 4                      # an array is read where it lies if that keeps at least 1/SHARE of its bytes less
-
-
-class Part(NamedTuple):
-    """A part of an array, for all values of the indices of loops inside."""
-
-    section: Section
-    inner: frozenset[Index]
 
 
 class Final(NamedTuple):
@@ -63,70 +57,16 @@ def final_parts(graph: Graph, entries: Sequence[Value], step: int, outputs: int,
             users.setdefault(operand, []).append(value)
     found: dict[Value, Final] = {}
     for number, entry in enumerate(entries):
-        versions = None if number in excluded else _versions(graph.outputs[number], entry)
+        versions = None if number in excluded else versions_of(graph.outputs[number], entry)
         if versions is None or len(versions) < 2:
             continue
-        writes = [_written(after) for after in versions[1:]]
+        writes = [written_parts(after) for after in versions[1:]]
         if any(parts is None for parts in writes):
             continue
         array = _Array(number, versions, [parts for parts in writes if parts is not None], index, step)
         for value, final in array.final(users, set(graph.outputs[outputs:])):
             found.setdefault(value, final)
     return found
-
-
-def _versions(last: Value, entry: Value) -> list[Value] | None:
-    """From the entry to the last; None where something else than updates and loops inside is on the way."""
-    versions = [last]
-    while versions[-1] is not entry:
-        value = versions[-1]
-        if value.op in ops.UPDATES:
-            versions.append(value.operands[0])
-        elif _is_result(value):
-            versions.append(value.operands[0].operands[value.attrs["index"]])
-        else:
-            return None
-    return versions[::-1]
-
-
-def _is_result(value: Value) -> bool:
-    return value.op is ops.item and value.operands[0].op is ops.loop and value.attrs["index"] < value.operands[0].attrs["carried"]
-
-
-def _written(after: Value) -> list[Part] | None:
-    """The parts that an update, or a loop inside, writes; None where that is not known."""
-    if after.op in ops.UPDATES:
-        return [Part(_section(after, after.operands[1].shape), frozenset())]
-    body, number = after.operands[0].attrs["body"], after.attrs["index"]
-    versions = _versions(body.outputs[number], body.inputs[number])
-    if versions is None:
-        return None
-    return _inside(body, [_written(version) for version in versions[1:]])
-
-
-def _inside(body: Graph, found: Iterable[list[Part] | None]) -> list[Part] | None:
-    """The parts of all iterations of a loop inside."""
-    parts = list(found)
-    if body.index is None or any(one is None for one in parts):
-        return None
-    return [Part(part.section, part.inner | {body.index}) for one in parts if one is not None for part in one]
-
-
-def _section(value: Value, sizes: tuple[Extent, ...]) -> Section:
-    return Section(value.attrs["starts"], sizes, value.attrs["steps"])
-
-
-def _read(user: Value, array: Value) -> list[Part] | None:
-    """The parts of an array that a value reads; None where that is not known, or all of it."""
-    if user.op is ops.slice:
-        return [Part(_section(user, user.shape), frozenset())]
-    if user.op is not ops.loop or array in user.operands[:user.attrs["carried"]]:
-        return None
-    body, places = user.attrs["body"], [k for k, operand in enumerate(user.operands) if operand is array]
-    inputs = [body.inputs[k] for k in places]
-    if not set(inputs).isdisjoint(body.outputs):
-        return None
-    return _inside(body, [_read(value, one) for one in inputs for value in body.body if one in value.operands])
 
 
 class _Array(NamedTuple):
@@ -143,18 +83,18 @@ class _Array(NamedTuple):
         for place, version in enumerate(self.versions):
             following = self.versions[place + 1] if place < len(self.writes) else None
             readers = [user for user in users.get(version, ()) if not _makes(user, following, version)]
-            reads = [_read(user, version) for user in readers]
+            reads = [read_parts(user, version) for user in readers]
             last = [parts is not None and all(self._is_final(part, place) for part in parts) for parts in reads]
             if all(last) and version not in cotangents:
                 yield version, Final(self.number, None)
             for user, is_final in zip(readers, last, strict=True):
                 if user.op is ops.slice and is_final:
-                    yield user, Final(self.number, _section(user, user.shape))
+                    yield user, Final(self.number, section_of(user, user.shape))
         for place, (_, after) in enumerate(pairwise(self.versions), 1):
             if after.op is not ops.slice_update:
                 continue
             new = after.operands[1]
-            section = _section(after, new.shape)
+            section = section_of(after, new.shape)
             if not self._is_final(Part(section, frozenset()), place):
                 continue
             while new.op.kind not in ("input", "constant"):

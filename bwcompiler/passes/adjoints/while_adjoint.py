@@ -134,38 +134,51 @@ class WhileRule:
         return totals(present, parts.active, range(carried), backwards, 2)
 
 
-def expand_while(value: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool],
-                 masked: Set[int], keeps_rings: bool) -> Value:
-    """Emit the loop that counts its iterations and keeps residuals, and what ties its results to its operands.
+class WhileCut(NamedTuple):
+    """The body of a loop, and of all that have this body, cut in two; what it captured, and the counters that the adjoint reads."""
+
+    parts: CutBody
+    arrays: Sequence[Any]
+    counters: Sequence[Counter]
+    keeps_rings: bool
+
+
+def cut_while(value: Value, body: Graph, arrays: Sequence[Any], flags: Sequence[bool], masked: Set[int], keeps_rings: bool) -> WhileCut:
+    """Cut the body of a loop in two.
 
     body, its inputs behind the operands being `arrays`, is prepared for a derivative with respect to the inputs flagged; masked: the
     outputs of whose cotangents a choice may mask parts.
     """
-    record = current_record()
-    if record is None:
-        raise InternalError(f"{value!r} is expanded outside of any record")
     carried = value.attrs["carried"]
     counters = counters_in(body, carried)
     how = Cutting(SAFE, masked=masked, known={counter.number for counter in counters}, sparing=True, products=not keeps_rings)
     parts = cut_body(body, carried, flags, [k for k in range(carried) if flags[k]], how)
-    counters = [counter for counter in counters if counter.number in parts.counted]
-    fixed = parts.fixed_operands(operands[carried:], arrays, record)
+    return WhileCut(parts, arrays, [counter for counter in counters if counter.number in parts.counted], keeps_rings)
+
+
+def expand_while(value: Value, operands: Sequence[Value], cut: WhileCut) -> Value:
+    """Emit the loop that counts its iterations and keeps residuals, and what ties its results to its operands."""
+    record = current_record()
+    if record is None:
+        raise InternalError(f"{value!r} is expanded outside of any record")
+    carried, parts = value.attrs["carried"], cut.parts
+    fixed = parts.fixed_operands(operands[carried:], cut.arrays, record)
     if not parts.residuals:
-        return expand_counted(value, operands, fixed, parts, counters)
+        return expand_counted(value, operands, fixed, parts, cut.counters)
     kinds = [tensor(stored.dtype, padded(stored.shape)) for stored in parts.stored()]
     size = rows(kinds)
     types = tuple([tensor(type_.dtype, (size, *type_.shape)) for type_ in kinds])
     states = tuple([operand.type for operand in operands[:carried]])
     count, zero = slots(states), constant(0, COUNT)
-    kept = tuple([tensor(type_.dtype, (count, *type_.shape)) for type_ in (COUNT, *states)]) if keeps_rings else ()
+    kept = tuple([tensor(type_.dtype, (count, *type_.shape)) for type_ in (COUNT, *states)]) if cut.keeps_rings else ()
     loop = _Loop(states, size, types, _storing(parts, carried, size, types), tuple([one.type for one in fixed]), kept)
     condition = _first_condition(value, loop)
-    if keeps_rings:
+    if cut.keeps_rings:
         found = loop.run_with_snapshots(condition, operands[:carried], zero, fixed)
     else:
         found = loop.run(condition, operands[:carried], zero, zero, [unset(type_) for type_ in types], fixed)
-    residuals = [found[carried], *fixed, *(found[carried + 1:] if keeps_rings else ())]
-    rule = WhileRule(value, parts, loop, counters, keeps_rings)
+    residuals = [found[carried], *fixed, *(found[carried + 1:] if cut.keeps_rings else ())]
+    rule = WhileRule(value, parts, loop, cut.counters, cut.keeps_rings)
     return ops.region_link(*operands, *found[:carried], *residuals, rule=rule, given=len(operands), results=carried)
 
 

@@ -22,7 +22,7 @@ from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.cotangents import LINEAR_IN_BOTH, MOVES, Cotangent, asked_for_zeros
-from bwcompiler.passes.derivatives.masks import overwrites, wild_values
+from bwcompiler.passes.derivatives.masks import overwrites, overwritten_values, wild_values
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
 from bwcompiler.passes.rewriting.simplify_rules import RULES
@@ -80,7 +80,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
     with record:
         label = _Label(origins, names)
         sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside), label,
-                       asked_for_zeros(graph.body), inside)
+                       asked_for_zeros(graph.body), inside, overwritten_values(graph.body, inside))
         seed_inputs, positions = _seed(sweep, graph, seeds, masked)
         starts = [input_value(graph.inputs[k].type, f"{graph.inputs[k].label}.ct") for k in started_from]
         for k, start in zip(started_from, starts, strict=True):
@@ -157,7 +157,7 @@ class _Sweep:
     """The reverse sweep: cotangents per value, and the rules applied to them."""
 
     def __init__(self, record: Record, active: set[Value], primals: frozenset[Value], wild: set[Value], label: _Label,
-                 factors: set[Value], inside: bool) -> None:
+                 factors: set[Value], inside: bool, overwritten: set[Value]) -> None:
         self.record = record
         self.active = active
         self.primals = primals
@@ -165,6 +165,7 @@ class _Sweep:
         self.label = label
         self.inside = inside
         self.factors = factors
+        self.overwritten = overwritten
         self.cotangents: dict[Value, Cotangent] = {}
         self.items: dict[Value, dict[int, Cotangent]] = {}
         self.parts = _PartsOfZeros()
@@ -190,6 +191,7 @@ class _Sweep:
     def _pass_on(self, value: Value, ct: Cotangent) -> None:
         """Apply the rules of a value to its finished cotangent."""
         self._name(ct.value, value)
+        ct = ct._replace(masked=True) if value in self.overwritten else ct
         vjp = value.op.vjp
         if value.op is ops.select:
             self._select(value, ct)
@@ -248,7 +250,7 @@ class _Sweep:
                 continue
             guard = rule(ct.guard, value, *operands, **value.attrs) if op in MOVES and ct.guard is not None else ct.guard
             masked = position == 0 and overwrites(value, self.inside)
-            self._add_of_rule(value, operand, ct.of_operand(op, found, guard), masked)
+            self._add_of_rule(value, operand, ct.of_operand(value, found, guard), masked)
 
     def _add_of_rule(self, value: Value, operand: Value, found: Cotangent, masked: bool = False) -> None:
         """Accumulate what a rule gave an operand: a multiple of a cotangent that may have masked zeros has these."""
@@ -277,7 +279,7 @@ class _Sweep:
     def _joint_by_elements(self, value: Value, ct: Cotangent) -> None:
         ct = ct.before_rule_by_elements(value, self.wild)
         for operand, found in self._found(value, _joint_rule(value), ct.value):
-            self._add_of_rule(value, operand, ct.of_operand(value.op, found, ct.guard))
+            self._add_of_rule(value, operand, ct.of_operand(value, found, ct.guard))
 
     def _found(self, value: Value, vjp: Joint, ct: Any) -> Iterator[tuple[Value, Value]]:
         """The operands that a joint rule gives a cotangent, with these."""

@@ -49,7 +49,7 @@ class Cotangent(NamedTuple):
         if self.guard is None or not self.dirty:
             return self.value
         if self.asked:
-            return without_nan(self.value, self.guard)
+            return _without_nan(self.value, self.guard)
         return ops.select(self.guard, self.value, constant(0.0, self.value.type))
 
     def total(self, value: Value, other: Cotangent) -> Cotangent:
@@ -84,11 +84,18 @@ class Cotangent(NamedTuple):
         """What rules of `op` get that mix elements, and so take no guard."""
         return Cotangent(self.settled(), masked=self.has_masked_zeros and op.keeps_zero)
 
-    def of_operand(self, op: Op, found: Value, guard: Value | None) -> Cotangent:
-        """`found`, which a rule of `op` made of this one for an operand; guard: this one's, moved as the elements are."""
+    def of_operand(self, value: Value, found: Value, guard: Value | None) -> Cotangent:
+        """`found`, which a rule of the op of `value` made of this one for an operand; guard: this one's, moved as the elements are."""
         if guard is None:
             return Cotangent(found, masked=self.masked)
-        return Cotangent(found, guard, self.dirty or not op.keeps_zero, self.hides, self.masked, self.asked)
+        keeps_zero = value.op.keeps_zero or is_multiple(value)
+        return Cotangent(found, guard, self.dirty or not keeps_zero, self.hides, self.masked, self.asked)
+
+
+def _without_nan(value: Value, guard: Value) -> Value:
+    """The value with 0 in the place of a nan where the guard is false; a negative one as the negative of that, which the other operand of a
+    difference gets."""
+    return -_without_nan(value.operands[0], guard) if value.op is ops.negative else without_nan(value, guard)
 
 
 def asked_for_zeros(body: Sequence[Value]) -> set[Value]:

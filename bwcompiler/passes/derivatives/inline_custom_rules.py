@@ -8,7 +8,7 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.custom import custom_call, custom_link
-from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
+from bwcompiler.passes.rewriting.rewriter import NO_RULES, Rewriter, rebuilt
 
 
 def inline_custom_rules(graph: Graph) -> Graph:
@@ -17,7 +17,7 @@ def inline_custom_rules(graph: Graph) -> Graph:
         return graph
     results: dict[Value, Sequence[Value]] = {}
     mapping: dict[Value, Value] = {}
-    record = Rewriter({})
+    record = Rewriter(NO_RULES)
     with record:
         for value in graph.body:
             operands = tuple([mapping.get(operand, operand) for operand in value.operands])

@@ -105,6 +105,30 @@ def _masked_operands(value: Value, results: Iterable[int]) -> list[Value]:
     return found
 
 
+def overwritten_values(body: Iterable[Value], inside: bool) -> set[Value]:
+    """What was computed, and what a region was given, before elements of it were set: by a value, or in a loop or branch.  Of what was
+    there before the cotangent is 0, also where a slice reads, past that, what was not set.  inside: of a region.
+
+    Not what loops made, or filled: that is set again in many programs that hide nothing.
+    """
+    found = set()
+    for value in body:
+        bases = [value.operands[0]] if value.op in (ops.slice_update, ops.scatter_update) else []
+        for name in value.op.regions:
+            region: Graph = value.attrs[name]
+            given = value.operands[len(value.operands) - len(region.inputs):]
+            hidden = overwritten_values(region.body, True)
+            bases += [operand for operand, inside in zip(given, region.inputs, strict=True) if inside in hidden]
+        for base in bases:
+            first = base
+            while first.op in ops.UPDATES:
+                first = first.operands[0]
+            is_made = first.op.kind not in ("constant", "input") and first.op is not ops.item
+            if (inside and first.op.kind == "input") or (is_made and (value.op.regions or overwrites(value, inside))):
+                found.add(first)
+    return found
+
+
 def masked_outputs(body: Graph, carried: int, results: Iterable[int]) -> frozenset[int]:
     """The outputs of a body of whose cotangents parts may be masked, given of which results of the op they are: what is carried is read
     in the next iteration, too."""

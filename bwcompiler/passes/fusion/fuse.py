@@ -26,6 +26,7 @@ from bwcompiler.passes.fusion.versions import Versions
 from bwcompiler.passes.fusion.waiting_numbers import WaitingNumbers
 from bwcompiler.passes.memory.find_updates import find_updates
 
+LARGE_TRANSPOSE = 1 << 20          # bytes
 _FUSABLE = frozenset(("elementwise", "layout", "reduction", "constant", "index"))
 
 
@@ -215,7 +216,7 @@ class _Fusion:
             reader = self.last_reader.get(base)
             if reader is not None:
                 found[reader.position] = reader
-        if self.latest is not None and attempt.reads:      # siblings over the same elements share loops and loads
+        if self.latest is not None and attempt.reads and not _is_large_transpose(attempt.value):     # siblings share loops and loads
             found.setdefault(self.latest.position, self.latest)
         rank = self.steps.order.rank
         latest_first = sorted(found, key=lambda position: (position in fresh, rank[position]), reverse=True) if len(found) > 1 else found
@@ -264,6 +265,12 @@ class _Fusion:
             late = [base for base, _ in attempt.reads
                     if base not in group.by_value and self.steps.order.moved_before(group.position, self._sources((base,))) is None]
             self._refuse(attempt, group, "order" if late else "versions", tuple(dict.fromkeys(late)))
+
+
+def _is_large_transpose(value: Value) -> bool:
+    """Whether it goes through two arrays in two orders, which takes longer where it goes through others beside them: all of these come and
+    go through the caches a line at a time."""
+    return value.op is ops.transpose and value.type.is_fixed and value.type.nbytes >= LARGE_TRANSPOSE
 
 
 def _operand_views(value: Value) -> tuple[ArrayView, ...]:

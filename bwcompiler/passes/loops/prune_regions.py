@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-from weakref import WeakSet
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Affine, Index
@@ -20,7 +19,6 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value
 
 LOOPS = (ops.loop, ops.while_loop)
-_SETTLED: WeakSet[Graph] = WeakSet()      # graphs of which nothing goes: regions are looked at again with each one around them
 
 
 def prune_regions(graph: Graph) -> Graph:
@@ -33,7 +31,7 @@ def prune_regions(graph: Graph) -> Graph:
 
 
 def _pruned_once(graph: Graph) -> Graph:
-    if graph in _SETTLED or not any(value.op.regions for value in graph.body):
+    if graph.is_settled(_pruned_once) or not any(value.op.regions for value in graph.body):
         return graph
     live = live_values(graph.body, graph.outputs)
     used: dict[Value, set[int]] = {}
@@ -42,11 +40,12 @@ def _pruned_once(graph: Graph) -> Graph:
             used.setdefault(value.operands[0], set()).add(value.attrs["index"])
     mapping: dict[Value, Value] = {}
     pruned: dict[Value, _Pruned] = {}
+    known: _Known = {}
     body: list[Value] = []
     for value in live:
         operands = tuple([mapping.get(operand, operand) for operand in value.operands])
         if value.op in _PRUNE:
-            found = pruned[value] = _PRUNE[value.op](value.with_operands(operands), used.get(value, set()))
+            found = pruned[value] = _PRUNE[value.op](value.with_operands(operands), used.get(value, set()), known)
             body += [] if found.value is None else [found.value]
             continue
         if value.op is ops.item and value.operands[0] in pruned:
@@ -62,8 +61,12 @@ def _pruned_once(graph: Graph) -> Graph:
     body = live_values(body, outputs)
     if tuple(body) != graph.body or outputs != graph.outputs:
         return graph.replace(body=body, outputs=outputs)
-    _SETTLED.add(graph)
+    graph.settled.append(_pruned_once)
     return graph
+
+
+# Region, inputs, outputs and twins -> what it becomes: several loops may have one body.
+_Known = dict[tuple[Graph, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]], Graph]
 
 
 class _Pruned(NamedTuple):
@@ -96,9 +99,18 @@ def _made(value: Value, operands: Sequence[Value], attrs: dict[str, Any]) -> Val
     return _kept(value, Value(value.op, tuple(operands), attrs, type_, value.name, value.source, value.forward))
 
 
-def _region(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], merged: dict[int, int]) -> Graph:
+def _region(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], merged: dict[int, int], known: _Known) -> Graph:
     """A region over some of its inputs, with some of its outputs; merged: inputs that are read in the places of others."""
-    if graph in _SETTLED and [*inputs] == [*range(len(graph.inputs))] and [*outputs] == [*range(len(graph.outputs))] and not merged:
+    key = graph, tuple(inputs), tuple(outputs), tuple(merged.items())
+    found = known.get(key)
+    if found is None:
+        found = known[key] = _cut_down(graph, inputs, outputs, merged)
+    return found
+
+
+def _cut_down(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], merged: dict[int, int]) -> Graph:
+    whole = [*inputs] == [*range(len(graph.inputs))] and [*outputs] == [*range(len(graph.outputs))] and not merged
+    if whole and graph.is_settled(_pruned_once):
         return graph
     mapping = {graph.inputs[k]: graph.inputs[first] for k, first in merged.items()}
     body = []
@@ -127,7 +139,7 @@ def _twins(operands: Sequence[Value], numbers: Sequence[int]) -> dict[int, int]:
 
 
 # ----- loops
-def _prune_loop(value: Value, used: set[int]) -> _Pruned:
+def _prune_loop(value: Value, used: set[int], known: _Known) -> _Pruned:
     attrs, carried, count = value.attrs, value.attrs["carried"], len(value.operands)
     body: Graph = attrs["body"]
     constant = {k for k in range(carried) if body.outputs[k] is body.inputs[k]}
@@ -149,9 +161,9 @@ def _prune_loop(value: Value, used: set[int]) -> _Pruned:
     results = {k: value.operands[k] for k in constant if k in used}
     if not changing:
         return _Pruned(None, {}, results)
-    made = {**attrs, "carried": len(changing), "body": _region(body, inputs, changing, twins)}
+    made = {**attrs, "carried": len(changing), "body": _region(body, inputs, changing, twins, known)}
     if value.op is ops.while_loop:
-        made["condition"] = _region(attrs["condition"], inputs, [0], twins)
+        made["condition"] = _region(attrs["condition"], inputs, [0], twins, known)
     return _Pruned(_made(value, [value.operands[k] for k in inputs], made), {k: place for place, k in enumerate(changing)}, results)
 
 
@@ -197,7 +209,7 @@ def _moves_on(starts: Sequence[object], sizes: Sequence[object], level: tuple[In
 
 
 # ----- branches
-def _prune_cond(value: Value, used: set[int]) -> _Pruned:
+def _prune_cond(value: Value, used: set[int], known: _Known) -> _Pruned:
     branches = [value.attrs[name] for name in ("then_branch", "else_branch")]
     results: dict[int, Value] = {}
     for k in used:
@@ -212,7 +224,8 @@ def _prune_cond(value: Value, used: set[int]) -> _Pruned:
     read = sorted(set().union(*[_read(branch, outputs) for branch in branches]))
     twins = _twins(value.operands[1:], read)
     inputs = [k for k in read if k not in twins]
-    made = {name: _region(branch, inputs, outputs, twins) for name, branch in zip(("then_branch", "else_branch"), branches, strict=True)}
+    made = {name: _region(branch, inputs, outputs, twins, known)
+            for name, branch in zip(("then_branch", "else_branch"), branches, strict=True)}
     operands = [value.operands[0], *[value.operands[k + 1] for k in inputs]]
     return _Pruned(_made(value, operands, made), {k: place for place, k in enumerate(outputs)}, results)
 

@@ -2,7 +2,7 @@
 
 `y[t] = v` in a loop gives a chain of versions of y.  Recomputing all of y per version, as a fused loop over y would, is
 quadratic in the length of the chain; so in a chain of small updates each one writes its slice into the memory of the
-version before.  The first of a chain, and updates of most of an array, are ordinary fused values.
+version before.  The first of a chain, and updates of most of an array, are ordinary fused values, unless the array holds nothing yet.
 
 A sum, product or the like that is written into an array that is computed just for this is known when the array is: it is written where
 the array lies, too, and not by another walk through all of it.  So is what is written in steps into such an array, or into a constant.
@@ -48,7 +48,7 @@ def find_updates(graph: Graph, mutable: Sequence[Value] = ()) -> Updates:
 
     mutable: inputs that may be overwritten; a chain that begins with one may have any length, and its first update is in place.
     """
-    candidates = [value for value in graph.body if _is_small(value)]
+    candidates = _candidates(graph)
     scattered = frozenset([root(value.operands[0]) for value in graph.body if value.op in ops.SCATTERS])
     if not candidates:
         return Updates(frozenset(), scattered, frozenset())
@@ -112,9 +112,9 @@ def _is_stepped(value: Value) -> bool:
 
 def why_not_in_place(graph: Graph) -> dict[Value, str]:
     """The other updates of the graph, each with the rule (of RULES) that made it one."""
-    depth, length = _chains([value for value in graph.body if _is_small(value)])
+    depth, length = _chains(_candidates(graph))
     found: dict[Value, str] = {}
-    patches = _late_patches(graph, list(depth))
+    patches = _late_patches(graph, list(depth)) | _unset(list(depth))
     for value in graph.body:
         if value.op not in ops.UPDATES or value.operands[0] in patches:
             continue
@@ -138,6 +138,18 @@ def _chains(candidates: list[Value]) -> tuple[dict[Value, int], dict[Value, int]
         if before in length:
             length[before] = max(length[before], length[value])
     return depth, length
+
+
+def _candidates(graph: Graph) -> list[Value]:
+    """Small updates, and all of arrays that hold nothing but what updates wrote: there is nothing to be copied."""
+    found: list[Value] = []
+    fresh: set[Value] = set()
+    for value in graph.body:
+        if value.op is ops.unset or (value.op in ops.UPDATES and value.operands[0] in fresh):
+            fresh.add(value)
+        if _is_small(value) or (value in fresh and value.op in ops.UPDATES):
+            found.append(value)
+    return found
 
 
 def _is_small(value: Value) -> bool:

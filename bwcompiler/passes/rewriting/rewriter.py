@@ -17,6 +17,7 @@ from bwcompiler.ir.op import Attributes, Op, Record, Value, is_constant
 
 Rule = Callable[..., Value | None]                 # (type, *operands, **attributes) -> what stands for the value, or None
 Rules = Mapping[Op, Rule]
+NO_RULES: Rules = {}                               # equal values are merged
 
 
 class Rewritten(NamedTuple):
@@ -34,6 +35,8 @@ def rewrite(graph: Graph, rules: Rules, regions: dict[Graph, Graph] | None = Non
 
     regions   graphs owned by values that are rewritten already, and what they became.
     """
+    if graph.is_settled(rules):
+        return Rewritten(graph, {})
     rewriter = Rewriter(rules, regions)
     mapping: dict[Value, Value] = {}
     with rewriter:
@@ -50,7 +53,10 @@ def rewrite(graph: Graph, rules: Rules, regions: dict[Graph, Graph] | None = Non
                 mapping[value] = replacement
                 if value.name is not None:
                     _pass_on_name(value.name, replacement, rewriter.values[before:])
-    return Rewritten(rebuilt(graph, rewriter.values, mapping), mapping)
+    found = rebuilt(graph, rewriter.values, mapping)
+    if found is graph:
+        graph.settled += [rules, NO_RULES]         # no two values are equal either
+    return Rewritten(found, mapping)
 
 
 def _pass_on_name(name: str, value: Value, made: list[Value]) -> None:
@@ -158,8 +164,9 @@ def _key(op: Op, operands: tuple[Value, ...], attrs: Attributes) -> tuple[Any, t
 
 
 def attribute_key(attrs: Attributes) -> tuple[Any, ...]:
-    """Attributes as a dictionary key: floats by their bits' spelling (0.0 is not -0.0), and 1 is not 1.0 is not True."""
-    return tuple([value if type(value) in _EXACT else _exact(value) for value in attrs.values()])
+    """Attributes as a dictionary key: floats by their bits' spelling (0.0 is not -0.0), and 1 is not 1.0 is not True; with their names, as
+    they may be given in any order."""
+    return (*attrs, *[value if type(value) in _EXACT else _exact(value) for value in attrs.values()])
 
 
 _EXACT = frozenset((tuple, int, str))

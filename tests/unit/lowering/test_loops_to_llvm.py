@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import re
 
@@ -230,6 +231,29 @@ def test_elements_some_steps_apart(dtype, target, rng):
             np.testing.assert_array_equal(x, y, kernel_to_text(kernel))
 
 
+STRIDED_SUM = """\
+kernel k{number}(%x: in f64[{size}], %y: in f32[{size}], %z: out f64[1])
+  reduce sum: f64 = add
+  for i in 0..{count} vector
+    sum add= %x[9*i] * %x[9*i + 2] - f64(%y[9*i + 1]) / %x[9*i + 5]
+  store %z[0], sum
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_sums_over_elements_that_are_read_one_by_one(target, rng):
+    """Narrow vectors, each of which works on a part of the lanes: in strips, in blocks of these and in what is left."""
+    counts = (12, 31, 32, 41, 63, 100, 2048, 2100)
+    kernels = [parse_kernel(STRIDED_SUM.format(number=k, size=9 * count, count=count)) for k, count in enumerate(counts)]
+    code = NativeKernels(kernels, target)
+    for kernel, count in zip(kernels, counts, strict=True):
+        arrays = [rng.uniform(1, 2, 9 * count), rng.uniform(1, 2, 9 * count).astype(np.float32), np.zeros(1)]
+        expected, found = copies(arrays), copies(arrays)
+        run_kernel(kernel, expected)
+        code.run(kernel.name, found)
+        np.testing.assert_array_equal(found[2], expected[2], str(count))
+
+
 def test_groups_that_reach_beyond_the_array_are_not_read(rng):
     """Elements 2, 5, ... of 24 are read as groups of three that start two before; for 0, 3, ... of 22 the last group would end outside."""
     text = "kernel k0(%x: in f64[24], %y: out f64[8])\n  for i in 0..8 vector\n    store %y[i], %x[3*i + 2]\n"
@@ -438,3 +462,22 @@ kernel k0(%x: in i8[8], %n: in i8[8], %y: out i8[8], %z: out i8[8])
 """
     native(text, [np.array([1, -1, 3, -128, 127, 5, -5, 0], np.int8), np.array([0, 1, 7, 8, 100, 2, 9, 3], np.int8),
                   np.zeros(8, np.int8), np.zeros(8, np.int8)])
+
+
+def test_what_was_noted_of_a_kernel_goes_with_it():
+    """A circle of objects would stay until the collector finds it: half of all that compiling a large program makes."""
+    kernel = parse_kernel(GOLDEN["row_reduction"])
+    gc.disable()
+    gc.freeze()     # circles that other tests left are not this one's
+    try:
+        verify_kernel(kernel)
+        kernel_to_llvm(kernel, ScalarEmitter(TARGET))
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left = [one for one in gc.garbage if type(one).__module__.startswith("bwcompiler")]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.unfreeze()
+        gc.enable()
+    assert not left

@@ -34,3 +34,20 @@ def test_values(rng):
         direction = rng.standard_normal(shape)
         difference = (projections(x + 1e-6 * direction) - projections(x - 1e-6 * direction)) / 2e-6
         assert np.isclose(np.sum(gradient * direction), difference, rtol=1e-5, atol=1e-6)
+
+
+def substitution(a, b):
+    """The derivative makes one number per column first, and adds these to all rows before then."""
+    x = np.zeros_like(b)
+    for i in range(len(a)):
+        x[i] = (b[i] - a[i, :i] @ x[:i]) / a[i, i]
+    return np.sum(x * x)
+
+
+def test_what_is_added_to_rows_goes_along_them(rng):
+    """The matrix is read along its rows, which the other array is not written along."""
+    a, b = rng.standard_normal((80, 80)) + 9.0 * np.eye(80), rng.standard_normal((80, 24))
+    text = bw.value_and_grad(substitution, (0, 1)).as_text("loops", a, b)
+    assert "for i0 in 0..i\n      for l in 0..24 vector\n" in text
+    difference = (substitution(a, b + 1e-6) - substitution(a, b - 1e-6)) / 2e-6
+    assert np.isclose(np.sum(bw.grad(substitution, 1)(a, b)), difference, rtol=1e-6)

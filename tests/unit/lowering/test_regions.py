@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.compiler.pipeline import lower
@@ -312,7 +313,7 @@ def _copied_in(body: LoweredBody) -> int:
 def test_states_that_start_as_one_number_are_filled(dtype, number):
     """No array of that number is made, and none is copied."""
     row = tensor(dtype, (7,))
-    body = region("body", [row, row], lambda i, x, y: (y, x), Index(0, 2))
+    body = region("body", [row, row], lambda i, x, y: (y, ops.flip(x, axes=(0,))), Index(0, 2))
     with Record() as record:
         start = ops.full(value=number, shape=(7,), dtype=dtype)
         made = ops.loop(start, start, lo=0, hi=2, step=1, carried=2, body=body)
@@ -321,3 +322,76 @@ def test_states_that_start_as_one_number_are_filled(dtype, number):
     (step,) = lower(graph).steps
     assert len(step.fills) == 2 and not step.updates and not step.reads
     check(graph)
+
+
+def _bodies(graph: Graph) -> list[LoweredBody]:
+    return [body for step in lower(graph).steps for body in step.bodies]
+
+
+def _two_loops(first: Step, second: Step, rows: tuple[Index, Index] | None = None) -> Graph:
+    """A loop behind another one, over an array of 7 numbers."""
+    indices = rows or (Index(0, 4), Index(0, 4))
+    x = input_value(ROW, "x")
+    with Record() as record:
+        state = x
+        for index, step in zip(indices, (first, second), strict=True):
+            made = ops.loop(state, lo=index.lo, hi=index.hi, step=1, carried=1, body=region("body", [ROW], step, index))
+            state = item(made, index=0)
+    return cut("two_loops", [x], record.values, [state])
+
+
+def _stepping(factor: float, distance: int = 1) -> Step:
+    """A recurrence: each element becomes a multiple of itself and the one before."""
+    return lambda i, x: (written(x, i + distance, element(x, i) * element(x, i + distance) * factor),)
+
+
+def test_bodies_that_compute_the_same_are_lowered_once() -> None:
+    graph = _two_loops(_stepping(0.5), _stepping(0.5))
+    first, second = _bodies(graph)
+    assert first is second
+    check(graph, np.arange(7.0))
+
+
+def test_bodies_that_differ_are_lowered_each() -> None:
+    for graph in (_two_loops(_stepping(0.5), _stepping(0.25)), _two_loops(_stepping(0.5), _stepping(0.5, 2)),
+                  _two_loops(_stepping(0.5), _stepping(0.5), (Index(0, 4), Index(1, 4)))):
+        first, second = _bodies(graph)
+        assert first is not second
+        check(graph, np.arange(7.0))
+
+
+def _around(factor: float, is_told: bool) -> Step:
+    """A loop around an inner one, which adds to its elements one at the outer index, or a number."""
+    def step(index: Extent, x: Value) -> tuple[Value, ...]:
+        def inner(k: Extent, y: Value) -> tuple[Value, ...]:
+            return (written(y, k + 1, ops.tanh(element(y, k)) + (element(y, index) if is_told else 1.0)),)
+        made = ops.loop(written(x, index, element(x, index) * factor), lo=0, hi=3, step=1, carried=1,
+                        body=region("inner", [ROW], inner, Index(0, 3)))
+        return (item(made, index=0),)
+    return step
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_inner_bodies_are_shared_where_they_name_no_outer_index(is_told: bool) -> None:
+    graph = _two_loops(_around(2.0, is_told), _around(3.0, is_told))
+    first, second = _bodies(graph)
+    inner = [body for outer in (first, second) for step in outer.steps for body in step.bodies]
+    assert first is not second and len(inner) == 2 and (inner[0] is inner[1]) is not is_told
+    check(graph, np.arange(7.0))
+
+
+def test_errors_in_equal_bodies_name_their_own_lines() -> None:
+    def picked(x, i, j):
+        total = 0.0
+        for k in range(12):
+            total += x[i[k]]
+        for k in range(12):
+            total += x[j[k]]
+        return total
+
+    compiled, good, bad = bw.jit(picked), np.arange(12), np.where(np.arange(12) == 3, 40, 0)
+    x = np.arange(12.0)
+    assert compiled(x, good, good) == 132.0
+    for arguments, line in (((x, bad, good), r"x\[i\[k\]\]"), ((x, good, bad), r"x\[j\[k\]\]")):
+        with pytest.raises(IndexError, match=line):
+            compiled(*arguments)

@@ -149,6 +149,50 @@ def test_everything_a_statement_says_is_moved():
 """
 
 
+def test_loops_over_a_few_elements_are_written_out():
+    """So all guards are decided, those on numbers of elements too."""
+    assert split("""\
+  for p in 0..1
+    for i in 0..2
+      for j in 0..2 vector
+        let a = %x[0, 0] if in_range(2*i + j, 0, 1) else %x[1, 2*i + j - 1] * 2.0
+        store %y[i, 2*p + j], a
+""") == """\
+  let a = %x[0, 0]
+  store %y[0, 0], a
+  let a_1 = %x[1, 0] * 2.0
+  store %y[0, 1], a_1
+  let a_2 = %x[1, 1] * 2.0
+  store %y[1, 0], a_2
+  let a_3 = %x[1, 2] * 2.0
+  store %y[1, 1], a_3
+"""
+
+
+def test_a_long_loop_around_stays():
+    """What it says itself of guards is not decided by the loops inside."""
+    assert split("""\
+  for k in 0..20
+    for i in 0..2
+      reduce sum: f64 = add
+      for j in 0..3
+        sum add= %x[k, i] if in_range(j, 0, 1) else %x[k, j + 1] if in_range(2*k, 0, 6) else 1.0
+      store %y[k, i], sum
+""") == """\
+  for k in 0..20
+    reduce sum: f64 = add
+    sum add= %x[k, 0]
+    sum add= %x[k, 2] if in_range(2*k, 0, 6) else 1.0
+    sum add= %x[k, 3] if in_range(2*k, 0, 6) else 1.0
+    store %y[k, 0], sum
+    reduce sum_1: f64 = add
+    sum_1 add= %x[k, 1]
+    sum_1 add= %x[k, 2] if in_range(2*k, 0, 6) else 1.0
+    sum_1 add= %x[k, 3] if in_range(2*k, 0, 6) else 1.0
+    store %y[k, 1], sum_1
+"""
+
+
 @pytest.mark.parametrize("body", [
     "  for i in 0..20\n    store %z[i], %x[0, i]\n",                                                    # no guard
     "  for i in 0..20\n    store %z[i], %x[0, i] if in_range(i, 0, 20) else 0.0\n",                     # always true: left alone

@@ -92,6 +92,16 @@ def test_widths():
     assert body("store %m[j], %m[j]").native(AVX512) <= LONGEST
 
 
+def test_widths_of_sums():
+    """All lanes at once, but where there would be code for every element of each of some arrays."""
+    few, many = [body("store %z[0], " + " + ".join(f"%z[{step}*j]" for step in range(7, last))) for last in (9, 10)]
+    assert (few.strip(AVX512), many.strip(AVX512), many.strip(AVX2)) == (32, 8, 4)
+    assert body("store %z[0], %z[2*j] + %z[2*j + 1] + %z[j]").strip(AVX2) == 32
+    data = " + ".join(f"%x[%n[{k} + j], 0]" for k in range(4))
+    assert body(f"store %z[0], {data}").strip(AVX2) == 32
+    assert body("store %z[0], exp(%z[j])").strip(AVX2) == 16
+
+
 def test_what_is_worth_a_vector():
     assert body("store %y[i, j], %x[i, j] * 2.0").worthwhile(AVX2)
     assert body("store %y[i, j], %z[9*j]").worthwhile(AVX2)

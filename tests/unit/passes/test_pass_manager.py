@@ -90,14 +90,14 @@ def test_every_pass_of_the_table_runs_once():
     joint = derive(function, (0,), [INPUT_SEED])
     parts = split(joint.graph, [1], 1)
     lowered = lower(parts.adjoint)
-    names = [one.name for one in (*pushed.passes, *joint.passes[4:], *parts.passes, *lowered.passes)]
+    names = [one.name for one in (*pushed.passes, *joint.passes[5:], *parts.passes, *lowered.passes)]
     both = (inline_custom_rules, prune_regions, share_results)                          # of the joint graph, and of what is lowered
     again = [step.name for step in PIPELINE if step.run in both]
     over_arrays = ["narrow_sums", "split_loops", "select_branches", "promote_elements", "vectorize_loops", "unroll_loops", "hoist_invariants",
-                   "forget_unread", "set_once", "forget_overwritten"]
+                   "share_states", "forget_unread", "set_once", "forget_overwritten"]
     again += 2 * over_arrays                                                           # pushed, derived and lowered
     again += ["cancel_shifts", "expand_moved_rules"]                                   # pushed and derived
-    again += ["reroll_loops"]                                                          # pushed and lowered
+    again += ["reroll_loops", "share_bodies"]                                          # pushed and lowered
     assert [name for k, name in enumerate(names) if name not in names[:k]] == [step.name for step in PIPELINE]
     assert len(names) == len(PIPELINE) + len(again)
 
@@ -126,7 +126,7 @@ def test_without_verification_nothing_is_checked():
 
 def test_passes_by_name():
     assert pass_named(GRAPH_PASSES, "legalize").run is legalize
-    with pytest.raises(CompileError, match="there is no pass 'fold'; passes: unlink_custom_rules, reroll_loops, simplify, narrow_sums, split_loops, select_branches"):
+    with pytest.raises(CompileError, match="there is no pass 'fold'; passes: unlink_custom_rules, reroll_loops, share_bodies, simplify, narrow_sums, split_loops"):
         pass_named(GRAPH_PASSES, "fold")
 
 

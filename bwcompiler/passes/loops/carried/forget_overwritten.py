@@ -33,7 +33,7 @@ def _forgetful(loop: Value) -> list[Value] | None:
     """The results of the loop of arrays that are not set before, in the current record; None where it needs what they hold."""
     carried = loop.attrs["carried"]
     operands = list(loop.operands)
-    behind: dict[int, tuple[list[_Rows], Any]] = {}            # what is set after the loop, where it lies then
+    behind: dict[int, tuple[list[Rows], Any]] = {}            # what is set after the loop, where it lies then
     for number in range(carried):
         updates, base = _updates(operands[number])
         left = _left(loop, number, updates, base) if base.op is not ops.unset and base.type.is_fixed else None
@@ -51,11 +51,11 @@ def _forgetful(loop: Value) -> list[Value] | None:
     results = [ops.item(made, index=number) for number in range(carried)]
     for number, (rows_left, value) in behind.items():
         for rows in rows_left:
-            results[number] = _filled(results[number], rows, value)
+            results[number] = with_rows_filled(results[number], rows, value)
     return results
 
 
-def _filled(array: Value, rows: _Rows, number: Any) -> Value:
+def with_rows_filled(array: Value, rows: Rows, number: Any) -> Value:
     """The array with a number in rows along an axis."""
     shape = tuple([rows.end - rows.begin if axis == rows.axis else extent for axis, extent in enumerate(array.shape)])
     starts = tuple([rows.begin if axis == rows.axis else 0 for axis in range(array.rank)])
@@ -71,7 +71,7 @@ def _updates(array: Value) -> tuple[list[Value], Value]:
     return updates[::-1], array
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """Rows of an array, from `begin` up to `end` along an axis."""
 
     axis: int
@@ -96,7 +96,7 @@ class _Step(NamedTuple):
         return slice(first, last + 1, abs(step))
 
 
-def _left(loop: Value, number: int, updates: Sequence[Value], base: Value) -> list[_Rows] | None:
+def _left(loop: Value, number: int, updates: Sequence[Value], base: Value) -> list[Rows] | None:
     """The rows that are not written, in the loop or by the updates before it; None where these are many, or not of one number, and where
     an iteration reads rows before they are written."""
     steps = _steps(loop.attrs["body"], number)
@@ -119,7 +119,7 @@ def _left(loop: Value, number: int, updates: Sequence[Value], base: Value) -> li
     return None
 
 
-def _are_few(left: Sequence[_Rows], rows: Extent) -> bool:
+def _are_few(left: Sequence[Rows], rows: Extent) -> bool:
     return len(left) <= MOST_LEFT and LEAST_WRITTEN * sum([part.end - part.begin for part in left]) <= upper(rows)
 
 
@@ -130,8 +130,9 @@ def _indices(step: _Step) -> Iterator[Index]:
 
 
 def _left_along(shape: Sequence[Extent], axis: int, index: Index, iterations: range, before: Sequence[_Step],
-                steps: Sequence[_Step]) -> list[_Rows] | None:
-    """The rows along an axis that are not written; None where some are read before.  Writes that are less than rows do not count."""
+                steps: Sequence[_Step]) -> list[Rows] | None:
+    """The rows along an axis that are not written; None where some are read before, or parts of these written before the loop.  Writes that
+    are less than rows do not count."""
     rows = shape[axis]
     assert isinstance(rows, int)
 
@@ -151,8 +152,10 @@ def _left_along(shape: Sequence[Extent], axis: int, index: Index, iterations: ra
                 _write(written, part)
             elif not all(written[part]):
                 return None
+    if any(not all(written[step.rows(axis, {})]) for step in before):
+        return None
     ends = [row for row in range(rows + 1) if (row < rows and not written[row]) != (row > 0 and not written[row - 1])]
-    return [_Rows(axis, begin, end) for begin, end in zip(ends[::2], ends[1::2], strict=True)]
+    return [Rows(axis, begin, end) for begin, end in zip(ends[::2], ends[1::2], strict=True)]
 
 
 def _write(written: bytearray, part: slice) -> None:

@@ -3,16 +3,17 @@
     loop i: c = c with c[i] + f(i) at i, from zeros            ->          loop i: c = c with f(i) at i
 
 So a cotangent of which every iteration makes its own row is not read, and where all rows are written it is not filled before
-(`forget_overwritten`).
+(`forget_overwritten`).  An iteration may add to several parts, as to a row up to the diagonal and to the diagonal.
 """
 
 from __future__ import annotations
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Index, Section
+from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, is_constant
-from bwcompiler.passes.loops.dependence import are_apart_later
+from bwcompiler.passes.loops.array_parts import Part, section_of, versions_of, written_parts
+from bwcompiler.passes.loops.dependence import are_apart, are_apart_later
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 
@@ -25,33 +26,59 @@ def set_once(graph: Graph) -> Rewritten:
 def _setting(loop: Value) -> list[Value] | None:
     """The results of the loop that sets elements, in the current record; None where it adds all that it adds."""
     body, carried, step = loop.attrs["body"], loop.attrs["carried"], loop.attrs["step"]
-    additions = [body.outputs[number] for number in range(carried)
-                 if is_constant(loop.operands[number]) and loop.operands[number].attrs["value"] == 0 and body.index is not None
-                 and _adds_once(body, number, body.index, step)]
+    additions = {value for number in range(carried) if body.index is not None
+                 for value in _additions(body, number, body.index, step) if _is_zero(loop.operands[number], value, body.index)}
     if not additions:
         return None
     mapping: dict[Value, Value] = {}
     values = []
     for value in body.body:
+        operands = tuple([mapping.get(operand, operand) for operand in value.operands])
         if value in additions:
             with Record() as record:
                 record.source, record.forward = value.source, value.forward
-                mapping[value] = ops.slice_update(*value.operands, **value.attrs)
+                mapping[value] = ops.slice_update(*operands, **value.attrs)
             mapping[value].name = value.name
             values += record.values
         else:
-            values.append(value)
+            copy = value.with_operands(operands)
+            if copy is not value:
+                mapping[value] = copy
+            values.append(copy)
     made = ops.loop(*loop.operands, **{**loop.attrs, "body": body.replace(
         body=values, outputs=[mapping.get(output, output) for output in body.outputs])})
     made.name = loop.name
     return [ops.item(made, index=number) for number in range(carried)]
 
 
-def _adds_once(body: Graph, number: int, index: Index, step: int) -> bool:
-    """Whether an iteration does nothing with what is carried but adding to a part of it that no other iteration adds to."""
-    entry, last = body.inputs[number], body.outputs[number]
-    if last.op is not ops.slice_add or last.operands[0] is not entry or body.outputs.count(last) != 1 or entry in body.outputs:
-        return False
-    uses = [operand for value in body.body for operand in value.operands if operand is entry or operand is last]
-    section = Section(last.attrs["starts"], last.operands[1].shape, last.attrs["steps"])
-    return len(uses) == 1 and are_apart_later(section, section, index, step, frozenset())
+def _is_zero(array: Value, addition: Value, index: Index) -> bool:
+    """Whether an array is zero in all places that a loop adds to: it is zeros, but for updates of others."""
+    added = section_of(addition, addition.operands[1].shape)
+    while array.op in ops.UPDATES:
+        if not are_apart(added, section_of(array, array.operands[1].shape), frozenset([index]), frozenset()):
+            return False
+        array = array.operands[0]
+    return is_constant(array) and bool(array.attrs["value"] == 0)
+
+
+def _additions(body: Graph, number: int, index: Index, step: int) -> list[Value]:
+    """The additions to what is carried, to parts that nothing was written to before, in this iteration or an earlier one."""
+    versions = versions_of(body.outputs[number], body.inputs[number])
+    if versions is None or not any(version.op is ops.slice_add for version in versions):
+        return []
+    found: list[Value] = []
+    written: list[Part] = []
+    for version in versions[1:]:
+        parts = written_parts(version)
+        if parts is None:
+            return []
+        if version.op is ops.slice_add and all(are_apart(part.section, parts[0].section, part.inner, frozenset())
+                                                 for part in written):
+            found.append(version)
+        written += parts
+
+    def is_first(addition: Value) -> bool:
+        section = section_of(addition, addition.operands[1].shape)
+        return all(are_apart_later(part.section, section, index, step, part.inner) for part in written)
+
+    return [addition for addition in found if is_first(addition)]

@@ -49,7 +49,8 @@ class _Reads(NamedTuple):
 
 
 def _reading_rows(loop: Value, turned: dict[Value, Value], record: Record) -> Value:
-    """The loop that is also given transposes, emitted into the record unless they are there; the same loop where it needs none."""
+    """The loop that is given transposes, emitted into the record unless they are there, and matrices of which it reads more than that;
+    the same loop where it needs none."""
     attrs, body = loop.attrs, loop.attrs["body"]
     found = _reads(body, attrs["carried"])
     if not found:
@@ -71,9 +72,12 @@ def _reading_rows(loop: Value, turned: dict[Value, Value], record: Record) -> Va
                 mapping[column] = _row(column, inputs[-1])
     values = [*inside.values, *copied(body.body, mapping)]
     outputs = [mapping.get(output, output) for output in body.outputs]
-    made = body.replace(inputs=inputs, body=live_values(values, outputs), outputs=outputs)
+    live = live_values(values, outputs)
+    read = {operand for value in live for operand in value.operands}
+    kept = [k for k, one in enumerate(inputs) if k not in found or one in read]
+    made = body.replace(inputs=[inputs[k] for k in kept], body=live, outputs=outputs)
     attributes = {**attrs, "body": made}
-    return Value(ops.loop, tuple(operands), attributes, loop.type, loop.name, loop.source, loop.forward)
+    return Value(ops.loop, tuple([operands[k] for k in kept]), attributes, loop.type, loop.name, loop.source, loop.forward)
 
 
 def _row(column: Value, transpose: Value) -> Value:

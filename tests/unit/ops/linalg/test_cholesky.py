@@ -25,6 +25,8 @@ CASES = [
     case("cholesky", SPD).but(symmetric=True), case("cholesky", SPD[0]).but(symmetric=True),
     case("cholesky", SPD[0, :1, :1]).but(symmetric=True), case("cholesky", NOTHING), case("cholesky", SPD[:0]),
     case("cholesky", Z @ Z.conj().T).but(smooth=False),
+    case("cholesky_or_nan", np.stack([SPD[0], -SPD[1]])).but(smooth=False), case("cholesky_or_nan", SPD[0, :1, :1]).but(smooth=False),
+    case("cholesky_or_nan", NOTHING), case("cholesky_or_nan", Z @ Z.conj().T).but(smooth=False),
     *[case("cholesky_tangent", factor, change).but(symmetric=True) for factor, change in (
         (FACTOR, SYMMETRIC), (FACTOR[0], SYMMETRIC[1]), (FACTOR[0, :1, :1], SYMMETRIC[0, :1, :1]), (FACTOR[:0], A[:0]), (NOTHING, NOTHING))],
     case("cholesky_adjoint", FACTOR, A), case("cholesky_adjoint", FACTOR[0], A[1]), case("cholesky_adjoint", FACTOR[0, :1, :1], A[0, :1, :1]),

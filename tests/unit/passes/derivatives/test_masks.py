@@ -280,6 +280,81 @@ def test_nothing_is_asked_where_no_zero_can_become_a_nan(fun) -> None:
     assert "absolute" not in [value.op.name for value in joint.body] + inside
 
 
+def upwind(u):
+    """Both sides are made of a difference, of which both operands have a cotangent, and of a multiple."""
+    for _ in range(40):
+        v = u * 0.2
+        u[1:-1] = np.where(u[1:-1] > 0, u[1:-1] - v[1:-1] * (u[1:-1] - u[:-2]), u[1:-1] - v[1:-1] * (u[2:] - u[1:-1]))
+    return np.sum(u * u)
+
+
+def test_negatives_and_multiples_are_asked_once() -> None:
+    u = np.cos(np.arange(200.0))
+    text = bw.grad(lambda u: upwind(u * 1.0)).as_text("adjoint", u)
+    assert text.count("= equal ") == 4                          # of a difference and a factor, on two sides
+    check_derivatives(lambda u: upwind(u * 1.0), u[:20], order=2)
+
+
 def test_a_nan_that_was_chosen_shows() -> None:
     found = bw.grad(lambda b: np.sum(np.where(b < 0.6, np.sqrt(b), 0.0)[1:]) + np.sum(np.sqrt(b)[1:2]))(B)
     np.testing.assert_array_equal(np.isnan(found), [False, True, False, True])
+
+
+# ----- what is set before it is read, in loops and past it
+def set_first(x):
+    y = np.log(x)
+    y[0] = 0.0
+    y[1:] = y[1:] * 0.9                            # reads past what was set
+    return np.sum(y * np.cos(y))
+
+
+def set_in_a_few_iterations(x):
+    y = np.log(x)
+    for _ in range(5):
+        y[0] = x[3] ** 2
+        y[1:] = y[1:] * 0.9 + y[:-1]
+    return np.sum(np.sin(y))
+
+
+def set_in_a_loop(x):
+    y = 1 / x
+    for i in range(20):
+        y[0] = x[3] * i
+        y[1:] = y[:-1] * 0.5 + x[1:]
+    return np.sum(np.sin(y))
+
+
+def set_in_nested_loops(x):
+    y = 1 / x
+    for i in range(20):
+        for j in range(3):
+            y[j] = x[j + 3] * i
+        for j in range(3, 12):
+            y[j] = 0.9 * y[j] + y[j - 3] * 0.1
+    return np.sum(np.sin(y))
+
+
+def set_in_a_while(x):
+    y, s, t = np.log(x), 0.0, 0
+    while s < 3.0 and t < 40:
+        y[0] = s * x[3]
+        y[1:] = y[:-1] * 0.5 + x[1:]
+        s += y[5] * 0.3
+        t += 1
+    return np.sum(y) + s
+
+
+@pytest.mark.parametrize("program", [set_first, set_in_a_few_iterations, set_in_a_loop, set_in_nested_loops, set_in_a_while],
+                         ids=lambda program: program.__name__)
+def test_what_loops_set_has_no_derivative(program):
+    x = np.linspace(0.0, 1.1, 12)
+    with np.errstate(all="ignore"):
+        slope = bw.grad(program)(x)
+        assert slope[0] == 0.0 and np.all(np.isfinite(slope))
+        for k in range(1, 12):
+            step = 1e-6 * (np.arange(12) == k)
+            assert slope[k] == pytest.approx((program(x + step) - program(x - step)) / 2e-6, rel=1e-5, abs=1e-7)
+        direction = np.cos(np.arange(12.0)) * (x > 0)
+        second = bw.jvp(bw.grad(program), (x,), (direction,))[1]
+        ahead, behind = bw.grad(program)(x + 1e-6 * direction), bw.grad(program)(x - 1e-6 * direction)
+        np.testing.assert_allclose(second, (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-6)

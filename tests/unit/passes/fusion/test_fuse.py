@@ -71,6 +71,15 @@ def test_arrays_whose_extents_are_alike_by_chance_share_no_loop():
     assert len(steps_of(lambda x, y: (np.sin(x), np.cos(y)), X, X)) == 1
 
 
+def test_large_transposes_go_through_no_others_beside_theirs():
+    def turned(x, y):
+        return np.ascontiguousarray(x.T), np.ascontiguousarray(y.T)
+
+    small, large = np.ones((40, 30)), np.ones((500, 300))
+    assert len(steps_of(turned, small, small)) == 1
+    assert len(steps_of(turned, large, large)) == 2
+
+
 def test_differences_are_taken_where_they_are_read():
     """Nothing of n**2 elements is stored but the two quotients, which the neighbours read."""
     u = np.random.default_rng(0).standard_normal((40, 50))

@@ -103,6 +103,46 @@ def test_cotangents_that_meet_are_added():
     assert additions(bw.grad(pair_cotangents)) >= 2
 
 
+def reading(parts):
+    """A loop that cannot be array code, of whose reads every one adds to the cotangent of the matrix."""
+    def fun(x):
+        y = x[0, 0]
+        for i in range(1, 11):
+            y = np.sin(y) + parts(x, i)
+        return y * y
+    return fun
+
+
+parts_of_rows = reading(lambda x, i: np.sum(x[i, :2]) * x[i, 2] * np.prod(x[i, 3:]))
+parts_that_grow = reading(lambda x, i: np.sum(x[1:, 1][:i] ** 2) * 0.1 + x[i, 0] * x[0, 4])
+parts_of_two_rows_apart = reading(lambda x, i: np.sum(x[i, 2:]) * np.prod(x[i + 1, :2]))
+parts_that_meet = reading(lambda x, i: np.sum(x[i, :3]) * np.prod(x[i, 2:]))
+parts_of_two_rows = reading(lambda x, i: np.sum(x[i]) * np.prod(x[i + 1, :2]))
+
+
+@pytest.mark.parametrize("fun, least, most", [
+    (parts_of_rows, 0, 1), (parts_of_two_rows_apart, 0, 1), (parts_that_meet, 2, 9), (parts_of_two_rows, 2, 9), (parts_that_grow, 1, 9),
+], ids=["parts of rows", "of two rows, apart", "that meet", "of two rows", "that grow"])
+def test_several_parts_in_an_iteration(fun, least, most):
+    assert least <= additions(bw.grad(fun)) <= most
+    assert np.allclose(bw.grad(fun)(X), bw.grad(fun, autoloop=False)(X), rtol=1e-10)
+    check_derivatives(fun, X)
+
+
+def row_behind(x, row):
+    """The cotangent of a row that is read behind the loop is there before those of the others."""
+    y = x[0]
+    for i in range(1, 11):
+        y = np.sin(y) * x[i]
+    return np.sum(y * y * x[row])
+
+
+@pytest.mark.parametrize("row, left", [(11, 1), (10, 2)])
+def test_cotangents_are_set_beside_others(row, left):
+    assert additions(bw.grad(lambda x: row_behind(x, row))) == left
+    check_derivatives(lambda x: row_behind(x, row), X)
+
+
 def test_rows_that_are_left_are_zero():
     gradient = bw.grad(lambda x: np.sum(rows(x) ** 2))
     assert np.all(gradient(X)[11] == 0.0)

@@ -291,3 +291,16 @@ def test_bounds_of_data_stay():
         return y
     _, graph = rewritten(split_loops, rows, np.array([0, 3, 3, 8, 21, 21, 21, 2, 4, 8, 9, 12]), LINE)
     assert count(graph, ops.while_loop) == 1
+
+
+def test_bodies_that_stay_are_not_looked_at_again():
+    """Each pass, and each graph around, asks for the bodies of loops: what was found out of one is noted with it."""
+    def function(x):
+        for _ in range(20):
+            for i in range(1, len(x)):
+                x[i] = np.sin(x[i]) + x[i - 1]
+        return x
+    graph = trace(function, (LINE,)).graph
+    assert split_loops(graph).graph is graph
+    body = next(value.attrs["body"] for value in graph.body if value.op is ops.loop)
+    assert body.is_settled(split_loops) and not body.is_settled(vectorize_loops)

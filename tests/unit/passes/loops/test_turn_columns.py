@@ -68,6 +68,19 @@ def changed_around(a, x):
     return y
 
 
+def test_the_matrix_is_given_to_loops_that_read_more_of_it():
+    def rows_too(a, x):
+        y = np.zeros(24)
+        for k in range(24):
+            y = y * 0.5 + a[:24, k] * x[k] + a[k]
+        return y
+
+    for fun, count in ((product, 1), (powers, 1), (rows_too, 2)):
+        _, graph = rewritten(turn_columns, fun, A, X)
+        [loop] = [value for value in graph.body if value.op is ops.loop]
+        assert len([operand for operand in loop.operands if operand.rank == 2]) == count, fun.__name__
+
+
 def places(graph, depth=0):
     """How many loops are around each transpose of a matrix."""
     found = [depth for value in graph.body if value.op is ops.transpose and 1 not in value.shape]

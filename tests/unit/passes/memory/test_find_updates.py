@@ -12,6 +12,7 @@ import bwcompiler as bw
 from bwcompiler.api.programs.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.passes.derivatives.autodiff import ONE, differentiate
 from bwcompiler.passes.memory.find_updates import find_updates
 from bwcompiler.passes.memory.plan_memory import plan_memory
@@ -252,6 +253,21 @@ def patched_by_its_sums(x):
         y[:, 1] -= np.max(x, axis=1)
         x = y
     return x
+
+
+@pytest.mark.parametrize("begin, found", [("unset {shape=[9], dtype=f64}", 2), ("full {value=0.0, shape=[9], dtype=f64}", 0), ("negative %a", 0)])
+def test_arrays_that_hold_nothing_are_updated_where_they_lie(begin: str, found: int) -> None:
+    """Also where most of them is written: there is nothing to be copied."""
+    graph = parse_graph(f"""graph g(%a: f64[9]) -> f64[9] {{
+  %s: f64[9] = {begin}
+  %v: f64[7] = slice %a {{starts=[0], sizes=[7], steps=[1]}}
+  %w: f64[2] = slice %a {{starts=[7], sizes=[2], steps=[1]}}
+  %t: f64[9] = slice_update %s, %v {{starts=[2], steps=[1]}}
+  %u: f64[9] = slice_update %t, %w {{starts=[0], steps=[1]}}
+  return %u
+}}
+""")
+    assert len(find_updates(graph).values) == found
 
 
 def test_sums_are_written_into_what_is_computed_with_them(rng):

@@ -9,6 +9,7 @@ from bwcompiler.ir.graph import cut
 from bwcompiler.ir.op import REGISTRY, Record, constant, input_value
 from bwcompiler.ir.texts.graph_printer import graph_to_text
 from bwcompiler.ir.types import F64, tensor
+from bwcompiler.passes.rewriting.rewriter import rewrite
 from bwcompiler.passes.rewriting.simplify import simplify
 
 VECTOR = tensor(F64, (3,))
@@ -48,6 +49,20 @@ def test_a_simple_graph_is_returned_as_it_is():
     assert simplify(graph) == (graph, {})
 
 
+def test_what_is_simple_is_not_looked_at_again():
+    """Bodies of loops are seen by many passes, and with each graph around them."""
+    asked = []
+    rules = {REGISTRY["sin"]: lambda type_, x: asked.append(x)}
+    x = input_value(VECTOR, "x")
+    with Record() as record:
+        y = REGISTRY["sin"](x)
+    graph = cut("sine", (x,), record.values, (y,))
+    assert rewrite(graph, rules).graph is graph and rewrite(graph, rules).graph is graph
+    assert len(asked) == 1
+    rewrite(graph, dict(rules))
+    assert len(asked) == 2
+
+
 def test_transposes_of_what_is_repeated_are_repeated_otherwise():
     """outer(x, y).T == outer(y, x): nothing is computed in an order in which it is not read."""
     x, y = input_value(VECTOR, "x"), input_value(tensor(F64, (4,)), "y")
@@ -64,3 +79,14 @@ def test_transposes_of_arrays_stay():
         turned = REGISTRY["transpose"](REGISTRY["multiply"](x, x), axes=(1, 0))
     graph = cut("turned", (x,), record.values, (turned,))
     assert simplify(graph) == (graph, {})
+
+
+def test_attributes_in_another_order_are_not_others_of_the_same_values():
+    """Two elements from the tenth, and ten from the second."""
+    x = input_value(tensor(F64, (12,)), "x")
+    with Record() as record:
+        few = REGISTRY["slice"](x, sizes=(2,), starts=(10,), steps=(1,))
+        many = REGISTRY["slice"](x, starts=(2,), sizes=(10,), steps=(1,))
+        results = REGISTRY["sin"](few), REGISTRY["sin"](many)
+    found = simplify(cut("slices", (x,), record.values, results)).graph
+    assert [value.operands[0].shape for value in found.outputs] == [(2,), (10,)]
