@@ -142,6 +142,8 @@ def located(error: Error, source: SourceLike | None) -> Error:
     """The error with the user's line first, once."""
     if vars(error).get("source") is None:
         vars(error)["source"] = source
+        if is_located(error):
+            return error
         if isinstance(error, np.exceptions.AxisError):             # its text is not in args
             return type(error)(at(source, str(error)))
         error.args = (at(source, str(error.args[0]) if error.args else ""), *error.args[1:])

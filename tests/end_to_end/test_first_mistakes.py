@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import array
 import math
+import os
 import re
+import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +78,8 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.grad(lambda x: x ** 2, holomorphic=True)(1.0), GradientError, "returned float64\n  hint: pass complex numbers"),
     (lambda: bw.grad(np.sum)(array.array("d", [1.0])), GradientError, "nothing in it to differentiate\n  hint: pass np.asarray(x)"),
     (lambda: bw.grad(lambda x, *, y: x * y, 1)(1.0, y=2.0), GradientError, "the call has 1 positional argument\n  hint: argnums=0, or a tuple"),
+    (lambda: bw.grad(lambda *, a: a)(a=1.0), GradientError, "hint: derivatives are with respect to positional arguments: pass by position what is"),
+    (lambda: bw.grad(np.argmax)(X), GradientError, "it returned int64\n  hint: counts and positions have no derivative"),
     (lambda: bw.grad(lambda x: x, "x")(1.0), GradientError, "hint: argnums= takes positions, not names: 0 is the first argument"),
     (lambda: bw.jit(lambda x, n: x, static_argnums=1)(X, X), SignatureError, "static argument n: static arguments must be hashable Python values; an"),
     (lambda: bw.jit(lambda x, *n: x, static_argnums=1)(X, [2]), SignatureError, "static argument 1: static arguments must be hashable, "
@@ -111,7 +116,7 @@ def test_refusals_inside_of_functions_name_their_line(fun: Callable[[Any], Any],
 
 def test_a_recursion_without_end_shows_the_users_lines() -> None:
     def halved(x: Any) -> Any:
-        return x if x < 1 else halved(x / 2)
+        return x if x < 1 else halved(x / 2) + 1
 
     with pytest.raises(RecursionError) as raised:
         bw.grad(halved)(8.0)
@@ -255,6 +260,74 @@ def test_escaped_tracer() -> None:
         kept[0] + 1
     with pytest.raises(EscapedTracerError):
         bw.jit(lambda x: x + kept[0])(X)
+
+
+def test_escaped_tracer_in_a_gradient_names_its_line_once() -> None:
+    kept = []
+    with pytest.warns(StaleValueWarning):
+        bw.jit(lambda x: kept.append(x) or x)(X)
+    with pytest.raises(EscapedTracerError) as raised:
+        bw.grad(lambda x: np.sum(x) * kept[0])(X)
+    lines = str(raised.value).splitlines()
+    assert lines[0].startswith(f"{__file__}:") and lines[1].startswith("  a traced value is used after")
+
+
+def test_note_of_a_list_stands_once() -> None:
+    with pytest.raises(TypeError) as raised:
+        bw.grad(lambda x: np.sum(x ** 2))([1.0, 2.0])
+    [note] = raised.value.__notes__
+    assert "is a container of arguments" in note
+
+
+class Frame:
+    """A data frame with a column of texts."""
+
+    columns = ("a", "s")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return np.array([[1.0, "u"]], dtype=object)
+
+    def select_dtypes(self, kind: str) -> Any:
+        assert kind == "number"
+        found = Frame()
+        found.columns = ("a",)
+        return found
+
+
+def test_frame_with_texts() -> None:
+    with pytest.raises(DTypeError, match=r"d: a frame with columns that are not numbers: 's'\n  hint: pass frame.select_dtypes\('number'\)"):
+        bw.jit(lambda x, d: x)(X, Frame())
+
+
+def test_breakpoint_stops_in_the_users_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def look() -> None:
+        frame = sys._getframe(1)
+        seen.append((frame.f_code.co_filename, frame.f_code.co_name, repr(frame.f_locals["y"])))
+
+    def in_a_loop(x: Any) -> Any:
+        for k in range(3):
+            y = np.sin(x) * k
+            breakpoint()
+        return np.sum(y)
+
+    monkeypatch.setattr(sys, "breakpointhook", look)
+    bw.grad(in_a_loop)(X)
+    assert {(file, name) for file, name, _ in seen} == {(__file__, "in_a_loop")} and "<traced f64[3]" in seen[0][2]
+
+
+def test_set_trace_of_a_debugger_stops_in_the_users_frame() -> None:
+    space: dict[str, Any] = {"sys": sys, "seen": []}
+    text = "def set_trace():\n    seen.append(sys._getframe(1).f_code.co_name)"
+    exec(compile(text, os.path.join(sysconfig.get_path("purelib"), "debugger", "core.py"), "exec"), space)
+
+    def stopping(x: Any) -> Any:
+        space["set_trace"]()
+        return np.sum(x)
+
+    bw.grad(stopping)(X)
+    assert set(space["seen"]) == {"stopping"}
 
 
 def test_containers_that_a_program_was_not_compiled_for_are_told() -> None:

@@ -188,7 +188,7 @@ def test_vjp_takes_seeds_shaped_as_the_output() -> None:
     np.testing.assert_allclose(gy, X)
     gx, gy = pullback((None, 1.0))
     assert gx.tolist() == [1.0] * 4 and gy.tolist() == [0.0] * 4
-    with pytest.raises(SeedError, match=r"\(3,\)"):
+    with pytest.raises(SeedError, match=r"  seed\[0\] has shape \(3,\)"):
         pullback((np.ones(3), 1.0))
     with pytest.raises(SeedError, match="2 outputs"):
         pullback(np.ones(4))

@@ -8,9 +8,11 @@ from typing import Any
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.arguments import require_function, required_names
 from bwcompiler.frontend.tracing.callbacks import Primitive, host_call, primitive_of
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.spellings import says_instead
 
 
+@shows_users_frames
 @says_instead
 def pure_callback(fun: Callable[..., Any], result_spec: Any, *args: Any, vectorized: bool = False, **kwargs: Any) -> Any:
     """fun(*args, **kwargs), called back by the compiled program with concrete arrays.
@@ -36,6 +38,7 @@ def pure_callback(fun: Callable[..., Any], result_spec: Any, *args: Any, vectori
     return host_call(fun, result_spec, args, kwargs, vectorized=vectorized)
 
 
+@shows_users_frames
 def primitive(fun: Callable[..., Any], result_spec: Any = None, *, vectorized: bool = False) -> Primitive:
     """A host function (a Fortran routine, a sparse solver) that can be called inside of traced functions, with host derivatives.
 

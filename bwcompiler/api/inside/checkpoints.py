@@ -19,6 +19,7 @@ from bwcompiler.frontend.tracing.control_flow import loops as traced_loops
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.control_flow.checkpoints import checkpointed
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
@@ -32,6 +33,7 @@ R = TypeVar("R")
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "gi": 2**30}
 
 
+@shows_users_frames
 @says_instead
 def checkpoint(fun: Callable[P, R], policy: Callable[[str], bool] | None = None, *, static_argnums: int | Iterable[int] = (),
                static_argnames: str | Iterable[str] = ()) -> Callable[P, R]:

@@ -403,8 +403,8 @@ def jit(fun: None = None, *, static_argnums: int | Iterable[int] = (), static_ar
         mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
 
 
-@says_instead
 @kept
+@says_instead
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
         mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Any:
     """Compile fun: the first call of a signature traces it, later ones run native code.

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, TypeGuard, TypeVar, cast
 
 from bwcompiler.compiler.options import checks_finite, dump_folder
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CompiledFunction
 from bwcompiler.target import current_target
@@ -89,6 +90,7 @@ def _things_of(fun: Callable[..., Any]) -> dict[Any, Any]:
 # ----- transforms
 def kept(transform: Transform) -> Transform:
     """The transform, which gives for a function and options what it gave before."""
+    @shows_users_frames
     @functools.wraps(transform)
     def found(*args: Any, **kwargs: Any) -> Any:
         key = _key(transform.__name__, args[1:], kwargs)

@@ -371,7 +371,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         if is_tracing(call.grad_outputs):
             return pull_in_trace(self.traced, self.halves(), default.wrt, self.argument_trees, residuals, call)
         outputs = self.traced.outputs
-        seeds = filled(outputs, seeds_of(outputs, self.result_tree, call.grad_outputs))
+        seeds = filled(outputs, seeds_of(outputs, self.result_tree, call.grad_outputs, "seed" if positional else "grad_outputs"))
         buffers = match_buffers(call.into, self.traced, self.argument_trees, default.wrt)
         check_scale(call.scale, buffers)
         request = default._replace(into=tuple(buffers), scaled=call.scale is not None)

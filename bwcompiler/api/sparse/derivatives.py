@@ -213,6 +213,7 @@ def _products(fun: Callable[..., Any], number: int, colours: Any, count: int, sy
     return products
 
 
+@shows_users_frames
 def sparse_jacobian(fun: Callable[..., Any], argnums: int = 0, **options: Unpack[TransformOptions]) -> Any:
     """A function that returns the Jacobian of fun as a scipy.sparse.csr_array of shape (out.size, args[argnums].size).
 
@@ -231,6 +232,7 @@ def sparse_jacobian(fun: Callable[..., Any], argnums: int = 0, **options: Unpack
     return SparseDerivative(fun, argnums, Options.of("sparse_jacobian", options), symmetric=False)
 
 
+@shows_users_frames
 def sparse_hessian(fun: Callable[..., Any], argnums: int = 0, **options: Unpack[TransformOptions]) -> Any:
     """A function that returns the Hessian of a scalar function as a symmetric scipy.sparse.csr_array.
 

@@ -18,6 +18,7 @@ from bwcompiler.errors import GradientError, ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import is_tracing, value_as
+from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.trace import call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
@@ -54,6 +55,7 @@ def _require_like(found: Any, expected: Any, what: str) -> None:
         raise ShapeError(f"{what}; got {types[0]}, expected {types[1]}")
 
 
+@shows_users_frames
 def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[Callable[..., Any], Any], Any],
                         transpose_solve: Callable[[Callable[..., Any], Any], Any] | None = None, symmetric: bool = False) -> Any:
     """x with matvec(x) = b, as solve(matvec, b) finds it; its derivatives solve linear equations again (jax.lax.custom_linear_solve).
@@ -110,6 +112,7 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[C
     return function(*handles, b)
 
 
+@shows_users_frames
 def custom_root(f: Callable[[Any], Any], initial_guess: Any, solve: Callable[[Callable[..., Any], Any], Any],
                 tangent_solve: Callable[[Callable[..., Any], Any], Any]) -> Any:
     """x with f(x) = 0, as solve(f, initial_guess) finds it; differentiated by the implicit function theorem (jax.lax.custom_root).

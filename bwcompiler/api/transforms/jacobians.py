@@ -17,6 +17,7 @@ from bwcompiler.api.transforms.transformed import (
     TracedCall,
     Transformed,
     capture,
+    check_function,
     inline_call,
     normalise_argnums,
     outputs_of,
@@ -224,6 +225,7 @@ def hessian(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, 
     >>> bw.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
     [[6.0, 0.0], [0.0, 12.0]]
     """
+    check_function(fun, "hessian", argnums)
     chosen = Options.of("hessian", options)
     gradient = grad(fun, argnums, has_aux, holomorphic, **options)
     made: Transformed[P, Any] = _jacobian(_as_second, hessian, gradient, argnums, has_aux, holomorphic, chosen)
@@ -243,6 +245,7 @@ def hvp(fun: Callable[..., Any], argnums: Argnums = 0, **options: Unpack[Transfo
     >>> bw.hvp(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]), np.array([1.0, 10.0])).tolist()
     [6.0, 120.0]
     """
+    check_function(fun, "hvp", argnums)
     chosen = Options.of("hvp", options)
 
     def traced(*args: Any, **kwargs: Any) -> Any:

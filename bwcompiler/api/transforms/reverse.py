@@ -45,7 +45,7 @@ from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE, cotangent_or
 def scalar_output(result: TraceResult, numbers: Sequence[int], what: str, holomorphic: bool = False) -> int:
     """The number of the one output, which must be a scalar, and real (or complex, of a holomorphic function)."""
     outputs = [result.outputs[k] for k in numbers]
-    if not outputs:
+    if not outputs or result.only_checks:
         raise GradientError(f"{what} needs a function with one scalar output; it returned nothing that is a number\n"
                             "  hint: is a `return` missing? (with has_aux=True: return (value, rest))")
     if len(outputs) != 1 or outputs[0].shape != ():
@@ -61,7 +61,9 @@ def scalar_output(result: TraceResult, numbers: Sequence[int], what: str, holomo
 def check_output(output: Value, what: str, holomorphic: bool) -> None:
     """Raise for an output that has no derivative, or not one of this kind."""
     if not output.dtype.is_differentiable:
-        raise GradientError(at(output.source, f"{what} needs a floating-point output; it returned {output.dtype.numpy}"))
+        raise GradientError(at(output.source, f"{what} needs a floating-point output; it returned {output.dtype.numpy}\n"
+                               "  hint: counts and positions have no derivative; floats that are assigned to elements of an array of "
+                               "integers are cut off: make it of floats"))
     if holomorphic and not output.dtype.is_complex:
         raise GradientError(at(output.source, f"{what} with holomorphic=True needs a complex output; it returned {output.dtype.numpy}\n"
                                       "  hint: pass complex numbers, or leave holomorphic=True out"))
@@ -269,6 +271,7 @@ def custom_vjp(fun: None = None, nondiff_argnums: int | Iterable[int] = (), *,
                nondiff_argnames: str | Iterable[str] = ()) -> Callable[[Callable[P, R]], CustomVjp[P, R]]: ...
 
 
+@shows_users_frames
 def custom_vjp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Iterable[int] = (), *,
                nondiff_argnames: str | Iterable[str] = ()) -> Any:
     """Give fun its own derivative: the pair that is registered with `.defvjp(fwd, bwd)`.  Without fun, a decorator.
@@ -302,6 +305,7 @@ def custom_jvp(fun: None = None, nondiff_argnums: int | Iterable[int] = (), *,
                nondiff_argnames: str | Iterable[str] = ()) -> Callable[[Callable[P, R]], CustomJvp[P, R]]: ...
 
 
+@shows_users_frames
 def custom_jvp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Iterable[int] = (), *,
                nondiff_argnames: str | Iterable[str] = ()) -> Any:
     """Give fun its own derivative by a rule for tangents, which holds in forward and in reverse mode.  Without fun, a decorator.

@@ -19,7 +19,7 @@ from bwcompiler.api.programs.functions import JitFunction, P, R
 from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.transforms.options import Options, TransformOptions
-from bwcompiler.errors import GradientError
+from bwcompiler.errors import GradientError, at
 from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, require_function, take_apart
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
@@ -212,7 +212,11 @@ def outputs_of(result: TraceResult, has_aux: bool) -> Outputs:
         return Outputs(result.output_tree, list(range(len(result.outputs))))
     whole = tree.unflatten(result.output_tree, range(len(result.outputs)))
     if not (isinstance(whole, tuple) and len(whole) == 2):
-        raise GradientError("has_aux=True: the function must return a pair (value, aux)")
+        source = next((output.source for output in result.outputs if output.source is not None), None)
+        found = f"a tuple of {len(whole)}" if isinstance(whole, tuple) else f"a {type(whole).__name__}" if len(
+            result.outputs) != 1 or isinstance(whole, list | dict) else "one value"
+        raise GradientError(at(source, f"has_aux=True: the function must return a pair (value, aux), it returned {found}\n"
+                               "  hint: return (value, rest), or leave out has_aux"))
     numbers, treedef = tree.flatten(whole[0])
     aux_numbers, aux_treedef = tree.flatten(whole[1])
     return Outputs(treedef, numbers, aux_treedef, aux_numbers)

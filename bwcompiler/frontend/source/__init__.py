@@ -8,7 +8,9 @@
     items            items of containers and arrays, and what loops go over
     changes          assignments
     bodies           loops and branches, recorded; begin with `capture`
-    carried          lists and arrays that loops take along
+    carried          arrays that loops take along
+    array_backed     lists and dictionaries that are arrays while loops are traced
+    containers       objects and containers, taken apart
     undecided        lists with gaps, variables of several kinds
     effects          objects and containers that bodies change, exceptions
     concrete         arrays that are known while tracing

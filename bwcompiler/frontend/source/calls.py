@@ -16,31 +16,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler.frontend.numpy.manipulation.sequences import on_operands, on_sequences
-from bwcompiler.frontend.source.carried.copying import copying
-from bwcompiler.frontend.source.carried.growth import append, refuse_whole
-from bwcompiler.frontend.source.carried.queues import CHANGING_LISTS, queue_of
+from bwcompiler.frontend.source.array_backed.dictionaries import method_of
+from bwcompiler.frontend.source.array_backed.growth import append, refuse_whole
+from bwcompiler.frontend.source.bounded.counting import counting, set_default
 from bwcompiler.frontend.source.changes import VALUES, changed, own
-from bwcompiler.frontend.source.concrete.makers import (
-    MAKERS,
-    METHODS,
-    maker,
-    noted,
-    require_traced,
-)
+from bwcompiler.frontend.source.concrete.makers import MAKERS, METHODS, maker, noted, require_traced
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
+from bwcompiler.frontend.source.containers.copying import copying
+from bwcompiler.frontend.source.containers.queues import CHANGING_LISTS, queue_of
 from bwcompiler.frontend.source.effects.checks import is_message, left_out
 from bwcompiler.frontend.source.effects.doubles import is_double, refuse_double
+from bwcompiler.frontend.source.effects.packages import is_pure_module, wrapped_by_us
 from bwcompiler.frontend.source.effects.places import Place, note_place, own_variables, scopes_around, short, taking_along
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
-from bwcompiler.frontend.source.library.heaps import heap_function
+from bwcompiler.frontend.source.library.heaps import heap_function, in_order
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
+from bwcompiler.frontend.source.library.seeds import seeded
 from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
-from bwcompiler.frontend.source.undecided.lookups import get
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
@@ -56,7 +53,6 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
 }
 _COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
 _ARRAY_FUNCTION = type(np.copyto)
-_PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging")
 
 
 # ----- calls
@@ -113,6 +109,10 @@ def _copying(call: _Call) -> Any:
     return copying(call.function)
 
 
+def _of_seed(call: _Call) -> Any:
+    return None if call.policy.depth else seeded(call.function)
+
+
 def _of_python(call: _Call) -> Any:
     return _python(call.function, call.policy, call.form) if call.kind in (types.FunctionType, types.MethodType) else None
 
@@ -124,7 +124,7 @@ def _of_double(call: _Call) -> Any:
 
 
 def _of_dictionary(call: _Call) -> Any:
-    return get(call.owner) if type(call.owner) is dict and call.name == "get" else None
+    return method_of(call.owner, call.name) if type(call.owner) is dict else None
 
 
 def _of_list(call: _Call) -> Any:
@@ -203,6 +203,12 @@ def _of_ufunc_method(call: _Call) -> Any:
     return _writing(call.function, on_operands(call.function))
 
 
+def _of_counting(call: _Call) -> Any:
+    if type(call.owner) is dict and call.name == "setdefault":
+        return functools.partial(set_default, call.function, lambda: _of_unknown_effect(call))
+    return counting(call.function)
+
+
 def _of_container_maker(call: _Call) -> Any:
     """What makes a container, of which the parts are not looked at: `d.copy()`, `dict.fromkeys(names, 0.0)`."""
     makes = call.kind is types.BuiltinFunctionType and ((type(call.owner) in (list, dict, set) and call.name == "copy") or (
@@ -238,7 +244,9 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     _of_traced_array,
     _of_polynomials,
     _copying,
+    _of_seed,
     _of_python,
+    _of_counting,
     # methods of containers, which are in machine code
     _of_double,            # refuses most of them, of an object that has a double in this body
     _of_dictionary,
@@ -268,12 +276,12 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
     if policy.depth and is_message(function):
         return left_out(function, policy)
     if isinstance(plain, types.FunctionType):
-        twin = _twin(plain)
+        twin = _twin(plain) or form(in_order(plain))
         if twin is not None and plain is function:
             return twin
         if policy.depth and not (plain.__name__ == "_replace" and isinstance(getattr(function, "__self__", None), tuple)):
             if is_library(plain.__code__):
-                if not is_hidden(plain.__code__) and not _is_pure_module(plain):
+                if not is_hidden(plain.__code__) and not is_pure_module(plain):
                     not_capturable(f"it calls {_named(function)}, of which it is not known that it only computes")
             elif not form_of(plain).is_known:
                 not_capturable(f"it calls {_named(function)}, whose source is not to be had")
@@ -363,14 +371,6 @@ def _with_captured_end(kind: Any) -> type:
     return made
 
 
-def _is_pure_module(function: Any) -> bool:
-    return _package(function) in _PURE_MODULES
-
-
-def _package(function: Any) -> str:
-    return str(getattr(function, "__module__", "")).partition(".")[0]
-
-
 _twins: dict[Any, Any] = {}    # of NumPy's functions
 
 
@@ -390,7 +390,7 @@ def _twin(function: Any) -> Any:
 
 def _require_pure(function: Any, policy: Policy) -> None:
     """Refuse the capture where a call may do more than compute."""
-    inner = _wrapped_by_us(function)
+    inner = wrapped_by_us(function)
     if inner is not function:                      # a derivative, a compiled function: as pure as what it is of
         _python(inner, policy, _as_it_is) if isinstance(inner, types.FunctionType | types.MethodType) else _require_pure(inner, policy)
         return
@@ -407,22 +407,13 @@ def _require_pure(function: Any, policy: Policy) -> None:
         if isinstance(owner, np.random.Generator | np.random.RandomState):
             not_capturable(f"it calls {_named(function)}, which draws numbers, or does not, as data decides: draw them before")
         not_capturable(f"it calls {_named(function)}, which may change {type(owner).__name__} {short(owner)}")
-    if isinstance(function, np.ufunc) or _among(function, PURE) or (_is_pure_module(function) and "random" not in function.__module__):
+    if isinstance(function, np.ufunc) or _among(function, PURE) or (is_pure_module(function) and "random" not in function.__module__):
         return
     if isinstance(function, type):
         made = function
         if issubclass(made, np.generic | BaseException) or made in VALUES or (issubclass(made, tuple) and hasattr(made, "_fields")):
             return
     not_capturable(f"it calls {_named(function)}, of which it is not known that it only computes")
-
-
-def _wrapped_by_us(function: Any) -> Any:
-    """The user's function inside of `bw.grad(fun)`, `bw.jit(fun)`, `bw.custom_vjp(fun)` ...; another function as it is."""
-    while _package(type(function)) == "bwcompiler" or (isinstance(function, types.FunctionType) and is_library(function.__code__)):
-        if not hasattr(function, "__wrapped__"):
-            break
-        function = function.__wrapped__
-    return function
 
 
 def _as_it_is(function: Any) -> Any:

@@ -5,11 +5,13 @@ Lists and dictionaries that a body makes are its own (`own`); others become vari
 
 from __future__ import annotations
 
+import collections
 from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.source.carried.growth import append
+from bwcompiler.frontend.numpy.selected.packing import copied
+from bwcompiler.frontend.source.array_backed.growth import append
 from bwcompiler.frontend.source.concrete.contents import read as read_contents
 from bwcompiler.frontend.source.concrete.makers import Target, changed_in_loop, maker_of, require_traced, require_unseen
 from bwcompiler.frontend.source.effects.doubles import refuse_double
@@ -19,8 +21,11 @@ from bwcompiler.frontend.source.undecided.choices import Choice, refuse
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
+_COUNTING = (collections.Counter, collections.defaultdict)
 VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice)       # which nobody can change
 
 
@@ -41,7 +46,7 @@ def altered(x: Any) -> Any:
 def changed(x: Any) -> Any:
     """x, of which an element is assigned to."""
     policy = open_policy()
-    if policy is None or isinstance(x, (Tracer, np.generic, *VALUES)) or x is None:
+    if policy is None or isinstance(x, (Tracer, Selection, np.generic, *VALUES)) or x is None:
         return x
     if type(x) is Choice:
         return x.value if x.has_value else refuse(x)
@@ -56,7 +61,11 @@ def changed(x: Any) -> Any:
             changed_in_loop(x)
         require_unseen(x)
         return x if maker_of(x) is None else Target(x)
+    if getattr(type(x), "is_bounded", False):
+        return x
     found = assigned_to(x) if policy.depth else x
+    if type(x) in _COUNTING:
+        return HANDLERS["asking"](x, found)
     return Holder(x) if type(found) in (dict, list) else found
 
 
@@ -64,6 +73,8 @@ def combined(x: Any) -> Any:
     """x, of which an element or an attribute is combined with something in place."""
     if type(x) is np.ndarray:
         read_contents(x)                           # as it was before
+    if isinstance(x, Selection):
+        return _PartsOf(x)
     found, policy = changed(x), open_policy()
     if found is not x or policy is None or isinstance(x, Tracer | np.ndarray):
         return found
@@ -72,13 +83,29 @@ def combined(x: Any) -> Any:
 
 def combined_attribute(x: Any) -> Any:
     """x, of which an attribute is combined with something in place."""
-    return altered(x) if isinstance(x, np.ndarray) else combined(x)
+    return altered(x) if isinstance(x, np.ndarray | Selection) else combined(x)
+
+
+class _PartsOf:
+    """A selection of which parts are combined with something in place: copies, which are assigned again."""
+
+    __slots__ = ("whole",)
+
+    def __init__(self, whole: Selection) -> None:
+        self.whole = whole
+
+    def __getitem__(self, index: Any) -> Any:
+        part = self.whole[index]
+        return copied(part) if isinstance(part, Selection) else part
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.whole[index] = value
 
 
 def added(x: Any, value: Any) -> Any:
     """value, which an augmented assignment (`x += value`) combines with a variable."""
     policy = open_policy()
-    if policy is None or isinstance(x, Tracer):
+    if policy is None or isinstance(x, Tracer | Selection):
         return value
     read_contents(value)
     refuse_double(x)
@@ -91,6 +118,6 @@ def added(x: Any, value: Any) -> Any:
     elif type(x) is list and scopes_around(x):
         append(x, *value)
         return []
-    else:
+    elif not getattr(type(x), "is_bounded", False):
         refuse_change(x)
     return value

@@ -11,8 +11,10 @@ import numpy as np
 
 from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.numpy.selected.packing import merged
+from bwcompiler.frontend.source.array_backed.dictionaries import tabled
+from bwcompiler.frontend.source.array_backed.growth import append, refuse_whole
 from bwcompiler.frontend.source.bodies.branches import branch
-from bwcompiler.frontend.source.carried.growth import append, refuse_whole
+from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, want
 from bwcompiler.frontend.source.changes import changed
 from bwcompiler.frontend.source.concrete.contents import read, user_method
 from bwcompiler.frontend.source.concrete.texts import require_known
@@ -37,6 +39,8 @@ NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
 def decided(x: Any) -> Any:
     """The truth of a test, which data may decide."""
     refuse_whole(x)
+    if getattr(type(x), "is_bounded", False):
+        return x.store.count > 0
     if isinstance(x, np.ndarray):
         read(x)
     if gaps.has_gaps(x):
@@ -92,6 +96,9 @@ def is_not(x: Any, y: Any) -> Any:
 
 def in_(x: Any, items: Any) -> Any:
     """x in items."""
+    if type(items) is Dictionary:
+        return items.contains(x)
+    items = gaps.taken(items)
     if gaps.has_gaps(items):
         return gaps.contains(items, x)
     if type(x) is Choice and type(items) is str and not x.has_value:
@@ -99,6 +106,12 @@ def in_(x: Any, items: Any) -> Any:
     method = user_method(type(items), "__contains__")
     if method is not None and open_policy() is not None:
         return decided(HANDLERS["call_of"](MethodType(method, items))(x))
+    in_table = tabled(items)
+    if in_table is not None:
+        return in_table.contains(x)
+    if type(items) is not dict and is_asked(items, x):
+        want(items, x, 0)
+        return lookups.contains(items, x)
     if lookups.is_traced_key(items, x) or (isinstance(x, Tracer) and type(items) in (set, frozenset)):
         return lookups.contains(items, x)
     if type(x) is not Choice and not (type(items) in (list, tuple) and (is_undecided(x) or is_undecided(items))):
@@ -127,7 +140,7 @@ def elements(source: Any) -> Iterator[tuple[Any, Any]]:
         return iter([(rows.where[k], rows.array[k]) for k in range(rows.where.shape[0])])
     if not gaps.has_gaps(source):
         return zip(itertools.repeat(True), iterable(source))
-    return iter([(one.present, one.value) if type(one) is gaps.Maybe else (True, one) for one in source])
+    return iter([(one.present, gaps.handed_out(one.value)) if type(one) is gaps.Maybe else (True, one) for one in source])
 
 
 def kept(found: Any, element: Callable[[], Any]) -> None:
@@ -159,20 +172,32 @@ def choose(test: Any, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any
 HANDLERS["choose"] = choose
 
 
-def and_(x: Any, other: Callable[[], Any]) -> Any:
-    """x and other()."""
+def and_(x: Any, other: Callable[[], Any], is_test: bool = False) -> Any:
+    """x and other(); is_test: only whether that is true is asked."""
     found = decided(x)
     if not isinstance(found, Tracer):
         return other() if found else x
-    return choose(found, other, lambda: x)
+    if is_test:
+        return choose(found, _tested(other), lambda: _one_truth(x))
+    return choose(found, other, lambda: False if getattr(type(x), "is_bounded", False) else x)
 
 
-def or_(x: Any, other: Callable[[], Any]) -> Any:
-    """x or other()."""
+def or_(x: Any, other: Callable[[], Any], is_test: bool = False) -> Any:
+    """x or other(); is_test: only whether that is true is asked."""
     found = decided(x)
     if not isinstance(found, Tracer):
         return x if found else other()
-    return choose(found, lambda: x, other)
+    return choose(found, lambda: _one_truth(x), _tested(other)) if is_test else choose(found, lambda: x, other)
+
+
+def _tested(other: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: _one_truth(other())
+
+
+def _one_truth(x: Any) -> Any:
+    """An array of one element, or a container with room, as a test sees it; anything else as it is."""
+    is_one = isinstance(x, Tracer) and x.shape and x.size == 1
+    return decided(x) if is_one or getattr(type(x), "is_bounded", False) else x
 
 
 def not_(x: Any) -> Any:

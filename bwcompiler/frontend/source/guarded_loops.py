@@ -16,10 +16,10 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.errors import TracerError
+from bwcompiler.frontend.source.array_backed.growth import POISON
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.iteration import Elements
-from bwcompiler.frontend.source.carried.growth import POISON
 from bwcompiler.frontend.source.decisions import decided, not_, nothing
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import DONE
@@ -169,7 +169,8 @@ def under_tests(variables: Variables, names: Names, *flags: str) -> Variables:
     """The variables of a loop whose iterations run where a test holds: what is read afterwards is carried, too, for the others leave it."""
     results = [name for name in variables.results if names[name] is not UNBOUND]
     carried = tuple(dict.fromkeys((*variables.carried, *flags, *results)))
-    return Variables(tuple(dict.fromkeys((*variables.stored, *flags))), carried, tuple(dict.fromkeys((*carried, *variables.results))))
+    return variables._replace(stored=tuple(dict.fromkeys((*variables.stored, *flags))), carried=carried,
+                              results=tuple(dict.fromkeys((*carried, *variables.results))))
 
 
 def _most(parts: Sequence[Callable[[], Any]], names: Names, now: dict[str, Any], steps: dict[str, int], policy: Policy) -> int | None:

@@ -7,9 +7,13 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.manipulation.sequences import c_, r_
-from bwcompiler.frontend.source.carried import still, things
-from bwcompiler.frontend.source.carried.growth import element, expect, is_growing, refuse_whole
-from bwcompiler.frontend.source.carried.lined import is_lined, line, read
+from bwcompiler.frontend.source.array_backed import invariant_lists
+from bwcompiler.frontend.source.array_backed.dictionaries import is_new, table_of, tabled
+from bwcompiler.frontend.source.array_backed.growth import element, expect, is_growing, refuse_whole
+from bwcompiler.frontend.source.array_backed.indexed_lists import indexed_list, is_indexed, read
+from bwcompiler.frontend.source.array_backed.lookups import lookup_in
+from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, want
+from bwcompiler.frontend.source.bounded.stacks import Heap, Stack
 from bwcompiler.frontend.source.concrete.makers import noted, shown
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.effects.places import scopes_around
@@ -26,17 +30,27 @@ from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
+BOUNDED = (Dictionary, Stack, Heap)
+
 
 def indexed(array: Any, index: Any) -> Any:
     """array[index], where a concrete array, or np.r_ and np.c_, may get traced values."""
+    if type(array) in BOUNDED:
+        return array[index]
+    if type(array) is not dict and is_asked(array, index):
+        want(array, index, 0)
     if type(array) is list and is_growing(array):
         return element(array, index)
     if type(index) is Choice:
         return table(array, index)
     if has_gaps(array):
         return item_of_gaps(array, index)
-    if is_lined(array):
-        return read(line(array), index)
+    if is_indexed(array):
+        return read(indexed_list(array), index)
+    if type(array) is dict and (tabled(array) is not None or (is_traced_key(array, index) and is_new(array, index))):
+        found = table_of(array, index)
+        if found is not None:
+            return found.read(index)
     if is_traced_key(array, index):
         return look_up(array, index)
     if type(array) in (list, tuple, str) and isinstance(index, Tracer):
@@ -58,15 +72,15 @@ def _moving(items: Any, index: Tracer) -> Any:
     string = picked(items, index)
     if string is not None:
         return string
-    numbers = things.table(items)
+    numbers = lookup_in(items)
     if numbers is not None:
         return numbers(index)
-    if still.is_read(items, index):
-        return still.element(items, index)
+    if invariant_lists.is_read(items, index):
+        return invariant_lists.element(items, index)
     if type(items) is list and isinstance(index, IndexTracer):
-        lined = line(items)
-        if lined is not None:
-            return read(lined, index)
+        found = indexed_list(items)
+        if found is not None:
+            return read(found, index)
         expect(items)
     return element_at(items, index)
 

@@ -7,19 +7,20 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from bwcompiler.errors import TracerBoolError, TracerError, at
+from bwcompiler.frontend.source.array_backed.growth import Unbounded, refuse_whole
 from bwcompiler.frontend.source.bodies import iteration
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.bodies.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.bodies.known_loops import counted_while
-from bwcompiler.frontend.source.carried.growth import Unbounded
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.concrete.contents import live, read_items
 from bwcompiler.frontend.source.concrete.texts import require_known
@@ -44,9 +45,10 @@ SHORTEST = 3                   # loops of fewer iterations are always unrolled
 MOST_FILLING = 64              # iterations in which a list of a loop may get as long as it is in the others
 MOST_PARTED = 6                # loops that are recorded in two parts, one inside of the other
 PARTS = 3                      # that a loop has in the end, mostly: two borders, and what is between
-HEAVY = 400                    # values that the iterations of a short loop record: then it is not
+HEAVY = 400                    # values that the iterations of a short loop record, in all of its copies: then it is not
 HEAVY_FEW = 600                # those behind the first iteration of a loop of two or three
 HEAVY_TABLE = 1500             # those of a loop over numbers that are known: until then it is faster without reading them from a table
+SOLID = 64                     # values of a body beside which what a loop costs does not count
 TRACED = 3                     # values that are traced while one is compiled
 MOST_ITEMS = 100_000           # that are taken from itertools.product and its like to see whether there are more
 _FINITE = (itertools.product, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations)
@@ -89,6 +91,7 @@ def _summing(found: list[Any]) -> Iterator[None]:
 
 def each(source: Any, body: Callable[[Any], None]) -> None:
     """A loop of a comprehension."""
+    source = gaps.taken(source)
     is_long = not gaps.has_gaps(source) or any(isinstance(part, gaps.Block) for part in gaps.segments(source))
     if open_policy() is not None and not isinstance(source, Selection) and is_long:
         for_(source, body, NO_VARIABLES, is_tried=True)
@@ -105,7 +108,9 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
 
     is_tried: it is recorded only if it computes with traced values.
     """
-    policy, source = open_policy(), live(source)
+    policy, source = open_policy(), live(gaps.taken(source))
+    if policy is not None and policy.depth and type(source) is dict:
+        refuse_whole(source)
     if policy is not None and type(source) in _FINITE and not scopes_around(source):
         items = list(itertools.islice(source, MOST_ITEMS))
         source = itertools.chain(items, source) if len(items) == MOST_ITEMS else own(items)
@@ -114,7 +119,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     if is_tried and elements is not None:
         elements = elements._replace(is_tried=True)
     names = Variables(*variables)
-    rest_is_tried = is_wanted_whole = False        # behind the next iterations: the first may be unlike the others
+    rest_is_tried = False                          # behind the next iterations: the first may be unlike the others
     ahead = 1
     if policy is not None and elements is not None and _pays(elements, policy, body):
         captured = _captured(elements, body, names, flag, policy)
@@ -127,8 +132,9 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     if policy is not None and gaps.has_gaps(source) and flag is None:
         source = _captured_blocks(source, body, names, tested, policy)
     elements_left = iter(source)
-    with _unrolling(policy, elements):
+    with _unrolling(policy, elements, site_of(body)) as unrolling:
         for number in itertools.count():
+            unrolling.number = number
             done = False if held is None or flag is None else held[flag]
             if not isinstance(done, Tracer) and done:
                 return
@@ -138,24 +144,20 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
                 return
             going = not_(done) if isinstance(done, Tracer) else True
             if type(element) is gaps.Maybe:
-                going, element = np.logical_and(going, element.present), element.value
+                going, element = np.logical_and(going, element.present), gaps.handed_out(element.value)
             if isinstance(going, Tracer) and policy is not None:
                 if number == MOST_GUARDED:
                     raise _endless(policy.notes.get(site_of(body), "it goes over an iterator"))
                 branch(going, _of_item(body, element), nothing, tested, Names(body), policy)
             else:
-                before = -1 if policy is None or number else len(open_region().record.values)
+                before = 0 if policy is None or number else len(open_region().record.values)
                 body(element)
-                if before >= 0 and elements is not None and policy is not None and _is_heavy(elements, policy, body, before):
-                    rest_is_tried, is_wanted_whole = elements.count > SHORTEST, _had_better_begin_anew(policy, before)
-                    if is_wanted_whole and not rest_is_tried:
-                        raise Reconsidered(site_of(body))
+                if number == 0 and elements is not None and policy is not None and _is_short(elements, policy):
+                    rest_is_tried = rest_is_tried or _is_heavy_behind(unrolling, policy, _recorded(before))
             if rest_is_tried and number + 1 == ahead:
                 assert elements is not None and policy is not None
                 captured = _captured(elements.after(ahead), body, names, flag, policy, may_peel=False)
                 if captured:
-                    if is_wanted_whole:
-                        raise Reconsidered(site_of(body))
                     return
                 rest_is_tried = captured is None and ahead < MOST_FILLING
                 ahead += policy.ahead
@@ -178,7 +180,7 @@ def _captured_blocks(source: Any, body: Callable[[Any], None], names: Variables,
 def _captured_block(block: gaps.Block, body: Callable[[Any], None], names: Variables, tested: Variables, policy: Policy) -> bool:
     """Whether a loop over what a loop has appended was recorded."""
     def where_there(number: Any) -> None:
-        branch(block.present[number], _of_item(body, block.row(number)), nothing, tested, Names(body), policy)
+        branch(block.present[number], _of_item(body, gaps.handed_out(block.row(number))), nothing, tested, Names(body), policy)
     try:
         counted(where_there, under_tests(names, Names(body)), iteration.Elements(block.count, lambda k: k), policy, body)
     except NotCapturable as refused:
@@ -194,17 +196,30 @@ def _of_item(body: Callable[[Any], None], item: Any) -> Callable[[], None]:
     return run
 
 
+@dataclass(slots=True, eq=False)
+class _Unrolled:
+    """A loop that is being unrolled, how often as loops around it are, and the number of the iteration that is being traced."""
+
+    site: Site
+    elements: Any
+    copies: int
+    number: int = 0
+
+
 @contextmanager
-def _unrolling(policy: Policy | None, elements: iteration.Elements | None) -> Iterator[None]:
+def _unrolling(policy: Policy | None, elements: iteration.Elements | None, site: Site) -> Iterator[_Unrolled]:
     """What runs inside is traced once per iteration: noted for the loops in it."""
+    unrolled = _Unrolled(site, elements, 1 if policy is None else policy.copies)
     if policy is None or elements is None or not isinstance(elements.count, int):
-        yield
+        yield unrolled
         return
     before, policy.copies = policy.copies, policy.copies * max(1, elements.count)
+    policy.unrolling.append(unrolled)
     try:
-        yield
+        yield unrolled
     finally:
         policy.copies = before
+        policy.unrolling.pop()
 
 
 def _size(value: Value) -> int:
@@ -216,25 +231,52 @@ def _recorded(before: int) -> int:
     return sum(map(_size, open_region().record.values[before:]))
 
 
-def _is_heavy(elements: iteration.Elements, policy: Policy, body: Callable[..., Any], before: int) -> bool:
-    """Whether a loop of few iterations, the first of which recorded what stands behind `before`, is long enough to be recorded."""
-    if not isinstance(elements.count, int) or elements.count < 2 or not policy.loops or (
-            elements.count > SHORT and not elements.is_table):
+def _is_short(elements: iteration.Elements, policy: Policy) -> bool:
+    """Whether a loop is unrolled only for its few iterations, or because it goes over numbers that are known."""
+    return policy.loops and isinstance(elements.count, int) and elements.count >= 2 and (elements.count <= SHORT or elements.is_table)
+
+
+def _is_heavy_behind(loop: _Unrolled, policy: Policy, size: int) -> bool:
+    """Whether what comes behind the first iteration, which recorded `size` values, is to be recorded as a loop.
+
+    Raises Reconsidered where the first had better be part of that loop, too.
+    """
+    if not _is_heavy(loop, policy, size):
         return False
-    least, saved = HEAVY_TABLE if elements.is_table else HEAVY, elements.count
-    if elements.count <= SHORTEST:
-        least, saved = HEAVY_FEW, elements.count - 1
-    return _recorded(before) * saved > least and not {site_of(body)} & {*policy.unrolled, *policy.notes, *policy.heavy}
+    if _had_better_begin_anew(policy, size):
+        raise Reconsidered(loop.site, _heavy_around(policy, size))
+    return bool(loop.elements.count > SHORTEST)
 
 
-def _had_better_begin_anew(policy: Policy, before: int) -> bool:
-    """Whether what the first iteration recorded, behind `before`, is worth to trace all again without it."""
+def _is_heavy(loop: _Unrolled, policy: Policy, size: int) -> bool:
+    """Whether such a loop, an iteration of which records `size` values, is long enough to be recorded."""
+    least, saved = HEAVY_TABLE if loop.elements.is_table else HEAVY, loop.elements.count
+    if loop.elements.count <= SHORTEST:
+        least, saved = HEAVY_FEW, loop.elements.count - 1
+    return size * saved * loop.copies > least and _may_be_heavy(loop, policy)
+
+
+def _may_be_heavy(loop: _Unrolled, policy: Policy) -> bool:
+    return loop.site not in policy.unrolled and loop.site not in policy.notes and loop.site not in policy.heavy
+
+
+def _heavy_around(policy: Policy, size: int) -> list[Site]:
+    """The loops around the innermost that will be found heavy, too, as soon as that one is recorded with `size` values.
+
+    So are all of a nest whose body is so long that what a loop costs does not count beside it.
+    """
+    around = [one for one in policy.unrolling[:-1] if not one.number and _is_short(one.elements, policy)]
+    return [one.site for one in around if _is_heavy(one, policy, size) or (size >= SOLID and _may_be_heavy(one, policy))]
+
+
+def _had_better_begin_anew(policy: Policy, size: int) -> bool:
+    """Whether the `size` values that the first iteration recorded are worth to trace all again without them."""
     region: Region | None = open_region()
     recorded = policy.recorded
     while region is not None:
         recorded += len(region.record.values)
         region = region.parent
-    return _recorded(before) * policy.copies * TRACED >= recorded
+    return size * policy.copies * TRACED >= recorded
 
 
 def unrolled(source: Any, reason: str) -> Any:

@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.source.array_backed.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.bodies import iteration
+from bwcompiler.frontend.source.bodies.attempts import try_
+from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
+from bwcompiler.frontend.source.bounded.stacks import made as stack_made
 from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.calls import callable_for, defined
-from bwcompiler.frontend.source.carried.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.changes import added, altered, changed, combined, combined_attribute, own
 from bwcompiler.frontend.source.concrete.contents import (
     as_written,
@@ -57,21 +60,25 @@ from bwcompiler.frontend.source.items import indexed, iterable
 from bwcompiler.frontend.source.library.libraries import sparse_product, sparse_times
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.loops import each, for_, listed, summed, unrolled, while_
+from bwcompiler.frontend.source.recursion import is_loop
 from bwcompiler.frontend.source.syntax.functions import converted
+from bwcompiler.frontend.source.undecided import keyed
 from bwcompiler.frontend.source.undecided.choices import Choice, found_by, place_of, unwrapped, valued
-from bwcompiler.frontend.source.undecided.gaps import has_gaps, refuse
+from bwcompiler.frontend.source.undecided.gaps import has_gaps, refuse, taken
+from bwcompiler.frontend.source.undecided.searches import searched
 from bwcompiler.frontend.source.undecided.taking import gone_over, taking
+from bwcompiler.frontend.source.undecided.unbound import sure
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_library
+from bwcompiler.frontend.tracing.source import is_library, is_plain_python
 from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import ArrayTracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "combined",
            "combined_attribute", "computed", "defined", "each", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable",
            "kept", "leaving", "listed", "made", "not_", "not_in", "or_", "passing", "product", "raised", "read_index", "read_items",
-           "sifted", "slice", "summed", "trying", "unary", "unrolled", "while_"]
+           "searched", "sifted", "slice", "summed", "sure", "taken_apart", "try_", "trying", "unary", "unrolled", "while_"]
 
 slice = builtins.slice
 
@@ -81,8 +88,9 @@ _HEADERS = (range, enumerate, zip, reversed, map, np.arange)
 
 def form(function: Any) -> Any:
     """What is called in the place of a function of the user's."""
-    found = vectorized(function, form) if type(function) is np.vectorize else converted(function, sys.modules[__name__])
     policy = open_policy()
+    as_loop = policy is not None and is_loop(function, policy)
+    found = vectorized(function, form) if type(function) is np.vectorize else converted(function, sys.modules[__name__], as_loop)
     if found is not function and policy is not None:
         policy.met = True
     if found is function:
@@ -105,19 +113,23 @@ HANDLERS["captured_form"] = given
 def call(function: Any) -> Any:
     """What is called where the user calls a function."""
     policy = open_policy()
-    if policy is None:
+    if policy is None or function is read_items:   # which stands around what is taken apart in headers of loops
         return function
     if type(function) is Choice:
         return functools.partial(_called, function)
     found = callable_for(function, policy, form)
     plain = getattr(function, "__func__", function)
-    if type(plain) is not FunctionType or is_library(plain.__code__):
+    if type(plain) is not FunctionType or (is_library(plain.__code__) and not is_plain_python(plain.__code__)):
+        if function is breakpoint or getattr(function, "__name__", "") in _STOPPING:
+            return function
         found = _of_anything(function, reading(function, found), policy)
-    return _guarded(function, found) if any(scope.loop is not None and scope.loop.growths for scope in policy.scopes) else found
+    is_changing = any(scope.loop is not None and (scope.loop.growths or scope.loop.indexed) for scope in policy.scopes)
+    return _guarded(function, found) if is_changing else found
 
 
 HANDLERS["call_of"] = call
 
+_STOPPING = ("set_trace", "embed")                 # debuggers stop where they are called from: that is to be the user's frame
 _ASKING = frozenset((isinstance, type, print, repr, str, len, bool, hash, id, callable, getattr, hasattr))
 
 
@@ -160,7 +172,7 @@ def _among(function: Any, known: frozenset[Any]) -> bool:
 
 def _captured_when_called(x: Any) -> Any:
     """A function of the user's that a function of others calls: with its control flow captured."""
-    if not isinstance(x, FunctionType | MethodType | functools.partial):
+    if not isinstance(x, FunctionType | MethodType | functools.partial) and x is not min and x is not max:
         return x
     return lambda *args, **kwargs: call(x)(*args, **kwargs)
 
@@ -178,10 +190,17 @@ def _called(function: Choice, *args: Any, **kwargs: Any) -> Any:
     return otherwise(0)
 
 
+def _length(found: Any, x: Any) -> Any:
+    if is_growing(x):
+        return length(x)
+    refuse_whole(x)
+    return found(x)
+
+
 def _guarded(function: Any, found: Any) -> Any:
     """A function that may get a list that grows in a loop that is being traced: only the user's own may."""
     if function is len:
-        return lambda x: length(x) if is_growing(x) else found(x)
+        return functools.partial(_length, found)
     if getattr(function, "__code__", None) is not None or hasattr(function, "__func__") or getattr(found, "func", None) is append:
         return found
 
@@ -216,6 +235,7 @@ def product(left: Any, right: Any) -> Any:
 
 def augmented(name: str, x: Any, value: Any) -> Any:
     """What a variable holds after `x += value`, by the operator's name in `operator`."""
+    x = unwrapped(x) if type(x) is Choice else x
     method = None if type(x) in _ITEMS else user_method(type(x), f"__{name}__")
     if method is not None and open_policy() is not None:
         found = call(MethodType(method, x))(value)
@@ -254,6 +274,11 @@ def item(array: Any, index: Any) -> Any:
 _ITEMS = (list, tuple, dict, str, np.ndarray, ArrayTracer)
 
 
+def taken_apart(items: Any, before: int, behind: int) -> Any:
+    """What is assigned to so many names, and behind one with a star to some more (-1 where there is none)."""
+    return keyed.taken_apart(items, before, behind) if has_gaps(items) else items
+
+
 def read_index(index: Any) -> Any:
     """What stands in brackets, where an element is assigned to."""
     return place_of(read_places(index))
@@ -261,13 +286,15 @@ def read_index(index: Any) -> Any:
 
 def made(container: Any) -> Any:
     """A list, dictionary or set that was just made."""
-    return own(require_known_keys(container))
+    found = own(require_known_keys(container))
+    return stack_made(found) if type(found) is list else dictionary_made(found)
 
 
 def header(function: Any, *parts: Any, **options: Any) -> Any:
     """What a loop goes over, written as range(...), enumerate(...), zip(...), reversed(...), map(...) or np.arange(...)."""
     if not any(function is one for one in _HEADERS) or open_policy() is None:
         return call(function)(*parts, **options)
+    parts = tuple(map(taken, parts))
     items = gone_over(function, parts, options)
     if items is not None:
         return items

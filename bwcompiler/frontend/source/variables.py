@@ -104,15 +104,23 @@ class Names:
         """One more variable, of nobody's function."""
         self._cells[name] = cell
 
-    def cells(self, names: Iterable[str] | None = None) -> frozenset[int]:
+    def cells(self, names: Iterable[str]) -> list[Any]:
+        """The cells of some variables."""
+        return [self._cells[name] for name in names if name in self._cells]
+
+    def ids(self, names: Iterable[str] | None = None) -> frozenset[int]:
         """The ids of the cells of some variables, or of all."""
-        return frozenset([id(self._cells[name]) for name in (self._cells if names is None else names) if name in self._cells])
+        return frozenset(map(id, self._cells.values() if names is None else self.cells(names)))
 
     def room(self, name: str, held: Any) -> int:
         """How many items more a variable gets than it held, if it stands for a deque, until that drops one for each; else 0."""
         cell = self._cells[name]
         most = getattr(cell.base, "maxlen", None) if self.is_queue(name) else None
         return 0 if most is None else int(most - len(held))
+
+    def base_of(self, name: str) -> Any:
+        """The list or deque for all items of which a variable stands."""
+        return self._cells[name].base
 
     def is_queue(self, name: str) -> bool:
         """Whether a variable stands for all items of a deque or list."""

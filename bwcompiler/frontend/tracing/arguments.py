@@ -282,7 +282,12 @@ def argument_type(leaf: Any, name: str = "argument") -> ArgumentType:
                                    "  hint: let the function read it from outside; or pass a.data, and in the function "
                                    "bw.scipy.sparse.csr_array((data, a.indices, a.indptr), a.shape) where its numbers change")
         return ArgumentType(tensor(_dtype(foreign_dtype(leaf), name), tuple(leaf.shape)))
-    return _array_type(np.asarray(leaf), name)
+    array = np.asarray(leaf)
+    if array.dtype == object and hasattr(leaf, "select_dtypes"):
+        others = [column for column in leaf.columns if column not in leaf.select_dtypes("number").columns]
+        raise DTypeError(f"{name}: a frame with columns that are not numbers: {', '.join(map(repr, others))}\n"
+                         "  hint: pass frame.select_dtypes('number'), or the columns that are needed, frame[column].to_numpy()")
+    return _array_type(array, name)
 
 
 def foreign_dtype(leaf: Any) -> Any:

@@ -7,13 +7,13 @@ the function returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from numbers import Number
 from typing import Any
 
 import numpy as np
 
-from bwcompiler import tree
+from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
@@ -21,6 +21,7 @@ from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import ResultKind
 from bwcompiler.ir.op import Value
@@ -151,3 +152,35 @@ def result_kind(leaf: Any) -> ResultKind:
     if isinstance(leaf, Tracer):
         return "array" if leaf._type.shape or leaf._storage.writable else "scalar"
     return "array" if isinstance(leaf, np.ndarray) else "scalar"
+
+
+# ----- checks
+def checked(checks: Sequence[Value], outputs: tuple[Value, ...], mutated: dict[int, Value], assigned: dict[int, Value]) -> tuple[
+        tuple[Value, ...], dict[int, Value], dict[int, Value]]:
+    """The results of a region, the first of which waits for its checks."""
+    if outputs:
+        return (ops.barrier(outputs[0], *checks), *outputs[1:]), mutated, assigned
+    written = mutated or assigned
+    for number in list(written)[:1]:
+        written[number] = ops.barrier(written[number], *checks)
+    return outputs, mutated, assigned
+
+
+def checked_result(result: Any, token: Any) -> ResultNode:
+    """A result without arrays and numbers, of a function that checks something: a number that is there when that is done goes with it."""
+    _register()
+    return ResultNode(_alone, None, (result, token))
+
+
+def never_empty(result: Any) -> Any:
+    """The result, with a number where it has none, as that of a function that checks something has."""
+    return result if tree.leaves(result) else checked_result(result, np.float64(0.0))
+
+
+def _alone(_: None, parts: Any) -> Any:
+    result, token = parts
+    if isinstance(token, Tracer):                      # of a call that is part of another function, which waits for it
+        open_region().checks.append(value_of(token))
+    elif not isinstance(token, np.generic | np.ndarray):
+        return checked_result(result, token)           # numbers of results in their place
+    return result

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.tracing.storages.region import Storage
-from bwcompiler.frontend.tracing.storages.views import Chain, Slice, StridedView
+from bwcompiler.frontend.tracing.storages.strided_views import Slice, StridedView
+from bwcompiler.frontend.tracing.storages.views import Chain
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.types import tensor
 

@@ -19,6 +19,7 @@ from bwcompiler.ir.source import Source
 
 _OURS, _NUMPY = (os.path.dirname(os.path.abspath(module.__file__ or "")) for module in (errors, np))
 _POLYNOMIALS = os.path.join(_NUMPY, "polynomial") + os.sep
+_PLAIN = os.path.join(_OURS, "frontend", "source", "library", "plain.py")
 _SCIPY = os.path.join(os.path.dirname(_NUMPY), "scipy")
 _HIDDEN_FOLDERS = tuple(folder + os.sep for folder in (_OURS, _NUMPY, _SCIPY))
 _LIBRARY_FOLDERS = tuple([sysconfig.get_path(key) + os.sep for key in ("purelib", "platlib", "stdlib", "platstdlib")])
@@ -90,12 +91,25 @@ def is_library(code: CodeType) -> bool:
 
 def is_library_file(file: str) -> bool:
     """Whether a file is not the user's own."""
-    return is_hidden_file(file) or file.startswith(_LIBRARY_FOLDERS) or file.startswith("<frozen")
+    return is_hidden_file(file) or file.startswith(_LIBRARY_FOLDERS) or file.startswith("<frozen") or _is_of_cython(file)
+
+
+def _is_of_cython(file: str) -> bool:
+    """Whether it is the name that an installed package's Cython gives its frames, `numpy/random/mtrand.pyx`: from where it was built."""
+    module = sys.modules.get(file.partition("/")[0]) if file.endswith(".pyx") else None
+    return module is not None and is_library_file(getattr(module, "__file__", None) or "")
 
 
 def is_convertible(code: CodeType) -> bool:
-    """Whether control flow and calls of this code are captured: the user's own, and np.polynomial, which is Python that calls NumPy."""
-    return not is_library(code) or code.co_filename.startswith(_POLYNOMIALS)
+    """Whether control flow and calls of this code are captured: the user's own, np.polynomial, which is Python that calls NumPy, and what
+    stands for functions of Python's.
+    """
+    return not is_library(code) or code.co_filename.startswith(_POLYNOMIALS) or is_plain_python(code)
+
+
+def is_plain_python(code: CodeType) -> bool:
+    """Whether this code stands for a function of Python's, and is captured like the user's own."""
+    return code.co_filename == _PLAIN
 
 
 def _role(code: CodeType) -> int:
@@ -108,9 +122,13 @@ def _role(code: CodeType) -> int:
 
 
 class FrameObserver(Protocol):
-    """Who wants to see the user's frames: all but those of settled code."""
+    """Who wants to see the user's frames: all but those of settled code, and those that it has seen.
 
-    settled: set[CodeType]
+    Both are by the ids of code objects, which are kept alive: the hash of one takes as long as the function is, for each operation.
+    """
+
+    settled: dict[int, CodeType]
+    latest: dict[int, FrameType]
 
     def frame(self, frame: FrameType) -> None: ...
 
@@ -129,11 +147,12 @@ def current_source(outer: Source | None = None, observer: FrameObserver | None =
     library: tuple[CodeType, int] | None = None             # a function that is itself an installed package's has no better line
     while frame is not None:
         code = frame.f_code
-        found = _roles.get(id(code))
+        number = id(code)
+        found = _roles.get(number)
         role = found[1] if found is not None else _role(code)
         if role == _SHOW:
             chain.append((code, frame.f_lasti))
-            if observer is not None and code not in observer.settled:
+            if observer is not None and number not in observer.settled and observer.latest.get(number) is not frame:
                 observer.frame(frame)
             if len(chain) == _CHAIN_LIMIT:
                 break

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from bwcompiler import ops, tree
-from bwcompiler.errors import BwError, TracerError, at
+from bwcompiler import tree
+from bwcompiler.errors import BwError, TracerError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents
@@ -18,10 +17,12 @@ from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
+from bwcompiler.frontend.tracing.outside.varying import Written, narrowed, replaced, without
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
-from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, recursive_call, user_traceback, with_users_line
+from bwcompiler.frontend.tracing.refusals.notes import add_notes
+from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback, with_users_line
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.results import as_nodes, result_kind, result_value
+from bwcompiler.frontend.tracing.results import as_nodes, checked, checked_result, result_kind, result_value
 from bwcompiler.frontend.tracing.source import observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import (
@@ -35,7 +36,7 @@ from bwcompiler.frontend.tracing.storages.region import (
     active_region,
     open_region,
 )
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh
 from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.contracts.call_signature import ResultKind
 from bwcompiler.ir.graph import Graph, cut
@@ -69,6 +70,7 @@ class TraceResult:
     may_be_cut      there are slices of known sizes at places that are data of which it is not known that they fit (`data_windows`).
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
+    only_checks     it returned no array or number: the one output is there when its checks are done.
     layout_dependent  leaves (of arguments, then of `varying`) whose memory order decided something (whether a written array is a view,
                     the order of `ravel("K")`): the graph holds for arguments that have these leaves laid out like those it was traced
                     with, and all other leaves in any way.
@@ -96,6 +98,7 @@ class TraceResult:
     may_unroll: bool = False
     unrolled_for: str | None = None
     may_be_cut: bool = False
+    only_checks: bool = False
 
     @property
     def input_types(self) -> tuple[TensorType, ...]:
@@ -182,27 +185,31 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
             if demand.region is not region:
                 raise
             if any(number >= len(types) for number in demand.numbers):
-                varying = _without(varying, [number - len(types) for number in demand.numbers])
+                varying = without(varying, [number - len(types) for number in demand.numbers])
             else:
                 _answer(arguments, demand, demanded, unknown)
-        except _Written as found:
-            varying = _without(varying, found.numbers)
+        except Written as found:
+            varying = without(varying, found.numbers)
         except Reconsidered as found:
             if policy is None:
                 raise
-            policy.heavy.add(found.site)
+            policy.heavy.update((found.site, *found.more))
         except Recapture as found:
             _unroll(found, policy)
         except Exception:                          # of the user's, perhaps as he found a handle where there was a number
+            if _may_go_on(policy):
+                continue
             if not varying:
                 raise
-            varying = _narrowed(varying)
+            varying = narrowed(varying)
         else:
             if not isinstance(outcome, BwError):
                 return _with_notes(outcome, policy)
+            if _may_go_on(policy):
+                continue
             if not varying:
                 raise outcome from None            # here, so that our frames below are not in its traceback
-            varying = _narrowed(varying)
+            varying = narrowed(varying)
 
 
 def _unroll(found: Recapture, policy: Policy | None) -> None:
@@ -210,8 +217,28 @@ def _unroll(found: Recapture, policy: Policy | None) -> None:
     if policy is None:
         raise found
     if found.site in policy.unrolled:
+        if _forget_foreseen(policy):
+            return
         raise found.refusal from None
-    policy.unrolled[found.site] = "a value of one iteration is used outside of the loop"
+    foreseen = [] if policy.foreseen is None else [site for site in found.foreseen if site not in policy.unrolled]
+    if policy.foreseen is not None:
+        policy.foreseen.update(foreseen)
+    policy.unrolled.update(dict.fromkeys((found.site, *found.more, *foreseen), "a value of one iteration is used outside of the loop"))
+
+
+def _may_go_on(policy: Policy | None) -> bool:
+    """Whether the function, which is refused, is to be traced in another way."""
+    return _forget_foreseen(policy) or (policy is not None and bool(HANDLERS["granted"](policy)))
+
+
+def _forget_foreseen(policy: Policy | None) -> bool:
+    """Whether arrays are traced ones that need not be, which may be why the function is refused: now they aren't."""
+    if policy is None or not policy.foreseen:
+        return False
+    for site in policy.foreseen:
+        policy.unrolled.pop(site, None)
+    policy.foreseen = None
+    return True
 
 
 def _with_notes(result: TraceResult, policy: Policy | None) -> TraceResult:
@@ -275,13 +302,13 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
                 raise region.demand from None
             ours = error if isinstance(error, BwError) else hidden_refusal(region, error) or foreign_refusal(error)
             if ours is None:
-                _add_notes(error, arguments, region.parent is None)
+                add_notes(error, (*arguments.args, *arguments.kwargs.values()), region.parent is None)
                 raise
             return with_users_line(ours, error.__traceback__).with_traceback(user_traceback(error.__traceback__))
         made = finish(region, result, arguments, types, names, demanded)
         assigned = [number for number, storage in enumerate(region.arguments[len(types):]) if storage.written]
         if assigned:
-            raise _Written(assigned)
+            raise Written(assigned)
         if outside is not None:
             inside = {found.read.place for found in operands_of}
             if held is not None:
@@ -306,63 +333,12 @@ def _observed(region: Region, fun: Callable[..., Any], arguments: Arguments, ope
     return outside
 
 
-# ----- what is outside and varies
-class _Written(BaseException):
-    """The function assigns to arrays outside: to these of the leaves of what varies."""
-
-    def __init__(self, numbers: Sequence[int]) -> None:
-        super().__init__()
-        self.numbers = numbers
-
-
 def _operand(region: Region, found: OutsideRead) -> Any:
     """Inputs of the region in the place of what is read."""
     leaves, treedef = tree.flatten(found.read.expected)
     names = [name_of_path(path) for path in tree.treedef_paths(treedef, found.path)]
     types = [argument_type(leaf, name) for leaf, name in zip(leaves, names, strict=True)]
     return tree.unflatten(treedef, [_handle(_input(region, type_, name), type_) for type_, name in zip(types, names, strict=True)])
-
-
-def _without(varying: Sequence[OutsideRead], numbers: Sequence[int]) -> list[OutsideRead]:
-    """What varies but that to which leaves with these numbers belong."""
-    kept, first = [], 0
-    for found in varying:
-        count = 0 if found.read.kind == "bytes" else len(tree.leaves(found.read.expected))
-        if not any(first <= number < first + count for number in numbers):
-            kept.append(found)
-        first += count
-    return kept
-
-
-def _narrowed(varying: Sequence[OutsideRead]) -> list[OutsideRead]:
-    """What may vary where not all of it can: floating-point numbers and arrays (the others choose or count), then nothing."""
-    kept = [found for found in varying if found.read.kind == "bytes" or all(
-        np.asarray(leaf).dtype.kind in "fc" for leaf in tree.leaves(found.read.expected))]
-    return kept if len(kept) < len(varying) else []
-
-
-@contextmanager
-def replaced(varying: Sequence[OutsideRead], handles: Sequence[Any]) -> Iterator[None]:
-    """Put handles in the places of what is read from outside, while the function is traced."""
-    try:
-        for found, handle in zip(varying, handles, strict=True):
-            _put(found, handle)
-        yield
-    finally:
-        for found in varying:
-            _put(found, found.read.expected)
-
-
-def _put(found: OutsideRead, value: Any) -> None:
-    kind, base, key = found.read.kind, found.read.owner, found.read.key
-    if kind == "cell":
-        base.cell_contents = value
-    elif kind == "attribute" and key in getattr(base, "__dict__", {}):
-        vars(base)[key] = value                    # whatever the class thinks of it
-    elif kind == "attribute":
-        object.__setattr__(base, key, value)       # of a slot
-    else:
-        base[key] = value
 
 
 def run_user_function(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -393,39 +369,6 @@ def call_user(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, An
         policy.converting = True
 
 
-_RECURSION_NOTE = ("a recursion that ends by traced values has no end while it is traced\n"
-                   "  hint: write it as a loop (`while`); where a call makes two, with what is still to do in an array:\n"
-                   "      todo, n = np.zeros((1000, 3)), 1; todo[0] = a, b, tolerance\n"
-                   "      while n > 0: n -= 1; a, b, tolerance = todo[n]; ...; todo[n] = ...; todo[n + 1] = ...; n += 2\n"
-                   "  or end it by what is known while tracing, a shape or an integer argument")
-
-_LIST_NOTE = ("bwcompiler: an argument that is a list or a tuple is a container of arguments, as it is in Python\n"
-              "  hint: pass np.array(...) of it, or begin with x = np.array(x)")
-
-
-def _of_sequences(error: Exception, arguments: Arguments) -> bool:
-    """Whether an error says that a list is no array, where an argument is one."""
-    text = str(error)
-    return any(sign in text for sign in ("'list'", "'tuple'", "sequence by", "list indices", "tuple indices")) and any(
-        type(argument) in (list, tuple) for argument in (*arguments.args, *arguments.kwargs.values()))
-
-
-# What NumPy says of an array of objects, of which nothing here hears.
-_OBJECT_ERRORS = ("dtype('O')", "not supported for the input types", "which has no callable")
-_OBJECT_NOTE = ("bwcompiler: an array of traced numbers, np.array([...]), is to NumPy an array of Python objects\n"
-                "  hint: make it with bwcompiler.numpy.array([...]), or np.stack([...])")
-
-
-def _add_notes(error: Exception, arguments: Arguments, is_outermost: bool) -> None:
-    """Below an error of Python's or NumPy's: what tracing has to do with it."""
-    if isinstance(error, TypeError) and any(text in str(error) for text in _OBJECT_ERRORS):
-        error.add_note(_OBJECT_NOTE)
-    if isinstance(error, AttributeError | TypeError) and _of_sequences(error, arguments):
-        error.add_note(_LIST_NOTE)
-    if isinstance(error, RecursionError) and is_outermost:
-        error.add_note(f"bwcompiler: {at(recursive_call(error.__traceback__), _RECURSION_NOTE)}")
-
-
 def finish(region: Region, result: Any, arguments: Arguments, types: list[ArgumentType], names: list[str],
            demanded: dict[int, Source | None]) -> TraceResult:
     """The graph of what a region (still open) computed."""
@@ -434,14 +377,17 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
     if region.policy is not None and (region.policy.choices or region.policy.gaps) and not region.policy.depth:
         result = HANDLERS["returned_choices"](result)
     leaves, output_tree = tree.flatten(result)
-    outputs = tuple([result_value(leaf, position, output_tree) for position, leaf in enumerate(leaves)])
     mutated = {k: storage.value for k, storage in enumerate(region.arguments[:len(types)])
                if storage.value is not region.argument_inputs[k]}
     assigned = {k: region.read(storage) for k, storage in enumerate(region.lifted)
                 if region.read(storage) is not region.lifted_inputs[k]}
+    only_checks = bool(region.checks and not (leaves or mutated or assigned))
+    if only_checks:
+        leaves, output_tree = tree.flatten(checked_result(result, fresh(region.checks[-1])))
+    outputs = tuple([result_value(leaf, position, output_tree) for position, leaf in enumerate(leaves)])
     region.settle_captures()
     if region.checks:
-        outputs, mutated, assigned = _checked(region.checks, outputs, mutated, assigned)
+        outputs, mutated, assigned = checked(region.checks, outputs, mutated, assigned)
     name_values(region.record.values)
     graph = cut(region.name, (*region.argument_inputs, *region.lifted_inputs, *region.capture_inputs), region.record.values,
                 (*outputs, *mutated.values(), *assigned.values()), captured=len(region.captured))
@@ -454,18 +400,7 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
     return TraceResult(graph, arguments, output_tree, argument_types=types, input_names=names, outputs=outputs,
                        result_kinds=tuple([result_kind(leaf) for leaf in leaves]),
                        captured=region.captured, lifted=lifted, mutated=mutated, assigned=assigned, demanded=demanded,
-                       written=written, layout_dependent=frozenset(region.layouts_asked))
-
-
-def _checked(checks: Sequence[Value], outputs: tuple[Value, ...], mutated: dict[int, Value], assigned: dict[int, Value]) -> tuple[
-        tuple[Value, ...], dict[int, Value], dict[int, Value]]:
-    """The results of a region, the first of which waits for its checks."""
-    if outputs:
-        return (ops.barrier(outputs[0], *checks), *outputs[1:]), mutated, assigned
-    written = mutated or assigned
-    for number in list(written)[:1]:
-        written[number] = ops.barrier(written[number], *checks)
-    return outputs, mutated, assigned
+                       written=written, layout_dependent=frozenset(region.layouts_asked), only_checks=only_checks)
 
 
 def _whole(storage: Storage) -> Tracer:

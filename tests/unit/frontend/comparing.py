@@ -56,10 +56,10 @@ def compare(fun: Callable[..., Any], *args: Any) -> TraceResult:
     return result
 
 
-def as_python(program: Callable[[Any], Any], x: Any, other: Any = None) -> None:
-    """Value and gradient of a program of an array of numbers, compiled: Python's, and central differences; at x and at another place."""
+def as_python(program: Callable[[Any], Any], x: Any, *others: Any) -> None:
+    """Value and gradient of a program of an array of numbers, compiled: Python's, and central differences; at x and at other places."""
     compiled = bw.value_and_grad(program)
-    for start in (x, 0.5 - x if other is None else other):
+    for start in (x, *(others or (0.5 - x,))):
         found, gradient = compiled(start.copy())
         np.testing.assert_allclose(found, program(start.copy()), rtol=1e-12)
         direction, h = np.cos(np.arange(float(x.size))).reshape(x.shape), 1e-6

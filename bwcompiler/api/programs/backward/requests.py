@@ -28,7 +28,8 @@ def argument_positions(given: Any, count: int, option: str) -> tuple[int, ...]:
             hint = (f"{option}= takes positions, not names: 0 is the first argument" if isinstance(number, str) else
                     f"{option}=0, or a tuple of Python integers; what is passed by name only, or left to its default, has no "
                     "position" if count else
-                    "derivatives are with respect to arguments: give the function what it reads from outside as one")
+                    "derivatives are with respect to positional arguments: pass by position what is passed by name (or a dict of it), and "
+                    "make an argument of what the function reads from outside")
             raise GradientError(f"{option}={given!r}: the call has {count} positional argument{'' if count == 1 else 's'}\n"
                                 f"  hint: {hint}")
     return tuple([number % count for number in numbers])

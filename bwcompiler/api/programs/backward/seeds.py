@@ -13,15 +13,18 @@ from bwcompiler.ir.op import Value
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE
 
 
-def seeds_of(outputs: Sequence[Value], result_tree: Any, grad_outputs: Any) -> list[tuple[str | None, Any]]:
-    """Per output how it is seeded, and the array that was given; `result_tree` has the number of an output at every leaf."""
+def seeds_of(outputs: Sequence[Value], result_tree: Any, grad_outputs: Any, called: str = "grad_outputs") -> list[tuple[str | None, Any]]:
+    """Per output how it is seeded, and the array that was given; `result_tree` has the number of an output at every leaf.
+
+    called: what errors call it, as the user has written it.
+    """
     if grad_outputs is None:
         if not any(output.dtype.is_differentiable for output in outputs):         # there is no other seed: it means zero
             return [(None, None)] * len(outputs)
         if len(outputs) != 1 or outputs[0].shape != () or not outputs[0].dtype.is_float:
             raise missing_seed(outputs)
         return [(ONE, None)]
-    pairs = match_tree(result_tree, grad_outputs, "grad_outputs")
+    pairs = match_tree(result_tree, grad_outputs, called)
     for (leaf, path), output in zip(pairs, outputs, strict=True):
         if leaf is not None and not output.dtype.is_differentiable:
             raise SeedError(at(output.source, f"{path}: the output is of dtype {output.dtype.numpy}, which has no derivative\n"

@@ -12,15 +12,18 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import TracerBoolError, at
+from bwcompiler.frontend.source.array_backed.boxes import boxed_in_side
+from bwcompiler.frontend.source.array_backed.growth import Unbounded
 from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, RETURNED, Arrays, Before, Side, merge, negated
-from bwcompiler.frontend.source.carried.growth import Unbounded
-from bwcompiler.frontend.source.carried.parts import Alone, Form, form_of_side, held_once
+from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of_side, held_once
 from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, raises_when_taken, together
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Policy, Storage, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -34,10 +37,12 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     entry = names.held(variables.stored)
     source = current_source(open_region().outer)
     policy.needed = True
-    scope = Scope(names, variables.stored, is_branch=True)
-    once = held_once(entry)
+    scope = Scope(names, variables, is_branch=True)
+    once, mark = held_once(entry), policy.mark()
+    scope.test = call(value_of, test)
     try:
         for _ in range(ATTEMPTS):
+            policy.forget(mark)
             found = _sides((then, orelse), names, entry, variables, policy, scope, once)
             held = scope.adopt(names)              # what else they assign to
             if not held or isinstance(found, Failure):
@@ -62,6 +67,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
         scope.undo()
         names.restore(entry)
         raise
+    policy.forget(mark)
     return (orelse if found.run is then else then)()       # from here on that is what runs
 
 
@@ -100,6 +106,7 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
     forms: dict[str, tuple[Form, list[str]]] = {}
     made: set[str] = set()
     made_before = set(policy.made)
+    scope.side = side
 
     def traced() -> Any:
         names.restore(entry)
@@ -107,11 +114,14 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         ends.update(names.held(variables.results))
         ends[RETURNED] = returned
         forms.update(_taken_apart(ends))
-        alone = Alone(scope, [ends[name] for name in (*variables.results, RETURNED)], once)
+        appended = {f"{APPENDED}{number}": tail.taken() for number, tail in enumerate((scope.tails or {}).values())}
+        alone = Alone(scope, [*[ends[name] for name in (*variables.results, RETURNED)], *appended.values()], once)
         made.update([name for name in forms if alone(ends[name])])
         checks = together()
         ends[CHECKED] = checks[0] if checks else UNBOUND
-        ends.update({f"{APPENDED}{number}": tail.taken() for number, tail in enumerate((scope.tails or {}).values())})
+        for name, items in appended.items():
+            ends[name] = tuple([boxed_in_side(item, alone) for item in items])
+            made.update([name] if all(alone(one) for item in items for one in containers(item)) else ())
         found: list[Any] = []
         storages = [leaf._storage for end in ends.values() for leaf in tree.leaves(end) if isinstance(leaf, Tracer)]
         for name, end in ends.items():

@@ -15,33 +15,25 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import ShapeError, at
-from bwcompiler.frontend.source.carried import same_arrays, things
+from bwcompiler.frontend.source.array_backed.appended import Element, Row
+from bwcompiler.frontend.source.array_backed.boxes import require_alone
+from bwcompiler.frontend.source.array_backed.growth import Growth, buffer, elements_of, grow, last_on_entry, require_gaps, row, store
+from bwcompiler.frontend.source.array_backed.histories import History
+from bwcompiler.frontend.source.array_backed.indexed_lists import IndexedList
+from bwcompiler.frontend.source.array_backed.invariant_lists import Joined
+from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, protect_rows
 from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, look_for_aliases
 from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
-from bwcompiler.frontend.source.carried.growth import (
-    Element,
-    Growth,
-    Row,
-    buffer,
-    elements_of,
-    grow,
-    last_on_entry,
-    require_gaps,
-    row,
-    store,
-)
-from bwcompiler.frontend.source.carried.lined import Lined
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
-from bwcompiler.frontend.source.carried.parts import Apart
-from bwcompiler.frontend.source.carried.queues import require_lengths
-from bwcompiler.frontend.source.carried.recalled import Recalled
-from bwcompiler.frontend.source.carried.still import Joined
+from bwcompiler.frontend.source.containers.parts import Apart
+from bwcompiler.frontend.source.containers.queues import require_lengths
 from bwcompiler.frontend.source.effects.checks import note, together
 from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
+from bwcompiler.frontend.source.undecided.unbound import look_for_unsure
 from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
@@ -75,10 +67,9 @@ class Traceable:
     """A body with its variables: what they hold on entry, which are carried, and what they held at the end of the tracing.
 
     carried  names that are parameters of the body; kinds: of all leaves that these have.
-    count, index  of a counted loop; capacity: how many iterations there may be, if that is known, and counter: the variable that counts
-             them in a loop that may be left before.
-    lined    lists of numbers that are arrays in it, by their ids; kept: lists that must not be; joined: lists of arrays that are one in it;
-             recalled: lists that grow whose numbers are in arrays, too.
+    count, index  of a counted loop; capacity: the most iterations, if known; counter: what counts them where a loop may be left before.
+    indexed  lists of numbers that are arrays in it, by their ids; kept: lists that must not be; joined: lists of arrays that are one in it;
+             histories: lists that grow whose numbers are in arrays, too.
     growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
     exchange  arrays that exchange their names, of a loop whose end is data.
     runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
@@ -90,17 +81,17 @@ class Traceable:
     def __init__(self, names: Names, variables: Variables, run: Callable[[], None], site: Site, count: Extent | None = None,
                  index: Index | None = None, capacity: int | None = None, counter: str = "", first: Callable[[], None] | None = None,
                  ) -> None:
-        self.scope = Scope(names, variables.stored, self)
+        self.scope = Scope(names, variables, self)
         self.count = count
         self.index = index
         self.capacity = capacity if count is None else upper(count)
         self.counter = counter
         self.growths: dict[int, Growth] = {}
         self.found_growths: dict[int, Growth] = {}
-        self.lined: dict[int, Lined] = {}
+        self.indexed: dict[int, IndexedList] = {}
         self.kept: set[int] = set()
         self.joined: dict[int, Joined] = {}
-        self.recalled: dict[int, Recalled] = {}
+        self.histories: dict[int, History] = {}
         self.elements: list[tuple[Growth, list[Element]]] = []
         self.buffers: dict[Storage, Tracer] = {}
         self.buffered: list[TensorType] = []
@@ -138,13 +129,13 @@ class Traceable:
     def traced(self, name: str) -> tuple[list[Leaf], Traced]:
         """The traced body, when what it carries has settled."""
         policy = open_policy()
-        doubles = {} if policy is None else policy.doubles.copy()      # what an attempt that is given up notes is forgotten
+        assert policy is not None
+        mark = policy.mark()
         try:
             attempts = itertools.count()
             while next(attempts) < min(PROMOTIONS + 2 * len(self.variables.carried), MOST_ATTEMPTS):
                 self._prepare()
-                if policy is not None:
-                    policy.doubles = doubles.copy()
+                policy.forget(mark)
                 leaves = call(lambda: [leaf for one in self.order() for leaf in self.leaves(one)])
                 treedef = tree.structure([self.entry[one] for one in self.order()])
                 try:
@@ -167,16 +158,15 @@ class Traceable:
         except BaseException:
             self.scope.undo()
             self.restore()
-            if policy is not None:
-                policy.doubles = doubles
+            policy.forget(mark)
             raise
 
     def restore(self) -> None:
         """Give lists, variables and places, which may be in lists, what they held."""
         for growth in self.growths.values():
             growth.restore()
-        for lined in self.lined.values():
-            lined.restore()
+        for indexed in self.indexed.values():
+            indexed.restore()
         self.names.restore(self.entry)
 
     def _prepare(self) -> None:
@@ -187,7 +177,7 @@ class Traceable:
                     self.kinds.pop(growth.name, None)
                 self.entry[growth.name] = last_on_entry(self, growth)
                 self.carried.add(growth.name)
-        made: list[Any] = [*self.lined.values(), *self.joined.values(), *self.recalled.values()]
+        made: list[Any] = [*self.indexed.values(), *self.joined.values(), *self.histories.values()]
         for one in made:
             one.prepare()
         self.rows = [buffer(self.capacity, type_) for type_ in self.buffered if self.capacity is not None]
@@ -234,7 +224,8 @@ class Traceable:
         self.entry[name] = value
         if is_number(value):
             self.carried.add(name)
-        self.variables = Variables(*[(*names, name) for names in self.variables])
+        stored, carried, results = [(*names, name) for names in self.variables[:3]]
+        self.variables = Variables(stored, carried, results, self.variables.changed)
 
     def _settled(self, leaves: Sequence[Leaf], found: Traced) -> bool:
         """Whether the body gives back what it got; else its kinds are noted."""
@@ -268,18 +259,20 @@ class Traceable:
                 leaf._storage.layout = unknown("what a loop carries")
         for growth in self.growths.values():
             growth.begin()
-        for lined in self.lined.values():
-            lined.begin()
+        for indexed in self.indexed.values():
+            indexed.begin()
         self.run()
         self.apart.end()
         for one in self.joined.values():
             one.end(self.region)
         self._end_growths()
+        for indexed in self.indexed.values():
+            indexed.end()
         self.ends = self.names.held(self.variables.stored)
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
         self._look_for_more()
-        things.require_alone(self.scope, [self.ends[name] for name in dict.fromkeys((*self.variables.carried, *self.variables.results))],
-                             [growth.items for growth in self.growths.values()])
+        require_alone(self.scope, [self.ends[name] for name in dict.fromkeys((*self.variables.carried, *self.variables.results))],
+                      [growth.items for growth in self.growths.values()])
         look_for_aliases(self)
         look_for_first_writes(self)
         look_for_shared_choices(self)
@@ -299,8 +292,8 @@ class Traceable:
         """What was appended becomes rows of the arrays for that, if there are such arrays already."""
         region = self.region
         assert region is not None
-        growths, is_counted = [*self.growths.values(), *self.found_growths.values()], isinstance(self.count, int)
-        self.elements = [(growth, elements_of(growth, region, is_counted)) for growth in growths]
+        growths = [*self.growths.values(), *self.found_growths.values()]
+        self.elements = [(growth, elements_of(growth, region)) for growth in growths]
         storages = dict.fromkeys(leaf.storage for _, elements in self.elements for one in elements for leaf in one.leaves if isinstance(
             leaf, Row))
         types = [storage.type for storage in storages]
@@ -359,6 +352,7 @@ class Traceable:
                     not_capturable(f"{name} is rebound, and is no array or number on entry and after an iteration",
                                    peel=start is None or start is UNBOUND or can_be_carried(end))
                 more.add(name)
+        more |= look_for_unsure(self, _nothing_like)
         exchange = exchange_of(self, more)
         if exchange is not None and self.count is not None:
             raise NotCapturable("arrays that are assigned to change their names in it", repeat=exchange.period)
@@ -366,6 +360,8 @@ class Traceable:
             self.exchange = exchange
         if more or found:
             self._foresee(more)
+            if self.exchange is None:
+                same_arrays.foresee(self, more)
             raise Again(self, more)
 
     def _foresee(self, more: set[str]) -> None:
@@ -445,14 +441,14 @@ class Traceable:
 
     def _grow(self) -> None:
         """Give the lists what the iterations have appended."""
-        for lined in self.lined.values():
-            lined.settle()
+        for indexed in self.indexed.values():
+            indexed.settle()
         iterations = None if self.index is not None else self.names[self.counter] if self.counter else None
         if self.count is not None and not isinstance(self.count, int):
             iterations = call(index_handle, self.count)
         for growth, elements in self.elements:
             assert self.capacity is not None
-            grow(growth, elements, self.capacity, self.index, self.buffers, iterations)
+            grow(growth, elements, self, iterations)
 
     def _last_row(self, end: Any, after: Tracer) -> Tracer | None:
         """What a variable holds that was appended to a list in the last iteration: the same array as the list."""

@@ -36,7 +36,7 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
     def run() -> None:
         whole(elements.at(call(index_handle, index.extent())))
 
-    traceable = Traceable(names, variables, run, site_of(body), count, index, first=lambda: whole(elements.at(0)))
+    traceable, mark = Traceable(names, variables, run, site_of(body), count, index, first=lambda: whole(elements.at(0))), policy.mark()
     if elements.traced is not None:
         traceable.begin_like(elements.traced)
     if divisible:
@@ -49,6 +49,7 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         items = call(_emit, leaves, traced, index)
     except BaseException as refused:
         traceable.restore()
+        policy.forget(mark)
         if isinstance(refused, Divided) and refused.index is index:
             raise NotCapturable("a range in it begins or ends where the remainder of its index says", repeat=refused.parts) from None
         if isinstance(refused, Parted) and refused.index is index:
@@ -73,6 +74,7 @@ def _check(traceable: Traceable, leaves: Sequence[Leaf], traced: Traced, element
     """Raise NotCapturable for a loop that is better unrolled, or that one op cannot be."""
     result = traced.result
     lifted = {handle._storage for handle in result.lifted} - {rows._storage for rows in traceable.rows}
+    lifted -= {array._storage for indexed in traceable.indexed.values() for array in indexed.known_arrays()}
     carries = any(isinstance(leaf, Tracer) for name in traceable.order() for leaf in tree.leaves(traceable.entry[name]))
     if not lifted and (elements.is_tried or not result.captured) and not carries:
         not_capturable("")                         # computes with numbers that are known

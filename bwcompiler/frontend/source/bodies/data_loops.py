@@ -7,6 +7,7 @@ an iteration ends with the test of the next one.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from types import CellType
 from typing import Any
@@ -15,18 +16,18 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
+from bwcompiler.frontend.source.array_backed.growth import WINDOW, Unbounded
 from bwcompiler.frontend.source.bodies.capture import Traceable, can_be_carried, zeros
 from bwcompiler.frontend.source.bodies.iteration import ENDLESS, Elements
 from bwcompiler.frontend.source.bodies.notes import note_captured
 from bwcompiler.frontend.source.carried.exchanges import Exchange
 from bwcompiler.frontend.source.carried.first_writes import seen_by
-from bwcompiler.frontend.source.carried.growth import Unbounded
-from bwcompiler.frontend.source.carried.parts import form_of, held_once
+from bwcompiler.frontend.source.containers.parts import form_of, held_once
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import is_known
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, site_of, why_unbound
+from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, not_capturable, site_of, why_unbound
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
@@ -99,14 +100,15 @@ def _record_bounded(names: Names, variables: Variables, going: Tracer, test: Cal
     def bounded() -> Any:
         return np.logical_and(HANDLERS["truth_of"](test()), names[COUNTER] < capacity)
 
-    more = Variables((*variables.stored, COUNTER), (*variables.carried, COUNTER), variables.results)
+    more = variables._replace(stored=(*variables.stored, COUNTER), carried=(*variables.carried, COUNTER))
     _record_while(names, more, going, bounded, run, policy, capacity)
     text = (f"a list got more than {capacity} elements in this loop: compiled code has room for {capacity}\n"
             f"  hint: another bound, `while ... and len(kept) < {10 * capacity}`; or `for _ in range({10 * capacity})` with `break`")
 
     def fail() -> None:
         raise TracerError(text)
-    HANDLERS["check"](np.logical_and(test(), True), fail, TracerError(text), source)
+    further = names[COUNTER] >= capacity if GOING in names else test()         # a test that changes things is not made once more
+    HANDLERS["check"](np.logical_and(further, True), fail, TracerError(text), source)
 
 
 def _record_with_test(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], body: Callable[[], None],
@@ -118,7 +120,7 @@ def _record_with_test(names: Names, variables: Variables, going: Tracer, test: C
         body()
         names[GOING] = _one_truth(HANDLERS["truth_of"](test()))
 
-    more = Variables((*variables.stored, GOING), (*variables.carried, GOING), variables.results)
+    more = variables._replace(stored=(*variables.stored, GOING), carried=(*variables.carried, GOING))
     _record(names, more, lambda: names[GOING], run, body, policy, capacity=capacity)
 
 
@@ -130,7 +132,7 @@ def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variabl
     """Record a loop over elements, of a number that is data or until a flag is set; raises NotCapturable."""
     names = Names(body)
     names.add(COUNTER, CellType(0))
-    more = Variables((*variables.stored, COUNTER), (*variables.carried, COUNTER), variables.results)
+    more = variables._replace(stored=(*variables.stored, COUNTER), carried=(*variables.carried, COUNTER))
     if flag is not None and flag not in more.carried:
         more = more._replace(carried=(*more.carried, flag))
     count = elements.count
@@ -162,7 +164,7 @@ def _record(names: Names, variables: Variables, test: Callable[[], Any], run: Ca
     entry = names.held(variables.stored)
     more = [name for name in variables.results if name not in variables.carried and entry[name] is not UNBOUND
             and (can_be_carried(entry[name]) or is_known(entry[name]) or form_of(entry[name]) is not None)]
-    bound = Variables((*variables.stored, PHASE), (*variables.carried, *more, PHASE), variables.results)
+    bound = variables._replace(stored=(*variables.stored, PHASE), carried=(*variables.carried, *more, PHASE))
     names.add(PHASE, CellType(0))
 
     def counted() -> None:
@@ -181,20 +183,13 @@ def _record(names: Names, variables: Variables, test: Callable[[], Any], run: Ca
 
 def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable[..., Any], policy: Policy, runs: bool) -> None:
     names = traceable.names
-    leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
+    leaves, traced, tested = _traced_with_test(traceable, test, body, policy)
     kept = []
     for result in traceable.results:
         if traceable.entry[result.name] is not UNBOUND and result.name not in traceable.carried:
             not_capturable(f"{result.name} is rebound, and is no array or number")
         if runs or result.name.startswith(PREFIX):
             kept.append(result)
-    scope = Scope()
-    try:
-        tested = attempted(lambda: _condition(traceable, leaves, test), policy, scope)
-    finally:
-        if scope.missing:
-            scope.undo()
-            raise _ChangingTest("its test changes something")
     if seen_by(traceable, tested.result.lifted):
         not_capturable("its test reads by another name an array that the loop assigns to")
     items = call(_emit, leaves, traced, tested)
@@ -206,6 +201,34 @@ def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable
     for name in unbound:
         names[name] = UNBOUND
         policy.unbound[name] = why_unbound(name, "the loop that binds it may have no iterations: bind it before the loop")
+
+
+def _traced_with_test(traceable: Traceable, test: Callable[[], Any], body: Callable[..., Any],
+                      policy: Policy) -> tuple[list[Leaf], Traced, Traced]:
+    """The body, and the test, which may read the last elements of lists that grow in it: these are carried, as the body has to know."""
+    for _ in range(WINDOW + 1):
+        leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
+        scope = Scope(loop=traceable)
+        held = [growth.items for growth in traceable.growths.values()]
+        for growth in traceable.growths.values():
+            growth.begin()
+        try:
+            tested = attempted(functools.partial(_condition, traceable, leaves, test), policy, scope)
+        except Again as again:
+            if again.loop is not traceable or traceable.found_growths:
+                raise
+            continue
+        finally:
+            changes = scope.missing or traceable.found_growths or any(growth.items for growth in traceable.growths.values())
+            traceable.found_growths = {}
+            for growth, items in zip(traceable.growths.values(), held, strict=True):
+                growth.restore()
+                growth.items = items
+            if changes:
+                scope.undo()
+                raise _ChangingTest("its test changes something")
+        return leaves, traced, tested
+    not_capturable("its test reads a list that grows in it, more of it each time")
 
 
 def _exchanged(traceable: Traceable, exchange: Exchange) -> None:
@@ -233,6 +256,8 @@ def _condition(traceable: Traceable, leaves: Sequence[Leaf], test: Callable[[], 
         names.restore(traceable.entry)
         traceable.bind(given)
         found = test()
+        if getattr(type(found), "is_bounded", False):
+            found = HANDLERS["truth_of"](found)
         return found if isinstance(found, Tracer) else call(as_tracer, bool(found))
 
     found = trace_body(condition, "carry", "condition", structure, [leaf.argument() for leaf in leaves])

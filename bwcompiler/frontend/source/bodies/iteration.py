@@ -16,12 +16,13 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.numpy.selected.packing import packed
-from bwcompiler.frontend.source.carried.growth import is_growing
-from bwcompiler.frontend.source.carried.progressions import Progression
-from bwcompiler.frontend.source.carried.still import element, is_joined
-from bwcompiler.frontend.source.carried.things import are_rows, at_places, table
+from bwcompiler.frontend.source.array_backed.growth import is_growing
+from bwcompiler.frontend.source.array_backed.invariant_lists import element, is_joined
+from bwcompiler.frontend.source.array_backed.lookups import are_rows, at_places, lookup_in
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
+from bwcompiler.frontend.source.containers.progressions import Progression
+from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.variables import Divided, not_capturable
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
@@ -87,6 +88,8 @@ class Span:
             raise ValueError("range() arg 3 must not be zero")
 
     def __iter__(self) -> Iterator[Any]:
+        if type(self.start) is type(self.stop) is int:     # known after all
+            return iter(range(self.start, self.stop, self.step))
         not_capturable(f"the loop goes over range({self.start}, {self.stop}, {self.step}), whose length is not known while tracing")
 
 
@@ -174,11 +177,11 @@ def elements_of(source: Any) -> Elements | None:
     if type(source) is str and source:
         return Elements(len(source), lambda k: HANDLERS["item_of"](source, k))
     if type(source) in (list, tuple) and source and type(source[0]) is float:
-        found = table(source)
+        found = lookup_in(source)
         return None if found is None else Elements(len(source), found)
     if is_joined(source):
         return _of_arrays(source)
-    if type(source) in (list, tuple, *_OF_COLLECTIONS) and source:
+    if type(source) in (list, tuple, *_OF_COLLECTIONS) and source and not has_gaps(source):
         found = at_places(source)
         return None if found is None else Elements(len(source), found, is_table=not are_rows(source))
     return _of_header(source) if isinstance(source, Header) else None

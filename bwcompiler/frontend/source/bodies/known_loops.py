@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.frontend.source.array_backed.growth import POISON
 from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.bodies.iteration import Elements
-from bwcompiler.frontend.source.carried.growth import POISON
 from bwcompiler.frontend.source.effects.places import attempted
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, site_of

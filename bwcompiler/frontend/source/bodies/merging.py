@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from bwcompiler import ops, tree
+from bwcompiler.frontend.source.array_backed.boxes import unboxed
+from bwcompiler.frontend.source.array_backed.growth import append
 from bwcompiler.frontend.source.bodies.capture import is_in_c_order, zeros
-from bwcompiler.frontend.source.carried.growth import append
-from bwcompiler.frontend.source.carried.parts import Form, put_together
-from bwcompiler.frontend.source.carried.progressions import Progression
 from bwcompiler.frontend.source.concrete.makers import shown
+from bwcompiler.frontend.source.containers.parts import Form, put_together
+from bwcompiler.frontend.source.containers.progressions import Progression
 from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Scope
@@ -35,6 +36,7 @@ from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.promotion import Kind, strong
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.storages.views import BroadcastView, Chain
@@ -100,7 +102,8 @@ def merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any], 
         pending += merged.decide(name, entry.get(name))
     found = _given(call(_truth, test), sides, merged.slots, policy)
     for name, tail in tails.items():
-        append(tail.base, *unpacked(_tail(test, name, sides, found.pop(name, []))))
+        is_double = any(name not in side.made for side in sides)
+        append(tail.base, *unpacked([unboxed(item, is_double) for item in _tail(test, name, sides, found.pop(name, []))]))
     after = merged.read_back(test, found)
     returned, checked = after.pop(RETURNED, None), after.pop(CHECKED, UNBOUND)
     if isinstance(checked, Tracer):
@@ -136,7 +139,8 @@ class _Merged:
         if not isinstance(one, Tracer) and same(one, other):
             self.after[name] = one
             return ()
-        options = None if one is UNBOUND or other is UNBOUND else _choice(one, other, slot, self.scope)
+        is_missing = one is UNBOUND or other is UNBOUND
+        options = None if is_missing and not self._may_be_unsure(name, one) else _choice(one, other, slot, self.scope)
         form, others = (side.forms.get(name) for side in self.sides)
         if options is not None:
             self.choices[name] = options
@@ -152,10 +156,16 @@ class _Merged:
             self._on_one_side(slot, one, other)
         return ()
 
+    def _may_be_unsure(self, name: str, one: Any) -> bool:
+        """Whether a variable that one side does not bind is read with a check from now on: one of the user's function."""
+        is_place = any(name == place for _, place in self.scope.places.values())
+        return not (name.startswith(PREFIX) or APART in name or is_place or self._has_returned(one is not UNBOUND))
+
     def _require_lengths(self, name: str, one: Any, other: Any) -> None:
         """The items of a deque, or of a list that is changed like one, are as many after both sides."""
         place = next((place for place, known in self.scope.places.values() if known == name), None)
         if place is not None and place.kind == "items" and len(one) != len(other):
+            HANDLERS["wish_for_stack"](place.base, *one, *other)
             not_capturable(f"a {type(place.base).__name__} has {len(one)} items after one side of it, and {len(other)} after the other",
                            hint=OF_LENGTHS)
 
@@ -232,7 +242,7 @@ def _appended(name: str, sides: Sequence[Side]) -> list[Slot]:
     """The leaves of what the sides append to a list; together, where these are of one structure."""
     for side in sides:
         for item in side.ends.setdefault(name, ()):
-            if isinstance(item, list | dict) or (is_known(item) and not isinstance(item, str | None)):
+            if is_known(item) and not isinstance(item, str | None):
                 not_capturable(f"it calls list.append() with a {type(item).__name__}: append numbers, arrays or tuples of them")
         if side.ends[name] and tree.leaves(side.ends[name]) and name not in side.places:
             not_capturable("it calls list.append() with something else than numbers and arrays")

@@ -1,3 +1,3 @@
-"""What loops take from one iteration to the next besides numbers: lists that grow (`growth`) or are arrays (`lined`), arrays whose
-shapes move (`moving`), and which name has which array afterwards (`same_arrays`, `copies`).
+"""Arrays that loops take from one iteration to the next: which name has which of them afterwards (`same_arrays`, `copies`, `exchanges`,
+`first_writes`), and those whose shapes move (`moving`).
 """

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.carried.growth import Row
+from bwcompiler.frontend.source.array_backed.appended import Row
 from bwcompiler.frontend.source.concrete.makers import require_traced
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Again, not_capturable

@@ -8,6 +8,7 @@ What cannot be known is read-only.  `loop` is a `capture.Traceable`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import CellType
 from typing import Any
 
@@ -42,11 +43,32 @@ def add_ends(loop: Any) -> None:
             loop.ends[flag] = before if still is True else False if still is None or still is False else np.logical_and(before, still)
         elif isinstance(still, Tracer) or (not loop.runs and still is False):
             missing.append(flag)
-    for flag in missing:
+    if missing:
+        _add(loop, missing)
+        raise Again(loop)
+
+
+def foresee(loop: Any, more: Iterable[str]) -> None:
+    """The truth values of arrays that an iteration has bound anew and that will be carried: they need no attempt of their own.
+
+    One is needed where a branch may have left the array from before; and where nothing else is possible but that there is no iteration.
+    """
+    found = []
+    for name in more:
+        entry, end = loop.entry[name], loop.ends[name]
+        if name.startswith(PREFIX) or not isinstance(entry, Tracer) or not isinstance(end, Tracer) or end._chain or is_number(entry):
+            continue
+        if end._storage.region is loop.region and end._storage not in loop.region.arguments:
+            others = [one.storage() for one in end._storage.links or ()]
+            if entry._storage in others or not (others or loop.runs):
+                found.append(_SAME + name)
+    _add(loop, [flag for flag in found if flag not in loop.carried])
+
+
+def _add(loop: Any, flags: Iterable[str]) -> None:
+    for flag in flags:
         loop.names.add(flag, CellType(True))
         loop.add(flag, True)
-    if missing:
-        raise Again(loop)
 
 
 def settle(loop: Any) -> dict[Storage, Tracer]:

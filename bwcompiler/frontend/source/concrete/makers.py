@@ -6,6 +6,7 @@ masks, tables and indices that are known stay known, and `y = np.zeros(n); y[i] 
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import numpy as np
 
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy.manipulation import creation
+from bwcompiler.frontend.source.concrete.foreseen import foreseen
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, holds_selection
@@ -136,7 +138,7 @@ def require_traced(array: Any, *written: Any) -> None:
         return
     site = maker_of(array)
     if site is not None:
-        raise Recapture(site, TracerError(at(current_source(), "a traced value is assigned to a concrete array")))
+        raise Recapture(site, TracerError(at(current_source(), "a traced value is assigned to a concrete array")), foreseen=foreseen())
 
 
 def shown(array: Any) -> Tracer:
@@ -238,8 +240,20 @@ class Part:
 
 
 def changed_in_loop(array: Any) -> None:
-    """A concrete array changes in the body of a captured loop: it has to be a traced one, or the loop unrolled."""
+    """A concrete array changes in the body of a captured loop: it has to be a traced one, or the loop unrolled.
+
+    So have all others that the body changes, which are found now: each by itself would make the function be traced once more.
+    """
     site = maker_of(array)
     if site is not None:
-        raise Recapture(site, TracerError(at(current_source(), "a concrete array changes in a loop")))
+        raise Recapture(site, TracerError(at(current_source(), "a concrete array changes in a loop")), _made_and_changed(), foreseen())
     not_capturable("it changes a concrete array")
+
+
+def _made_and_changed() -> list[Site]:
+    """Where the concrete arrays were made that the bodies which are being traced assign to elements of."""
+    policy, sites = open_policy(), []
+    for cell in [] if policy is None else [cell for scope in policy.scopes for cell in scope.changed]:
+        with contextlib.suppress(ValueError):          # it has no value yet
+            sites.append(maker_of(cell.cell_contents))
+    return [site for site in sites if site is not None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import operator
 import re
 import sys
 import warnings
@@ -24,6 +25,7 @@ from bwcompiler.frontend.source.variables import Again, Divided, NotCapturable, 
 from bwcompiler.frontend.tracing.callbacks import Struct, host_call
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.branches import cond
+from bwcompiler.frontend.tracing.control_flow.failures import failing
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
@@ -83,10 +85,15 @@ def check(failing: Tracer, side: Callable[[], Any], error: BaseException, source
     policy = open_policy()
     assert policy is not None
     if policy.trying:
+        catching = next((attempt for attempt in reversed(policy.attempts) if attempt.catches(error)), None)
+        why = "compiled code raises, but does not catch" if catching is None else catching.why
         refusal = TracerBoolError(at(source, f"it depends on traced values whether {type(error).__name__} is raised, inside of a `try` "
-                                     "that may catch it: compiled code raises, but does not catch\n"
+                                     f"that may catch it: {why}\n"
                                      "  hint: write the test as `if`, with what `except` does in its branch"))
-        raise Recapture(("", 0, policy.trying), refusal)           # which no `except` of the user's catches
+        if policy.trying > len(policy.attempts):
+            raise Recapture(("", 0, policy.trying), refusal)       # which no `except` of the user's catches
+        if catching is not None and not catching.records(refusal):
+            return
 
     def fails() -> Any:
         return call(lambda: _failing(side, failing))
@@ -103,6 +110,29 @@ def check(failing: Tracer, side: Callable[[], Any], error: BaseException, source
 HANDLERS["check"] = check
 
 
+_PYTHONS = {"divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
+
+
+def check_divisor(name: str, kind: type, divisor: Any) -> bool:
+    """Record what Python raises where it divides by zero, in a `try` that is taken apart and catches that; whether that was done."""
+    policy = open_policy()
+    if policy is None or policy.trying > len(policy.attempts):
+        return False
+    if isinstance(divisor, Tracer) and any(attempt.body.divides for attempt in policy.attempts):
+        try:
+            _PYTHONS[name](kind(1), kind(0))
+        except ZeroDivisionError as found:
+            error = ZeroDivisionError(*found.args)
+
+        def fail() -> None:
+            raise error
+        check(divisor == 0, fail, error, current_source(open_region().outer))
+    return True
+
+
+HANDLERS["check_divisor"] = check_divisor
+
+
 def note(token: Tracer) -> None:
     """What the region computes is computed once this is there."""
     open_region().checks.append(value_of(token))
@@ -112,6 +142,9 @@ def together() -> list[Tracer]:
     """One number that is there when all checks of the region, an inner one, are done; none where it has no checks."""
     region = open_region()
     checks, region.checks = region.checks, []
+    policy = open_policy()
+    if policy is not None and policy.attempts:     # what fails, also where nothing reads it
+        checks = [*checks, *failing([value for value in region.record.values if value.op is not ops.cond])]
     return [call(lambda: fresh(ops.barrier(ops.full(value=0.0, shape=(), dtype=F64), *checks)))] if checks else []
 
 
@@ -126,6 +159,7 @@ def _failing(side: Callable[[], Any], failing: Tracer) -> Any:
         side()
     except Exception as error:
         found = with_users_line(error, error.__traceback__) if isinstance(error, BwError) else error
+        found.__traceback__ = found.__context__ = None             # the program keeps it: not the frames, and what is in them
         values = policy.formatted
     finally:
         policy.formatted = outer
@@ -140,6 +174,8 @@ def _failing(side: Callable[[], Any], failing: Tracer) -> Any:
             raise _with_values(found, texts, numbers, specifications)
         return np.float64(0.0)
     fail.__name__ = type(found).__name__
+    unknown = _with_values(found, texts, [np.array("...")] * len(values), [""] * len(values))
+    fail.error = unknown  # type: ignore[attr-defined]             # as handlers in the program get it
     operands = [fresh(ops.stop_gradient(value_of(value))) if value._type.dtype.kind in "fc" else value for value, _ in values]
     return host_call(fail, Struct(tensor(F64)), [fresh(as_truth(value_of(failing))), *operands], checks=True)
 

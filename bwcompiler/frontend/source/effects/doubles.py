@@ -13,16 +13,18 @@ from typing import Any, NoReturn
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.storages.region import Recapture, Site, open_region
 
 _CONTAINERS = (list, dict, tuple, collections.OrderedDict)
 
 
-def note_double(*objects: Any) -> None:
-    """From now on these are not to be changed."""
+def note_double(*objects: Any, site: Site | None = None) -> None:
+    """From now on these are not to be changed; site: of the loop that is unrolled where they are all the same."""
     policy = open_policy()
     assert policy is not None
     policy.doubles.update({id(x): x for x in objects})
+    if site is not None:
+        policy.undone.update({id(x): site for x in objects})
 
 
 def is_double(x: Any) -> bool:
@@ -34,22 +36,27 @@ def is_double(x: Any) -> bool:
 def refuse_double(x: Any) -> None:
     """Something is changed: refused if it is a double."""
     if is_double(x) and not isinstance(x, tuple):
-        _refuse(f"{_called(x)} is changed, which may be another name of one that a loop or branch before it has bound anew",
-                "make a new one instead, or change a copy: copy.copy(x)")
+        _refuse(f"{_called(x)} is changed, which may be another name of one that a loop or branch before it has bound anew, or appended",
+                "make a new one instead, or change a copy: copy.copy(x)", x)
 
 
 def refuse_identity(x: Any, y: Any) -> None:
     """It is asked whether two different objects are one: refused if one of them is a double, which may stand for the other."""
     if type(x) is type(y) and (is_double(x) or is_double(y)):
-        _refuse(f"it is asked whether {_called(x)} is another one, which a loop or branch has bound anew", "compare what they hold")
+        _refuse(f"it is asked whether {_called(x)} is another one, which a loop or branch has bound anew", "compare what they hold", x, y)
 
 
 def _called(x: Any) -> str:
     return f"a {type(x).__name__}" if isinstance(x, _CONTAINERS) else f"an object of {type(x).__name__}"
 
 
-def _refuse(reason: str, hint: str) -> NoReturn:
+def _refuse(reason: str, hint: str, *objects: Any) -> NoReturn:
     policy = open_policy()
-    if policy is not None and policy.depth:
-        not_capturable(reason)
-    raise UnsupportedError(at(current_source(open_region().outer), f"{reason}\n  hint: {hint}"))
+    assert policy is not None
+    error = UnsupportedError(at(current_source(open_region().outer), f"{reason}\n  hint: {hint}"))
+    sites = [policy.undone[id(x)] for x in objects if is_double(x) and id(x) in policy.undone]
+    if sites and sites[0] not in policy.unrolled:
+        raise Recapture(sites[0], error)
+    if policy.depth:
+        not_capturable(reason, hint=hint)
+    raise error

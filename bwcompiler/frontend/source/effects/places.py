@@ -17,6 +17,7 @@ import numpy as np
 
 from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.concrete.makers import Part, changed_in_loop, maker_of
+from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_library
@@ -95,25 +96,33 @@ class Place:
         return f"{name}.{self.key}" if self.kind == "attribute" else f"{name}[{self.key!r}]"
 
 
+_NO_NAMES, _NO_VARIABLES = Names(), Variables((), (), ())
+
+
 class Scope:
     """A body that is being traced.
 
     own      containers and objects made in it: these may be changed there.
     places   of objects from outside, that are its variables: with the names of these.
     missing  places that were found to be assigned to in this attempt, with what they held.
-    loop     the loop whose lists may grow in it (`carried/growth.py`); None in branches.
+    loop     the loop whose lists may grow in it (`array_backed/growth.py`); None in branches.
     cells, bound  the ids of the variables of functions around it that its code names, and of those that its own statements bind.
+    changed  the variables, as cells, of which its statements assign to elements.
+    test, side  of a branch: its test, and the number of the side that is being traced.
     tails    what the sides of a branch append to lists, by the ids of these (`gaps.Tail`); None elsewhere.
     """
 
-    def __init__(self, names: Names | None = None, stored: Iterable[str] = (), loop: Any = None, is_branch: bool = False) -> None:
-        self.cells = frozenset() if names is None else names.cells()
-        self.bound = frozenset() if names is None else names.cells(stored)
+    def __init__(self, names: Names = _NO_NAMES, variables: Variables = _NO_VARIABLES, loop: Any = None, is_branch: bool = False) -> None:
+        self.cells = names.ids()
+        self.bound = names.ids(variables.stored)
+        self.changed = names.cells(variables.changed)
         self.tails: dict[int, Any] | None = {} if is_branch else None
         self.own: dict[int, Any] = {}
         self.places: dict[Key, tuple[Place, str]] = {}
         self.missing: dict[Key, tuple[Place, Any]] = {}
         self.loop = loop
+        self.test: Any = None
+        self.side = 0
 
     def owns(self, x: Any) -> bool:
         """Whether something was made in this body."""
@@ -242,7 +251,8 @@ class Shared(Holder):
         assign_place(Place(self._bw_shared, "attribute", name), value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if HANDLERS["assign_to_list"](self._bw_shared, key, value) or _assigned_by_key(self._bw_shared, key, value, self):
+        if any(HANDLERS[f"assign_to_{what}"](self._bw_shared, key, value) for what in ("list", "table")) or _assigned_by_key(
+                self._bw_shared, key, value, self):
             return
         if type(self._bw_shared) in _LISTS:
             if type(key) is not int:

@@ -13,12 +13,12 @@ import itertools
 import math
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import TracerError
+from bwcompiler.errors import TracerError, UnsupportedError
 from bwcompiler.frontend.source.concrete.contents import user_method
 from bwcompiler.frontend.source.effects.checks import Suppressing
 from bwcompiler.frontend.source.library import iterators, series
@@ -88,7 +88,8 @@ def truth_of(x: Any) -> Any:
     known = _known(x, builtins.bool)
     if known is not None:
         return known
-    return x if x._type.dtype is BOOL else x != 0
+    truth = x if x._type.dtype is BOOL else x != 0
+    return np.reshape(truth, ()) if x._type.shape else truth
 
 
 def _bool(x: Any = False, /) -> Any:
@@ -187,10 +188,12 @@ def _either(test: Any, x: Any, y: Any) -> Any:
         return x if test else y
     if not builtins.all(isinstance(leaf, Tracer | np.ndarray | np.generic | int | float | complex) for leaf in tree.leaves((x, y))):
         return HANDLERS["choose"](test, lambda: x, lambda: y)
+    x, y = HANDLERS["boxed"](x), HANDLERS["boxed"](y)               # of lists one is a copy, which nobody may change
     if tree.structure(x) != tree.structure(y):
         raise TypeError("min() and max() with a key choose among things of one structure, where the keys are traced")
-    return tree.unflatten(tree.structure(x), [call(choose_number, test, one, other) if not np.ndim(one) else np.where(test, one, other)
-                                              for one, other in zip(tree.leaves(x), tree.leaves(y), strict=True)])
+    return HANDLERS["unboxed"](tree.unflatten(tree.structure(x), [
+        call(choose_number, test, one, other) if not np.ndim(one) else np.where(test, one, other)
+        for one, other in zip(tree.leaves(x), tree.leaves(y), strict=True)]))
 
 
 def choose_number(test: Any, x: Any, y: Any) -> Any:
@@ -243,21 +246,29 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
         given = iter(keys)
         return builtins.sorted(items, key=lambda _: next(given), reverse=reverse)
     order = _order(keys, reverse)
-    structures = [tree.structure(item) for item in items]
+    boxes = [HANDLERS["boxed"](item) for item in items]          # what is chosen among lists and objects is a copy of them
+    structures = [tree.structure(box) for box in boxes]
     if any(structure != structures[0] for structure in structures):
-        raise TypeError("sorted() with a key orders things of one structure, where the keys are traced")
-    columns = [np.stack([call(as_tracer, leaf) for leaf in column])[order] for column in zip(*map(tree.leaves, items), strict=True)]
-    return [tree.unflatten(structures[0], [column[k] for column in columns]) for k in builtins.range(len(items))]
+        call(_refuse_to_order, items, structures)
+    columns = [np.stack([call(as_tracer, leaf) for leaf in column])[order] for column in zip(*map(tree.leaves, boxes), strict=True)]
+    return [HANDLERS["unboxed"](tree.unflatten(structures[0], [column[k] for column in columns])) for k in builtins.range(len(items))]
+
+
+def _refuse_to_order(items: list[Any], structures: list[Any]) -> NoReturn:
+    other = next(place for place, structure in enumerate(structures) if structure != structures[0])
+    raise UnsupportedError("sorted() by traced keys: what comes where is data, so that all must be alike but for their numbers, and "
+                           f"{items[0]!r} and {items[other]!r} are not\n  hint: pass what the keys are made of as a static argument "
+                           "(a tuple, and static_argnums), or have numbers in the place of names and None")
 
 
 def _columns(keys: list[Any]) -> list[tuple[Any, ...]]:
-    return builtins.list(zip(*keys, strict=False)) if builtins.all(isinstance(one, tuple) for one in keys) else [tuple(keys)]
+    return builtins.list(zip(*keys, strict=False)) if builtins.all(isinstance(one, tuple | list) for one in keys) else [tuple(keys)]
 
 
 def _are_numbers(keys: list[Any]) -> bool:
     """Whether keys are numbers, or tuples of as many."""
     columns = _columns(keys)
-    return builtins.all(len(one) == len(columns) for one in keys if isinstance(one, tuple)) and builtins.all(
+    return builtins.all(len(one) == len(columns) for one in keys if isinstance(one, tuple | list)) and builtins.all(
         map(_is_number, itertools.chain(*columns)))
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
@@ -17,18 +19,30 @@ _HINT = ("the keys in an array, and the smallest by np.argmin: key = np.full(n, 
          "done[k] = True; and key[j] = min(key[j], new) for a push")
 
 
+_IN_ORDER = {heapq.nsmallest: plain.smallest, heapq.nlargest: plain.largest}
+
+
+def in_order(function: Any) -> Any:
+    """What is called in the place of `heapq.nsmallest` and `nlargest`, which are parts of sorted lists; None for others."""
+    return next((found for one, found in _IN_ORDER.items() if one is function), None)
+
+
 def heap_function(function: Any) -> Callable[..., Any] | None:
     """What is called in the place of a function of `heapq`; None for others."""
     if not any(function is one for one in _FUNCTIONS):
         return None
 
     def called(heap: Any, *args: Any) -> Any:
+        if getattr(type(heap), "is_bounded", False):
+            return heap.by(function, *args)
         if scopes_around(heap):
+            HANDLERS["wish_for_stack"](heap, *args)
             not_capturable(f"it calls heapq.{function.__name__}(), which changes a heap from outside of it", hint=_HINT)
         refusal = open_region().refusal
         try:
             return function(heap, *args)
         except TracerBoolError:
+            HANDLERS["wish_for_stack"](heap, *args)
             open_region().refusal = refusal
             raise TracerError(at(current_source(), f"heapq.{function.__name__}() compares traced numbers: where they lie in the heap is "
                                  f"not known while tracing\n  hint: {_HINT}")) from None

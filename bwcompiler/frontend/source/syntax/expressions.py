@@ -7,6 +7,7 @@ from typing import Any
 
 from bwcompiler.frontend.source.syntax.nodes import children
 
+HEADERS = frozenset(("range", "enumerate", "zip", "reversed", "map", "arange"))    # what loops go over may be calls of these
 LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
             ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match)
 OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -112,6 +113,33 @@ def conjuncts(test: ast.expr) -> list[ast.expr]:
     return [test]
 
 
+def mark_test(test: ast.expr) -> ast.expr:
+    """The test: of `and` and `or` in it, and behind `not`, only whether they are true is asked, which is noted as `is_test`."""
+    parts = [test]
+    for part in parts:
+        if isinstance(part, ast.BoolOp):
+            part.is_test = True  # type: ignore[attr-defined]
+            parts += part.values
+        elif isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
+            parts.append(part.operand)
+    return test
+
+
 def is_pure(node: ast.AST) -> bool:
     """Whether an expression can be put in a function: it binds nothing, and waits for nothing."""
     return not any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in inside([node]))
+
+
+def length_bounds(test: ast.expr) -> list[ast.expr]:
+    """How long a list may get in a loop: `while ... and len(kept) < bound`."""
+    parts = conjuncts(test)
+    if len(parts) > 1:
+        return [bound for part in parts for bound in length_bounds(part)][:1]
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt | ast.LtE) or called(test.left) != "len":
+        return []
+    return [test.comparators[0]] if isinstance(test.comparators[0], ast.Constant | ast.Name | ast.Attribute) else []
+
+
+def nesting(target: ast.expr) -> int:
+    """How often what is assigned to a target is taken apart."""
+    return 1 + max(map(nesting, target.elts), default=0) if isinstance(target, ast.Tuple | ast.List) else 0

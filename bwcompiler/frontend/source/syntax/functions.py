@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import functools
 import types
+from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.lookup import compiled, definition, modules
+from bwcompiler.frontend.source.syntax.recursion import as_loop
 from bwcompiler.frontend.source.syntax.rewriting import RUNTIME, rewritten
 from bwcompiler.frontend.tracing.source import is_convertible, stands_for
 
@@ -32,10 +35,10 @@ class Form(NamedTuple):
 _forms: dict[int, Form] = {}
 
 
-def converted(fun: Any, runtime: Any) -> Any:
+def converted(fun: Any, runtime: Any, is_loop: bool = False) -> Any:
     """fun, a Python function of the user's, with its control flow captured: also as a method, a `partial` or the `__call__` of an object.
 
-    Anything else as it is.
+    Anything else as it is.  is_loop: it calls itself at its end, and is to be a loop (`recursion.as_loop`).
     """
     if isinstance(fun, types.MethodType):
         inner = converted(fun.__func__, runtime)
@@ -49,7 +52,7 @@ def converted(fun: Any, runtime: Any) -> Any:
             return fun
         inner = converted(method, runtime)
         return fun if inner is method else types.MethodType(inner, fun)
-    code = form(fun).code
+    code = (loop_form(fun) if is_loop else form(fun)).code
     if code is None:
         return fun
     cells = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
@@ -71,12 +74,37 @@ def form(fun: FunctionType) -> Form:
     return found
 
 
-def _form(fun: FunctionType) -> Form:
+_loop_forms: dict[int, Form] = {}
+
+
+def loop_form(fun: FunctionType) -> Form:
+    """That of a function that calls itself at its end alone, as a loop; without code where it is none."""
+    found = _loop_forms.get(id(fun.__code__))
+    if found is None:
+        if len(_loop_forms) >= _LIMIT:
+            _loop_forms.clear()
+        found = _loop_forms[id(fun.__code__)] = _form(fun, as_loop)
+    return found
+
+
+def calls_itself(fun: FunctionType) -> bool:
+    """Whether the name of a function stands for it where it is defined."""
+    cells = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
+    try:
+        return (cells[fun.__name__].cell_contents if fun.__name__ in cells else fun.__globals__.get(fun.__name__)) is fun
+    except ValueError:                             # an empty cell
+        return False
+
+
+def _form(fun: FunctionType, change: Callable[[ast.FunctionDef], ast.FunctionDef | None] | None = None) -> Form:
     code = fun.__code__
     if not is_convertible(code) or RUNTIME in code.co_freevars:
         return Form(code, None, False, (), False)
     outside = _writes_globals(code), _bound_cells(code)
     source = definition(fun)
+    if source is not None and change is not None:
+        changed = change(source.node) if isinstance(source.node, ast.FunctionDef) else None
+        source = None if changed is None else source._replace(node=changed)
     node = None if source is None else rewritten(source.node, frozenset(code.co_freevars), modules(source.imports))
     made = None if source is None or node is None else compiled(source._replace(node=node), code, (RUNTIME,))
     if made is None or set(made.co_freevars) - {RUNTIME} != set(code.co_freevars) or RUNTIME not in made.co_freevars:

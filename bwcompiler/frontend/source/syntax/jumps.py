@@ -9,8 +9,10 @@ they are, and the loop with them.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import Any
 
+from bwcompiler.frontend.source.syntax.bound import bound_by_breaks
 from bwcompiler.frontend.source.syntax.nodes import children, copied, copies, walk
 
 PREFIX = "__bw_"
@@ -53,6 +55,8 @@ def falls_through(body: list[ast.stmt]) -> bool:
         return False
     if isinstance(last, ast.With):
         return falls_through(last.body)
+    if isinstance(last, ast.Try) and not last.finalbody:
+        return (falls_through(last.body) and falls_through(last.orelse)) or any(falls_through(one.body) for one in last.handlers)
     return not isinstance(last, ast.If) or falls_through(last.body) or falls_through(last.orelse)
 
 
@@ -78,6 +82,8 @@ class _Jumps:
             if not jumps([node]):
                 self._deeper(node)
                 continue
+            if isinstance(node, ast.Try) and _can_be_last(node, rest):
+                return [*before, self._last_try(node, rest)]
             if isinstance(node, ast.With | ast.Try) and not falls_through(node.body):
                 node.body = self.function(node.body)       # the rest is for those who suppress exceptions
                 continue
@@ -93,12 +99,28 @@ class _Jumps:
             return [*before, node]
         return body
 
-    def _deeper(self, node: ast.stmt) -> None:
+    def _last_try(self, node: ast.Try, rest: list[ast.stmt]) -> ast.Try:
+        """A `try` at whose end the function ends: what follows it stands behind each of its blocks that is not left."""
+        if falls_through(node.body):
+            again = copies(rest)
+            node.body = self._inside(node.body)
+            node.orelse = self.function([*node.orelse, *(again if falls_through(node.orelse) else [])])
+        else:
+            node.body, node.orelse = self.function(node.body), []
+        for handler in node.handlers:
+            again = copies(rest) if falls_through(handler.body) else []
+            handler.body = self.function([*handler.body, *again])
+        node.is_tail = True  # type: ignore[attr-defined]
+        return node
+
+    def _deeper(self, node: ast.stmt | ast.ExceptHandler) -> None:
         """Loops inside of a statement without jumps out of it."""
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
             if isinstance(block, list) and not isinstance(node, _SCOPES):
                 setattr(node, name, self._inside(block))
+        for handler in getattr(node, "handlers", ()):
+            self._deeper(handler)
 
     def _inside(self, body: list[ast.stmt]) -> list[ast.stmt]:
         """A block that is not left by jumps, and the loops in it."""
@@ -128,7 +150,8 @@ class _Jumps:
         otherwise, node.orelse = node.orelse, []
         returns = jumps(node.body, loop=True)
         result = (self._name("returned"), self._name("value")) if returns else None
-        node.body = self._block(node.body, done, result)
+        keeps = {name: self._name(f"kept_{name}") for name in bound_by_breaks(node.body)} if _ends_by_breaks(node, otherwise) else {}
+        node.body = self._block(_keeping(node.body, keeps), done, result)
         if not any(isinstance(part, ast.Name) and part.id == done for part in walk(*node.body)):
             return [node], otherwise                       # `continue` alone: every iteration runs
         before = [_set(name, False, node) for name in ([done, result[0]] if result else [done])]
@@ -144,6 +167,7 @@ class _Jumps:
         if otherwise:
             ended = ast.copy_location(ast.UnaryOp(ast.Not(), _load(done, node)), node)
             after.append(ast.copy_location(ast.If(ended, otherwise, []), node))
+        after += [_bind(name, _load(kept, node), node) for name, kept in keeps.items()]
         return [*before, node], after
 
     def _block(self, body: list[ast.stmt], done: str, result: tuple[str, str] | None) -> list[ast.stmt]:
@@ -192,13 +216,39 @@ class _Jumps:
         return [node]
 
 
-def _noting(body: list[ast.stmt], left: str, loop: bool = False) -> list[ast.stmt]:
-    """A block in which a flag is set in front of each jump out of it; loop: `break` and `continue` stay inside."""
+def _can_be_last(node: ast.Try, rest: list[ast.stmt]) -> bool:
+    """Whether a function may end with a `try`: what follows it is short, or is to follow one of its blocks alone."""
+    if not node.handlers or node.finalbody or (falls_through(node.body) and jumps(node.body)):
+        return False
+    falling = [handler for handler in node.handlers if falls_through(handler.body)]
+    follows = falls_through(node.body) and falls_through(node.orelse)
+    return len(falling) + follows < 2 or _size(rest) <= _LIMIT
+
+
+def _ends_by_breaks(node: ast.For | ast.While, otherwise: list[ast.stmt]) -> bool:
+    """Whether what follows a loop is reached by `break` alone."""
+    is_endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
+    return is_endless or (bool(otherwise) and not falls_through(otherwise))
+
+
+def _keeping(body: list[ast.stmt], keeps: dict[str, str]) -> list[ast.stmt]:
+    """The body of a loop, in which variables are kept in front of each `break`: what is bound at no other end of an iteration."""
+    def kept(node: ast.stmt) -> list[ast.stmt]:
+        return [*[_bind(name, _load(one_name, node), node) for one_name, name in keeps.items()], node]
+    return _in_front(body, ast.Break, kept) if keeps else body
+
+
+def _noting(body: list[ast.stmt], left: str) -> list[ast.stmt]:
+    """A block in which a flag is set in front of each jump out of it."""
+    return _in_front(body, _JUMPS, lambda node: [_set(left, True, node), node])
+
+
+def _in_front(body: list[ast.stmt], kinds: Any, made: Callable[[ast.stmt], list[ast.stmt]], loop: bool = False) -> list[ast.stmt]:
+    """A block with others in the place of its jumps of some kinds; loop: `break` and `continue` stay inside."""
     found: list[ast.stmt] = []
     for node in body:
-        if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not loop):
-            found.append(_set(left, True, node))
-        found.append(node)
+        is_jump = isinstance(node, kinds) and (isinstance(node, ast.Return) or not loop)
+        found += made(node) if is_jump else [node]
         if isinstance(node, _SCOPES):
             continue
         inner = loop or isinstance(node, ast.For | ast.While)
@@ -206,7 +256,7 @@ def _noting(body: list[ast.stmt], left: str, loop: bool = False) -> list[ast.stm
             for name in ("body", "orelse", "finalbody"):
                 block = getattr(part, name, None)
                 if isinstance(block, list):
-                    setattr(part, name, _noting(block, left, loop if name == "orelse" and inner else inner))
+                    setattr(part, name, _in_front(block, kinds, made, loop if name == "orelse" and inner else inner))
     return found
 
 
@@ -229,4 +279,8 @@ def _load(name: str, node: ast.AST) -> ast.expr:
 
 
 def _set(name: str, value: bool, node: ast.AST) -> ast.stmt:
-    return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], ast.copy_location(ast.Constant(value), node)), node)
+    return _bind(name, ast.copy_location(ast.Constant(value), node), node)
+
+
+def _bind(name: str, value: ast.expr, node: ast.AST) -> ast.stmt:
+    return ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), node)

@@ -1,7 +1,8 @@
 """Which variables of a function are read later: at the head of each loop, and behind each loop and branch.
 
-`annotate` puts `live_out` (names that may be read behind the statement) on loops and branches, and `live_head` (names that an
-iteration may read from the one before it) on loops.  Names that functions inside of the function read are live everywhere.
+`annotate` puts `live_out` (names that may be read behind the statement) on loops, branches and `try`, `live_head` (names that an
+iteration may read from the one before it) on loops, and `live_caught` (names that may be read where it has failed) on `try`.  Names that
+functions inside of the function read are live everywhere.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def annotate(body: list[ast.stmt]) -> None:
-    """Of all statements of a function's body."""
+def annotate(body: list[ast.stmt]) -> Names:
+    """Of all statements of a function's body; the names that it binds and may read before."""
     everywhere = frozenset(name for node in walk(*body) if isinstance(node, _SCOPES) for name in _free(node))
-    _Liveness(everywhere).block(body, everywhere)
+    others = frozenset(name for node in walk(*body) if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names)
+    return (_Liveness(everywhere).block(body, everywhere) & frozenset(stores(body))) - others
 
 
 def loads(node: ast.AST | None) -> Names:
@@ -81,6 +83,23 @@ def stores(nodes: Iterable[ast.AST]) -> list[str]:
         elif isinstance(node, ast.ExceptHandler) and node.name:
             found[node.name] = None
         stack += children(node)[::-1]
+    return list(found)
+
+
+def changed(nodes: Iterable[ast.AST]) -> list[str]:
+    """The names of what statements always assign to elements of, in order: of `x` in `x[k] = y` and in `x[i][:, k] += y`."""
+    found: dict[str, None] = {}
+    stack = list(nodes)[::-1]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            inner: ast.AST = node
+            while isinstance(inner, ast.Subscript):
+                inner = inner.value
+            if isinstance(inner, ast.Name):
+                found[inner.id] = None
+        if not isinstance(node, ast.If | ast.Match | ast.Try | ast.FunctionDef):
+            stack += children(node)[::-1]
     return list(found)
 
 
@@ -149,7 +168,10 @@ class _Liveness:
 
     def _try(self, node: ast.Try, out: Names) -> Names:
         final = self.block(node.finalbody, out)
-        caught = frozenset(name for handler in node.handlers for name in self.block(handler.body, final) | loads(handler.type)) | final
+        node.live_out = final  # type: ignore[attr-defined]
+        caught = frozenset(name for handler in node.handlers for name in self.block(handler.body, final) | loads(handler.type))
+        caught |= self.block(node.finalbody, self.handlers)            # for what no handler here is for
+        node.live_caught = caught  # type: ignore[attr-defined]
         outside, self.handlers = self.handlers, self.handlers | caught
         inside = self.block(node.body, self.block(node.orelse, final))
         self.handlers = outside

@@ -61,6 +61,12 @@ def definition(fun: FunctionType) -> Source | None:
     return _defined(known, code)
 
 
+def definitions_at(code: CodeType) -> list[Definition]:
+    """Of code that `definition` was found for: what its file has at its line, to be read only."""
+    known = _files.get(code.co_filename)
+    return [] if known is None else known.definitions.get(code.co_firstlineno, [])
+
+
 def _defined(known: _File, code: CodeType) -> Source | None:
     """The definition in a file that compiles to the code."""
     for node in known.definitions.get(code.co_firstlineno, ()):

@@ -85,3 +85,15 @@ def placed(node: Node) -> Node:
             last, end = own["end_lineno"], own["end_col_offset"]
         stack += [(child, line, column, last, end) for child in children(one)]
     return node
+
+
+def around_star(targets: list[ast.expr]) -> tuple[int, int]:
+    """How many of some targets stand before the one with a star, and how many behind it: -1 where there is none."""
+    star = next((place for place, one in enumerate(targets) if isinstance(one, ast.Starred)), len(targets))
+    return star, len(targets) - star - 1
+
+
+def functions_read(nodes: list[ast.expr], names: list[str]) -> bool:
+    """Whether functions that are made in expressions read variables, of which Python has one for all of them."""
+    functions = [part for node in nodes for part in walk(node) if isinstance(part, ast.Lambda)]
+    return any(isinstance(part, ast.Name) and part.id in names for function in functions for part in walk(function.body))

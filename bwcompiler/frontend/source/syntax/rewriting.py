@@ -15,13 +15,28 @@ from __future__ import annotations
 import ast
 from typing import Any, NamedTuple
 
-from bwcompiler.frontend.source.syntax.expressions import called, conjuncts, inside, is_pure, keeps, leaves, makes, why_kept
+from bwcompiler.frontend.source.syntax.expressions import (
+    HEADERS,
+    called,
+    conjuncts,
+    inside,
+    is_pure,
+    keeps,
+    leaves,
+    length_bounds,
+    makes,
+    mark_test,
+    nesting,
+    why_kept,
+)
 from bwcompiler.frontend.source.syntax.jumps import PREFIX, without_jumps
-from bwcompiler.frontend.source.syntax.liveness import annotate, stores
+from bwcompiler.frontend.source.syntax.liveness import annotate, changed, stores
 from bwcompiler.frontend.source.syntax.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.matches import without_matches
 from bwcompiler.frontend.source.syntax.named import without_named_tests
-from bwcompiler.frontend.source.syntax.nodes import copied, walk
+from bwcompiler.frontend.source.syntax.nodes import around_star, copied, functions_read, walk
+from bwcompiler.frontend.source.syntax.searches import search, takes_all
+from bwcompiler.frontend.source.syntax.tries import rewritten_try
 
 RUNTIME = "__bw__"
 ITEM = "__bw_item__"
@@ -35,17 +50,15 @@ _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.In
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.Pow: "pow",
     ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor", ast.LShift: "lshift", ast.RShift: "rshift"}
-_WHOLE = frozenset(("list", "max", "min", "sorted", "sum", "tuple"))        # functions that take all elements of what they get
-_DIVISION_ERRORS = frozenset(("ArithmeticError", "ZeroDivisionError"))      # that Python raises where NumPy gives inf or nan
-_HEADERS = frozenset(("range", "enumerate", "zip", "reversed", "map", "arange"))
 
 
 class Variables(NamedTuple):
-    """Of a loop or branch: all names that its body binds, those that an iteration takes from the one before, those read afterwards."""
+    """Names of a loop or branch: that its body binds, that an iteration takes from the one before, read afterwards; `x` in `x[k] = y`."""
 
     stored: tuple[str, ...]
     carried: tuple[str, ...]
     results: tuple[str, ...]
+    changed: tuple[str, ...] = ()
 
 
 def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = frozenset()) -> Definition | None:
@@ -68,7 +81,7 @@ def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = 
     without_matches(node)
     without_named_tests(node)
     without_jumps(node)
-    annotate(node.body)
+    rewriter.unsure = annotate(node.body) - {*parameters, *free}
     node.body = rewriter.declared(rewriter.block(node.body), node)
     return node
 
@@ -82,6 +95,7 @@ class _Rewriter(ast.NodeTransformer):
         self.modules = modules
         self.shared: dict[str, None] = {}          # variables that bodies bind: to be declared as the function's own
         self.count = 0
+        self.unsure: frozenset[str] = frozenset()  # variables that may have no value where they are read
         self.why = ""                              # a loop around keeps its form, if one does
 
     def declared(self, body: list[ast.stmt], node: ast.FunctionDef) -> list[ast.stmt]:
@@ -107,10 +121,10 @@ class _Rewriter(ast.NodeTransformer):
         """A function in it: noted, where it may bind variables of this one or of those around."""
         if not any(isinstance(part, ast.Nonlocal) for part in walk(node)):
             return node
-        return [node, self._statement("defined", node, ast.copy_location(ast.Name(node.name, ast.Load()), node))]
+        return [node, self.statement("defined", node, ast.copy_location(ast.Name(node.name, ast.Load()), node))]
 
     # ----- expressions
-    def _runtime(self, name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
+    def runtime(self, name: str, node: ast.AST, *args: ast.expr) -> ast.Call:
         """A call of the runtime, at the place of a node."""
         function = ast.Attribute(ast.Name(RUNTIME, ast.Load()), name, ast.Load())
         made = ast.Call(function, list(args), [])
@@ -120,10 +134,14 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(made, node)
 
     def visit_Call(self, node: ast.Call) -> Any:
+        return search(self, node) or self.plain_call(node)
+
+    def plain_call(self, node: ast.Call) -> Any:
+        """A call, of which the arguments are evaluated as they are written."""
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.parameters:
             node.args = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in ("__class__", self.parameters[0])]
             return node
-        if isinstance(node.func, ast.Name) and node.func.id in _WHOLE and len(node.args) and isinstance(node.args[0], ast.GeneratorExp):
+        if takes_all(node.func) and len(node.args) and isinstance(node.args[0], ast.GeneratorExp):
             node.args[0] = ast.copy_location(ast.ListComp(node.args[0].elt, node.args[0].generators), node.args[0])
         if isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) == 1 and not node.keywords and isinstance(
                 node.args[0], ast.ListComp):
@@ -137,14 +155,14 @@ class _Rewriter(ast.NodeTransformer):
         else:
             self.generic_visit(node)
         plain = node.func.id if isinstance(node.func, ast.Name) else ""
-        node.func = self._runtime("call", node.func, node.func)
+        node.func = self.runtime("call", node.func, node.func)
         for place, one in enumerate(made):
             if place < len(node.args):
                 node.args[place] = self._computed(node.args[place], one)
             else:
                 keyword = node.keywords[place - len(node.args)]
                 keyword.value = self._computed(keyword.value, one)
-        return self._runtime("made", node, node) if plain in ("list", "dict", "set") else node
+        return self.runtime("made", node, node) if plain in ("list", "dict", "set") else node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         self.generic_visit(node)
@@ -152,24 +170,24 @@ class _Rewriter(ast.NodeTransformer):
             is_key = isinstance(node.slice, ast.Constant) and not isinstance(node.slice.value, int)
             if is_key or any(isinstance(part, ast.Starred) for part in walk(node.slice)):
                 return node
-            return self._runtime("item", node, node.value, _index(node.slice))
-        node.value = self._runtime("changed", node.value, node.value)
+            return self.runtime("item", node, node.value, _index(node.slice))
+        node.value = self.runtime("changed", node.value, node.value)
         if not isinstance(node.slice, ast.Constant | ast.Slice):
-            node.slice = self._runtime("read_index", node.slice, _index(node.slice))
+            node.slice = self.runtime("read_index", node.slice, _index(node.slice))
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
         module = isinstance(node.value, ast.Name) and node.value.id in self.modules
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):
-            return node if module else self._runtime("attribute", node, node.value, ast.copy_location(ast.Constant(node.attr), node))
-        node.value = self._runtime("altered", node.value, node.value)
+            return node if module else self.runtime("attribute", node, node.value, ast.copy_location(ast.Constant(node.attr), node))
+        node.value = self.runtime("altered", node.value, node.value)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         plain = is_pure(node.body) and is_pure(node.orelse)
         self.generic_visit(node)
-        return self._runtime("choose", node, node.test, self._later(node.body), self._later(node.orelse)) if plain else node
+        return self.runtime("choose", node, node.test, self.later(node.body), self.later(node.orelse)) if plain else node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> Any:
         plain = all(map(is_pure, node.values))
@@ -177,28 +195,34 @@ class _Rewriter(ast.NodeTransformer):
         if not plain:
             return node
         name = "and_" if isinstance(node.op, ast.And) else "or_"
+        is_test = [ast.Constant(True)] if hasattr(node, "is_test") else []
         found = node.values[-1]
         for value in reversed(node.values[:-1]):
-            found = self._runtime(name, node, value, self._later(found))
+            found = self.runtime(name, node, value, self.later(found), *is_test)
         return found
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        """A variable that may have no value here, as data decide."""
+        is_unsure = node.id in self.unsure and isinstance(node.ctx, ast.Load)
+        return self.runtime("sure", node, node, ast.Constant(node.id)) if is_unsure else node
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         """x + y, of which both may be concrete arrays; x @ y, of which one may be a sparse array of SciPy's."""
         asked = self._may_read(node.left, node.right)
         self.generic_visit(node)
         if isinstance(node.op, ast.MatMult):
-            return self._runtime("product", node, node.left, node.right)
+            return self.runtime("product", node, node.left, node.right)
         return self._operator("binary", _BINARY[type(node.op)], node, node.left, node.right) if asked else node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         asked = self._may_read(node.operand)
         self.generic_visit(node)
         if isinstance(node.op, ast.Not):
-            return self._runtime("not_", node, node.operand)
+            return self.runtime("not_", node, node.operand)
         return self._operator("unary", _UNARY[type(node.op)], node, node.operand) if asked else node
 
     def _operator(self, kind: str, name: str, node: ast.AST, *operands: ast.expr) -> ast.expr:
-        return self._runtime(kind, node, ast.copy_location(ast.Constant(name), node), *operands)
+        return self.runtime(kind, node, ast.copy_location(ast.Constant(name), node), *operands)
 
     def _may_read(self, *operands: ast.expr) -> bool:
         """Whether one of these may be an array, or an object of the user's own: no constant."""
@@ -216,7 +240,7 @@ class _Rewriter(ast.NodeTransformer):
             self.generic_visit(node)
             kind, both = type(node.ops[0]), (node.left, node.comparators[0])
             if kind in _IDENTITY:
-                return self._runtime(_IDENTITY[kind], node, *both)
+                return self.runtime(_IDENTITY[kind], node, *both)
             return self._operator("binary", _COMPARE[kind], node, *both) if asked else node
         if not middle or any(isinstance(part, ast.Call) for one in middle for part in walk(one)) or not is_pure(node):
             self.generic_visit(node)
@@ -226,23 +250,23 @@ class _Rewriter(ast.NodeTransformer):
             sides, node.ops, sides[1:], strict=False)]
         return self.visit(ast.copy_location(ast.BoolOp(ast.And(), pairs), node))
 
-    def _later(self, node: ast.expr) -> ast.expr:
+    def later(self, node: ast.expr) -> ast.expr:
         """An expression to be evaluated when it is asked for."""
         return ast.copy_location(ast.Lambda(ast.arguments([], [], None, [], [], None, []), node), node)
 
     def _made(self, node: Any) -> Any:
         self.generic_visit(node)
-        return self._runtime("made", node, node) if isinstance(getattr(node, "ctx", None), ast.Load | None) else node
+        return self.runtime("made", node, node) if isinstance(getattr(node, "ctx", None), ast.Load | None) else node
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
         self._consumed(node.iter, node.target)
         self.generic_visit(node)
-        node.iter = self._items(self._runtime("iterable", node.iter, node.iter), 1 + _depth(node.target))
+        node.iter = self._items(self.runtime("iterable", node.iter, node.iter), 1 + nesting(node.target))
         return node
 
     def _items(self, node: ast.expr, levels: int) -> ast.expr:
         """An expression of which elements are taken, and of these again: so many times."""
-        return self._runtime("read_items", node, node, ast.copy_location(ast.Constant(levels), node))
+        return self.runtime("read_items", node, node, ast.copy_location(ast.Constant(levels), node))
 
     def _consumed(self, node: ast.expr, target: ast.expr) -> None:
         """What stands in `zip(...)`, `enumerate(...)` or `reversed(...)`, whose elements are taken apart at once."""
@@ -252,8 +276,8 @@ class _Rewriter(ast.NodeTransformer):
         parts = target.elts if isinstance(target, ast.Tuple | ast.List) else []
         targets = {"zip": parts, "enumerate": parts[1:], "reversed": [target]}[name]
         for place, (arg, part) in enumerate(zip(node.args, targets, strict=False)):
-            if _depth(part):
-                node.args[place] = self._items(arg, 1 + _depth(part))
+            if nesting(part):
+                node.args[place] = self._items(arg, 1 + nesting(part))
 
     def visit_Starred(self, node: ast.Starred) -> Any:
         self.generic_visit(node)
@@ -280,34 +304,34 @@ class _Rewriter(ast.NodeTransformer):
         others = node.generators[1:]
         parts = [node.elt, *[part for one in node.generators for part in one.ifs], *[one.iter for one in others]]
         bound = stores([one.target for one in node.generators])
-        if any(one.is_async for one in node.generators) or not all(map(is_pure, parts)) or _functions_read(parts, bound):
+        if any(one.is_async for one in node.generators) or not all(map(is_pure, parts)) or functions_read(parts, bound):
             return self._made(node)
         made = makes(node.elt)
-        element = self._later(self._computed(self.visit(node.elt), made))
-        found: ast.expr = self._runtime("kept", node.elt, self._list(node), element)
+        element = self.later(self._computed(self.visit(node.elt), made))
+        found: ast.expr = self.runtime("kept", node.elt, self._list(node), element)
         for generator in reversed(node.generators):
             for test in reversed(generator.ifs):
-                found = self._runtime("sifted", test, self.visit(test), self._later(found))
+                found = self.runtime("sifted", test, self.visit(test), self.later(found))
             self._consumed(generator.iter, generator.target)
-            found = self._runtime("each", generator.iter, self._header(generator.iter), self._body(generator.target, found))
+            found = self.runtime("each", generator.iter, self.header(generator.iter), self._body(generator.target, found))
         kind = "summed" if getattr(node, "is_summed", False) else "listed"
-        return self._runtime("made", node, self._runtime(kind, node, self._with(LIST, found)))
+        return self.runtime("made", node, self.runtime(kind, node, self.function_of(LIST, found)))
 
     def _list(self, node: ast.AST) -> ast.expr:
         return ast.copy_location(ast.Name(LIST, ast.Load()), node)
 
-    def _with(self, name: str, node: ast.expr) -> ast.expr:
+    def function_of(self, name: str, node: ast.expr) -> ast.expr:
         """A function of one parameter."""
         return ast.copy_location(ast.Lambda(ast.arguments([], [ast.arg(name)], None, [], [], None, []), node), node)
 
     def _body(self, target: ast.expr, found: ast.expr) -> ast.expr:
         """A function of what a target is bound to."""
         if isinstance(target, ast.Name):
-            return self._with(target.id, found)
+            return self.function_of(target.id, found)
         item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), target)
-        item = ast.copy_location(ast.Tuple([self._items(item, _depth(target)) if _depth(target) else item], ast.Load()), target)
+        item = ast.copy_location(ast.Tuple([self._items(item, nesting(target)) if nesting(target) else item], ast.Load()), target)
         once = ast.copy_location(ast.ListComp(found, [ast.comprehension(self.visit(target), item, [], 0)]), found)
-        return self._with(ITEM, once)
+        return self.function_of(ITEM, once)
 
     # ----- statements
     def visit_Assign(self, node: Any) -> Any:
@@ -315,9 +339,13 @@ class _Rewriter(ast.NodeTransformer):
         made = makes(node.value)
         self.generic_visit(node)
         node.value = self._computed(node.value, made)
-        depth = max(map(_depth, getattr(node, "targets", ())), default=0)
+        depth = max(map(nesting, getattr(node, "targets", ())), default=0)
         if isinstance(made, bool) and depth:
             node.value = self._items(node.value, depth)
+            target = node.targets[0]
+            if len(node.targets) == 1:
+                counts = [ast.copy_location(ast.Constant(count), node) for count in around_star(target.elts)]
+                node.value = self.runtime("taken_apart", node.value, node.value, *counts)
         return node
 
     visit_AnnAssign = visit_Return = visit_Assign
@@ -325,7 +353,7 @@ class _Rewriter(ast.NodeTransformer):
     def _computed(self, node: Any, made: Any) -> Any:
         """An expression, and with it what it makes: all of it, or parts of a tuple or list."""
         if made is True:
-            return self._runtime("computed", node, node)
+            return self.runtime("computed", node, node)
         for place, one in enumerate(made or ()):
             display: Any = node.args[0] if isinstance(node, ast.Call) else node    # of bw.made([...])
             elements = display.elts
@@ -335,7 +363,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Raise(self, node: ast.Raise) -> Any:
         self.generic_visit(node)
         if node.exc is not None:
-            node.exc = self._runtime("raised", node.exc, node.exc)
+            node.exc = self.runtime("raised", node.exc, node.exc)
         return node
 
     def visit_Assert(self, node: ast.Assert) -> Any:
@@ -343,22 +371,11 @@ class _Rewriter(ast.NodeTransformer):
             self.generic_visit(node)
             return node
         self.generic_visit(node)
-        message = [] if node.msg is None else [self._later(node.msg)]
-        return ast.copy_location(ast.Expr(self._runtime("assert_", node, node.test, *message)), node)
+        message = [] if node.msg is None else [self.later(node.msg)]
+        return ast.copy_location(ast.Expr(self.runtime("assert_", node, node.test, *message)), node)
 
     def visit_Try(self, node: ast.Try) -> Any:
-        self.generic_visit(node)
-        if not node.handlers:
-            return node
-        caught = [part.id for handler in node.handlers if handler.type for part in ast.walk(handler.type) if isinstance(part, ast.Name)]
-        divides = ast.Constant(not _DIVISION_ERRORS.isdisjoint(caught))
-        around = ast.withitem(self._runtime("trying", node.body[0], divides), None)
-        node.body = [ast.copy_location(ast.With([around], node.body), node.body[0])]
-        first = node.handlers[0]
-        if any(handler.type is None or ast.unparse(handler.type) == "BaseException" for handler in node.handlers):
-            ours = ast.ExceptHandler(self._runtime("passing", first), None, [ast.copy_location(ast.Raise(None, None), first)])
-            node.handlers.insert(0, ast.copy_location(ours, first))
-        return node
+        return rewritten_try(self, node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         name = node.target.id if isinstance(node.target, ast.Name) else None
@@ -369,7 +386,7 @@ class _Rewriter(ast.NodeTransformer):
             holder.value.func.attr = "combined_attribute" if is_attribute else "combined"
             return node
         operator = ast.copy_location(ast.Constant(f"i{_BINARY.get(type(node.op), 'matmul').strip('_')}"), node)
-        value = self._runtime("augmented", node, operator, ast.copy_location(ast.Name(name, ast.Load()), node), node.value)
+        value = self.runtime("augmented", node, operator, self.visit_Name(ast.copy_location(ast.Name(name, ast.Load()), node)), node.value)
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_For(self, node: ast.For) -> Any:
@@ -378,110 +395,90 @@ class _Rewriter(ast.NodeTransformer):
             source = self.visit(node.iter)
             outer, self.why = self.why, why_kept(node.body)
             why = ast.Constant(self.why)
-            node.iter = self._runtime("unrolled", source, self._runtime("iterable", source, source), why)
+            node.iter = self.runtime("unrolled", source, self.runtime("iterable", source, source), why)
             node.target = self.visit(node.target)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             self.why = outer
             flag = getattr(node, "flag", None)
             if flag is not None:                   # it has jumps no more, but the flag that says that it ends
                 place = node.body[-1]
-                test = self._runtime("leaving", place, ast.copy_location(ast.Name(flag, ast.Load()), place), why)
+                test = self.runtime("leaving", place, ast.copy_location(ast.Name(flag, ast.Load()), place), why)
                 node.body.append(ast.copy_location(ast.If(test, [ast.copy_location(ast.Break(), node)], []), node))
             return node
-        variables = self._variables([node.target, *node.body], node, node.live_head)  # type: ignore[attr-defined]
-        source = self._header(node.iter)
+        variables = self.variables([node.target, *node.body], node, node.live_head)  # type: ignore[attr-defined]
+        source = self.header(node.iter)
         item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), node.target)
-        if _depth(node.target):
-            item = self._items(item, _depth(node.target))
+        if nesting(node.target):
+            item = self._items(item, nesting(node.target))
         first = ast.copy_location(ast.Assign([self.visit(node.target)], item), node.target)
-        body = self._function("body", [first, *self.block(node.body)], variables, node, (ITEM,))
+        body = self.function("body", [first, *self.block(node.body)], variables, node, (ITEM,))
         flag = getattr(node, "flag", None)
-        return [body, self._statement("for_", node, source, body, variables, *([] if flag is None else [ast.Constant(flag)]))]
+        return [body, self.statement("for_", node, source, body, variables, *([] if flag is None else [ast.Constant(flag)]))]
 
     def visit_While(self, node: ast.While) -> Any:
         if node.orelse or leaves(node.body, is_loop=True) or not is_pure(node.test):
-            node.test = self.visit(node.test)
+            node.test = self.visit(mark_test(node.test))
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
-        variables = self._variables(node.body, node, node.live_head)  # type: ignore[attr-defined]
-        bounds = [self._later(copied(bound)) for bound in _bounds(node.test)]
-        parts = ast.Tuple([self._later(self.visit(copied(part))) for part in conjuncts(node.test)], ast.Load())
-        test = self._later(self.visit(node.test))
-        body = self._function("body", self.block(node.body), variables, node, (ITEM,))
+        variables = self.variables(node.body, node, node.live_head)  # type: ignore[attr-defined]
+        bounds = [self.later(copied(bound)) for bound in length_bounds(node.test)]
+        parts = ast.Tuple([self.later(self.visit(mark_test(copied(part)))) for part in conjuncts(node.test)], ast.Load())
+        test = self.later(self.visit(mark_test(node.test)))
+        body = self.function("body", self.block(node.body), variables, node, (ITEM,))
         body.args.defaults = [ast.copy_location(ast.Constant(None), node)]         # there is an item where iterations are counted
-        return [body, self._statement("while_", node, test, body, variables, ast.copy_location(parts, node), *bounds)]
+        return [body, self.statement("while_", node, test, body, variables, ast.copy_location(parts, node), *bounds)]
 
     def visit_If(self, node: ast.If) -> Any:
         is_tail = getattr(node, "is_tail", False)
         if any(leaves(block, is_tail) for block in (node.body, node.orelse)):
-            test = self.visit(node.test)
-            node.test = self._runtime("leaving", test, test, ast.Constant(self.why)) if self.why else test
+            test = self.visit(mark_test(node.test))
+            node.test = self.runtime("leaving", test, test, ast.Constant(self.why)) if self.why else test
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
-        variables = self._variables([*node.body, *node.orelse], node, frozenset())
+        variables = self.variables([*node.body, *node.orelse], node, frozenset())
         if is_tail:
             variables = variables._replace(results=tuple([name for name in variables.results if name in self.free]))
-        test = self.visit(node.test)
-        then = self._function("then", self.block(node.body), variables, node)
-        orelse = self._function("orelse", self.block(node.orelse) or [ast.copy_location(ast.Pass(), node)], variables, node)
-        decision = self._statement("if_", node, test, then, orelse, variables)
+        test = self.visit(mark_test(node.test))
+        then = self.function("then", self.block(node.body), variables, node)
+        orelse = self.function("orelse", self.block(node.orelse) or [ast.copy_location(ast.Pass(), node)], variables, node)
+        decision = self.statement("if_", node, test, then, orelse, variables)
         if is_tail:
             assert isinstance(decision, ast.Expr)
             decision = ast.copy_location(ast.Return(decision.value), node)
         return [then, orelse, decision]
 
-    def _header(self, node: ast.expr) -> ast.expr:
+    def header(self, node: ast.expr) -> ast.expr:
         """What a loop goes over, with range, zip ... of traced things."""
         name = called(node)
-        if not isinstance(node, ast.Call) or name not in _HEADERS:
+        if not isinstance(node, ast.Call) or name not in HEADERS:
             return self.visit(node)  # type: ignore[no-any-return]
-        parts = [self.visit(part) if name in ("range", "arange") or (name == "map" and place == 0) else self._header(part)
+        parts = [self.visit(part) if name in ("range", "arange") or (name == "map" and place == 0) else self.header(part)
                  for place, part in enumerate(node.args)]
-        made = self._runtime("header", node, self.visit(node.func), *parts)
+        made = self.runtime("header", node, self.visit(node.func), *parts)
         made.keywords = [ast.copy_location(ast.keyword(one.arg, self.visit(one.value)), node) for one in node.keywords]
         return made
 
     # ----- bodies
-    def _variables(self, nodes: list[Any], node: ast.AST, head: frozenset[str]) -> Variables:
+    def variables(self, nodes: list[Any], node: ast.AST, head: frozenset[str]) -> Variables:
         stored = stores(nodes)
         self.shared.update(dict.fromkeys(stored))
         head, out = head | self.free, node.live_out | self.free   # type: ignore[attr-defined]  # others may read what is free
-        return Variables(tuple(stored), tuple([name for name in stored if name in head]), tuple([name for name in stored if name in out]))
+        carried, results = [name for name in stored if name in head], [name for name in stored if name in out]
+        return Variables(tuple(stored), tuple(carried), tuple(results), tuple(changed(nodes)))
 
-    def _function(self, name: str, body: list[ast.stmt], variables: Variables, node: ast.AST, parameters: tuple[str, ...] = ()) -> Any:
+    def function(self, name: str, body: list[ast.stmt], variables: Variables, node: ast.AST, parameters: tuple[str, ...] = ()) -> Any:
         self.count += 1
         arguments = ast.arguments([], [ast.arg(one) for one in parameters], None, [], [], None, [])
         shared: list[ast.stmt] = [ast.Nonlocal(list(variables.stored))] if variables.stored else []
         made = ast.FunctionDef(f"{PREFIX}{name}_{self.count}", arguments, [*shared, *body], [], None, None, **NO_TYPE_PARAMETERS)
         return ast.copy_location(made, node)
 
-    def _statement(self, name: str, node: ast.stmt, *parts: Any) -> ast.stmt:
+    def statement(self, name: str, node: ast.stmt, *parts: Any) -> ast.stmt:
         """A call of the runtime with values, functions and variables."""
         args = [ast.Name(part.name, ast.Load()) if isinstance(part, ast.FunctionDef) else
                 _constant(part) if isinstance(part, Variables) else part for part in parts]
         place = node.iter if isinstance(node, ast.For) else node.test if isinstance(node, ast.While | ast.If) else node
-        return ast.copy_location(ast.Expr(self._runtime(name, place, *args)), node)
-
-
-def _bounds(test: ast.expr) -> list[ast.expr]:
-    """How long a list may get in a loop: `while ... and len(kept) < bound`."""
-    parts = conjuncts(test)
-    if len(parts) > 1:
-        return [bound for part in parts for bound in _bounds(part)][:1]
-    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt | ast.LtE) or called(test.left) != "len":
-        return []
-    return [test.comparators[0]] if isinstance(test.comparators[0], ast.Constant | ast.Name | ast.Attribute) else []
-
-
-def _functions_read(nodes: list[ast.expr], names: list[str]) -> bool:
-    """Whether functions that are made in expressions read variables, of which Python has one for all of them."""
-    functions = [part for node in nodes for part in walk(node) if isinstance(part, ast.Lambda)]
-    return any(isinstance(part, ast.Name) and part.id in names for function in functions for part in walk(function.body))
-
-
-def _depth(target: ast.expr) -> int:
-    """How often what is assigned to a target is taken apart."""
-    return 1 + max(map(_depth, target.elts), default=0) if isinstance(target, ast.Tuple | ast.List) else 0
+        return ast.copy_location(ast.Expr(self.runtime(name, place, *args)), node)
 
 
 def _constant(variables: Variables) -> ast.expr:

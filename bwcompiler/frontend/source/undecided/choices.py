@@ -22,7 +22,7 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import check
 from bwcompiler.frontend.source.effects.places import is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.undecided.gaps import Maybe, has_gaps
+from bwcompiler.frontend.source.undecided.gaps import Maybe, handed_out, has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_maybe
 from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing import results
@@ -37,7 +37,7 @@ from bwcompiler.ops.rules import zero_of
 
 VALUE = -1                     # which: the value
 ABSENT = -2                    # the place of what is not among the options
-_KNOWN = (str, bytes, enum.Enum, type(None), types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum))
+_KNOWN = (str, bytes, enum.Enum, type(None), types.FunctionType, types.BuiltinFunctionType, np.ufunc, type(np.sum), type(UNBOUND))
 
 
 class Options:
@@ -74,7 +74,7 @@ def _comparison(name: str) -> Callable[[Any, Any], Any]:
     operation = getattr(operator, name)
 
     def method(self: Choice, other: Any) -> Any:
-        return operation(self.value, decided(other)) if self.has_value else _of_each(self, lambda thing: operation(thing, other))
+        return operation(decided(self), decided(other)) if self.has_value else _of_each(self, lambda thing: operation(thing, other))
     return method
 
 
@@ -182,9 +182,16 @@ def decided(x: Any) -> Any:
     """The value of a choice; anything else as it is."""
     if type(x) is not Choice:
         return x
+    if is_unsure(x):
+        return decided(HANDLERS["sure"](x))
     if x.has_value:
         return x.value
     return _of_each(x, int) if all(isinstance(thing, int) for thing in x.options.things) else refuse(x)
+
+
+def is_unsure(x: Choice) -> bool:
+    """Whether it stands for a variable that may have no value (`unbound.py`)."""
+    return any(thing is UNBOUND for thing in x.options.things)
 
 
 def refuse(x: Choice) -> NoReturn:
@@ -205,7 +212,7 @@ def unwrapped(x: Any) -> Any:
 def valued(x: Any) -> Any:
     """An argument of a function that compares: values in the places of choices that have them."""
     if type(x) is Choice:
-        return x.value if x.has_value else x
+        return decided(x) if x.has_value else x
     return type(x)(map(valued, x)) if type(x) in (list, tuple) else x
 
 
@@ -230,6 +237,8 @@ def is_same(x: Any, other: Any) -> Any:
         x, other = other, x
     if x is other:
         return True
+    if is_unsure(x):
+        return is_same(HANDLERS["sure"](x), other)
     if type(other) is Choice:
         refuse(other)
     place = x.options.place(other)
@@ -244,6 +253,8 @@ def equals(x: Choice, other: Any) -> Any:
     """`x == other`."""
     if x is other:
         return True
+    if is_unsure(x):
+        return HANDLERS["binary"]("eq", HANDLERS["sure"](x), other)
     if type(other) is Choice:
         return _equal_choices(x, other)
     return _where(x, [HANDLERS["truth_of"](thing == other) for thing in x.options.things],
@@ -281,13 +292,15 @@ def contains(text: str, x: Choice) -> Any:
 
 def truth(x: Choice) -> Any:
     """Whether it is true, as a test sees it."""
+    if is_unsure(x):
+        return HANDLERS["truth_of"](HANDLERS["sure"](x))
     return _where(x, [bool(thing) for thing in x.options.things], HANDLERS["truth_of"](x.value) if x.has_value else None)
 
 
 def attribute(x: Choice, name: str) -> Any:
     """x.name: of the value, or what the known things have."""
     if x.has_value:
-        return getattr(x.value, name)
+        return getattr(decided(x), name)
     things = [thing for thing in x.options.things if thing is not None]
     if things and all(isinstance(getattr(type(thing), name, None), types.FunctionType) for thing in things) and len(
             {getattr(type(thing), name) for thing in things}) == 1:
@@ -302,7 +315,7 @@ def table(items: Any, x: Choice) -> Any:
     """items[x]."""
     if isinstance(items, np.ndarray | Tracer):
         return HANDLERS["item_of"](items, decided(x))
-    return items[x.value] if x.has_value else _of_each(x, lambda thing: HANDLERS["item_of"](items, thing))
+    return items[decided(x)] if x.has_value else _of_each(x, lambda thing: HANDLERS["item_of"](items, thing))
 
 
 def place_of(index: Any) -> Any:
@@ -404,7 +417,7 @@ def becomes_choice(loop: Any, name: str, start: Any, end: Any, nothing_like: Cal
         not_capturable(f"{name} is a function that is made anew in every iteration, and may be called in the next one")
     if loop.count is not None and is_known(start) and not is_known(end) and type(end) is not Choice:
         return False                               # in all iterations but the first it is a value
-    choice = None if start is UNBOUND or end is UNBOUND else call(on_entry, start, end, nothing_like)
+    choice = None if end is UNBOUND or (start is UNBOUND and is_known(end)) else call(on_entry, start, end, nothing_like)
     if choice is not None:
         loop.entry[name] = choice
         loop.kinds.pop(name, None)
@@ -437,7 +450,7 @@ def undefined(value: Value) -> Value:
 def returned(result: Any) -> Any:
     """What the traced function returns, with values in the places of choices: the program raises where there is none."""
     if type(result) is Choice:
-        return _returned(result)
+        return returned(HANDLERS["sure"](result)) if is_unsure(result) else _returned(result)
     if type(result) is Maybe:
         refuse_maybe("the result holds elements")
     if type(result) in (list, tuple):
@@ -459,6 +472,8 @@ def _returned(choice: Choice) -> Any:
 
 def opened(result: Any) -> Any:
     """What `bw.jit` returns: choices and lists with gaps are decided when the program has run."""
+    if type(result) is Choice and is_unsure(result):
+        return opened(HANDLERS["sure"](result))
     if type(result) is Choice:
         return results.chosen(result.which, result.value, result.options)
     if type(result) is dict:
@@ -466,7 +481,8 @@ def opened(result: Any) -> Any:
     if not isinstance(result, list | tuple):
         return result
     if has_gaps(result):
-        return results.gapped(results.element(one.present, opened(one.value)) if type(one) is Maybe else opened(one) for one in result)
+        return results.gapped([results.element(one.present, opened(handed_out(one.value))) if type(one) is Maybe else opened(one)
+                               for one in result])
     parts = [opened(part) for part in result]
     if all(one is other for one, other in zip(parts, result, strict=True)):
         return result

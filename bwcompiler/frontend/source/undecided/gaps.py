@@ -46,6 +46,7 @@ class Block:
     """What a loop has appended: `count` elements, whether each is there, and the values, as arrays with a leading axis.
 
     is_prefix  whether those that are there are the first ones.  kinds: of the leaves of an element, where they are Python's numbers.
+    Lists, dictionaries and objects in the values are boxed (`carried.things`); `handed_out` makes doubles of them.
     """
 
     present: Any
@@ -69,7 +70,7 @@ class Block:
 
 @dataclasses.dataclass(eq=False)
 class Maybe:
-    """An element, and whether it is there; `_block` is the block that it is of, and its number in it."""
+    """An element, boxed, and whether it is there; `_block` is the block that it is of, and its number in it."""
 
     present: Any
     value: Any
@@ -120,7 +121,37 @@ def maybe(present: Any, value: Any) -> Maybe:
     policy.gaps = True
     if type(value) is Maybe:
         return Maybe(np.logical_and(present, value.present), value.value)
-    return Maybe(present, value)
+    return Maybe(present, HANDLERS["boxed"](value))
+
+
+def handed_out(value: Any) -> Any:
+    """The value of a Maybe or a row of a Block, with lists, dictionaries and objects that nobody may change."""
+    return HANDLERS["unboxed"](value)
+
+
+class Items:
+    """The iterator that map(), zip() and their like give over a list with gaps: its elements are taken at once."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self._items = items
+
+    def taken(self) -> list[Any]:
+        """All elements that have not been taken; there are none afterwards."""
+        found, self._items = self._items, []
+        return found
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> Any:
+        if not self._items:
+            raise StopIteration
+        return refuse("next()")
+
+
+def taken(x: Any) -> Any:
+    """x; the elements of an iterator over a list with gaps, or of a container with room (`bounded`), as a list."""
+    return x.taken() if type(x) is Items else x.listed() if getattr(type(x), "is_bounded", False) else x
 
 
 def has_gaps(x: Any) -> bool:
@@ -132,7 +163,7 @@ def has_gaps(x: Any) -> bool:
 
 
 def _parts(items: Sequence[Any]) -> list[tuple[Any, Any]]:
-    return [(one.present, one.value) if type(one) is Maybe else (True, one) for one in items]
+    return [(one.present, handed_out(one.value)) if type(one) is Maybe else (True, one) for one in items]
 
 
 def segments(items: Sequence[Any]) -> list[Block | list[Any]]:
@@ -200,7 +231,7 @@ def _spread(block: Block) -> Any:
 
 
 def _each(part: Block | list[Any]) -> list[tuple[Any, Any]]:
-    return [(part.present[k], part.row(k)) for k in range(part.count)] if isinstance(part, Block) else _parts(part)
+    return [(part.present[k], handed_out(part.row(k))) for k in range(part.count)] if isinstance(part, Block) else _parts(part)
 
 
 def extreme(items: list[Any], better: Callable[[Any, Any], Any], name: str) -> Any:
@@ -226,11 +257,16 @@ def extreme(items: list[Any], better: Callable[[Any, Any], Any], name: str) -> A
 
 def _extremes(part: Block | list[Any], name: str) -> list[tuple[Any, Any]]:
     """Elements among which an extreme one is."""
-    if not isinstance(part, Block) or not isinstance(part.value, Tracer) or part.value.dtype.kind != "f" or part.value.ndim > 1:
+    if not isinstance(part, Block) or not isinstance(part.value, Tracer) or part.value.dtype.kind not in "iuf" or part.value.ndim > 1:
         return _each(part)
-    if name == "min":
-        return [(np.any(part.present), np.min(np.where(part.present, part.value, np.inf))[()])]
-    return [(np.any(part.present), np.max(np.where(part.present, part.value, -np.inf))[()])]
+    if part.value.dtype.kind == "f":
+        low, high = -np.inf, np.inf
+    else:
+        low, high = np.iinfo(part.value.dtype).min, np.iinfo(part.value.dtype).max
+    best, other = (np.min, high) if name == "min" else (np.max, low)
+    found = best(np.where(part.present, part.value, other))[()]
+    found._kind = found._kind if part.kinds[0] is None else part.kinds[0]
+    return [(np.any(part.present), found)]
 
 
 def require(there: Any, text: str, kind: type[Exception]) -> None:
@@ -250,22 +286,43 @@ def element(items: list[Any], index: Any) -> Any:
     known, found = _in_block(items, index)
     if known is not None:
         require(known, "list index out of range", IndexError)
-        return found
-    ordered = list(reversed(_parts(items))) if index < 0 else _parts(items)
+        return handed_out(found)
+    ordered = packed(items)[::-1] if index < 0 else packed(items)
     skip = -index - 1 if index < 0 else index
-    sure = [place for place, (present, _) in enumerate(ordered) if present is True]
+    sure = [place for place, one in enumerate(ordered) if not isinstance(one, Maybe | Block)]
     if len(sure) > skip:                           # behind that one nothing is asked for
         ordered = ordered[:sure[skip] + 1]
+        if len(ordered) == 1:
+            return ordered[0]
     passed: Any = 0
     picked: Any = None
     there: Any = False
-    for present, value in ordered:                 # the one that is there with `skip` that are there before it
-        hit = np.logical_and(present, np.logical_and(passed == skip, np.logical_not(there)))
+    values = []
+    for one in ordered:                            # the one that is there with `skip` that are there before it
+        if isinstance(one, Block):
+            value, count = _ranked(one, skip - passed, index < 0), np.sum(one.present)
+            hit = np.logical_and(passed + count > skip, np.logical_not(there))
+        else:
+            present, value = (one.present, one.value) if type(one) is Maybe else (True, HANDLERS["boxed"](one))
+            hit = np.logical_and(present, np.logical_and(passed == skip, np.logical_not(there)))
+            count = 1 if present is True else np.where(present, 1, 0)
         picked = value if picked is None else chosen(hit, value, picked)
         there = np.logical_or(there, hit)
-        passed = passed + (1 if present is True else np.where(present, 1, 0))
+        passed = passed + count
+        values.append(value)
     require(True if len(sure) > skip else there, "list index out of range", IndexError)
-    return _shared(picked, [value for _, value in ordered])
+    return handed_out(_shared(picked, values))
+
+
+def _ranked(block: Block, rank: Any, from_end: bool) -> Any:
+    """The element with so many that are there before it, or behind it: some element where there is none."""
+    if type(rank) is int and not rank:
+        place = block.count - 1 - np.argmax(block.present[::-1]) if from_end else np.argmax(block.present)
+    else:
+        running = np.cumsum(block.present)
+        place = np.minimum(np.sum(running <= (running[-1] - 1 - rank if from_end else rank)), block.count - 1)
+    found = tree.map(lambda leaf: leaf.copy() if leaf.ndim else leaf, block.row(place))
+    return _shared(found, [block.value])
 
 
 def _in_block(items: Sequence[Any], index: int) -> tuple[Any, Any]:
@@ -284,7 +341,8 @@ def _in_block(items: Sequence[Any], index: int) -> tuple[Any, Any]:
         if len(parts) == 1:
             return there, found
         if isinstance(before, list) and type(before[-1]) is not Maybe:
-            return True, _shared(chosen(there, found, before[-1]), [found, before[-1]])
+            other = HANDLERS["boxed"](before[-1])
+            return True, _shared(chosen(there, found, other), [found, other])
     first = parts[0] if index >= 0 and len(parts) == 2 else []
     known = 0 if isinstance(first, Block) else len(first)
     if index >= known and isinstance(last, Block) and last.is_prefix and len(parts) == (2 if known else 1) and not (
@@ -312,8 +370,12 @@ def share_copy(copy: Any, leaves: Sequence[Any]) -> None:
 def contains(items: list[Any], x: Any) -> Any:
     """x in items."""
     found: Any = False
-    for present, value in _parts(items):
-        found = np.logical_or(found, np.logical_and(present, x == value))
+    for part in segments(items):
+        if isinstance(part, Block) and isinstance(part.value, Tracer) and part.value.ndim == 1 and is_number(x):
+            found = np.logical_or(found, np.any(np.logical_and(part.present, part.value == x)))
+            continue
+        for present, value in _each(part):
+            found = np.logical_or(found, np.logical_and(present, x == value))
     return found
 
 
@@ -326,7 +388,7 @@ def as_array(items: list[Any]) -> Selection:
             arrays, masks = [*arrays, part.value], [*masks, part.present]
             continue
         pairs = _each(part)
-        if any(type(value) in (list, tuple) for _, value in pairs):
+        if any(type(value) in (list, tuple, dict) for _, value in pairs):
             refuse("an array of lists")
         arrays.append(np.stack([call(as_tracer, value) for _, value in pairs]))
         masks.append(np.stack([call(as_tracer, present) for present, _ in pairs]))

@@ -53,7 +53,7 @@ def look_up(items: Any, key: Any, default: Any = _NOTHING) -> Any:
     if default is not _NOTHING:
         found = which >= 0
         return _chosen([*values, default], np.where(found, which, len(values)))
-    if not _is_among(keys, key):
+    if not is_among(keys, key):
         _require(which, key, KeyError, f"{key}")
     return _chosen(values, np.maximum(which, 0))
 
@@ -69,7 +69,8 @@ def assign(items: Any, key: Any, value: Any, put: Any) -> None:
     keys = _comparable(items, key)
     refuse_double(items)
     which = _place(keys, key) if keys else -1
-    if not keys or not _is_among(keys, key):
+    if not keys or not is_among(keys, key):
+        HANDLERS["want_bounded"](items, key, value)
         _require(which, key, TracerError, f"{key} is a new key of a dictionary: compiled code assigns to keys that are there\n"
                  "  hint: give it all keys before, {k: 0.0 for k in keys}, or take an array")
     for place, one in enumerate(keys):
@@ -148,7 +149,7 @@ def _place(keys: Sequence[Any], key: Any) -> Any:
     return np.where(np.any(equal), np.argmax(equal), -1)
 
 
-def _is_among(keys: Sequence[Any], key: Any) -> bool:
+def is_among(keys: Sequence[Any], key: Any) -> bool:
     """Whether all values that a key can have are there, as is known of indices of loops and remainders."""
     parts = key if type(key) is tuple else (key,)
     spans = [_span(part) if isinstance(part, Tracer) else (part,) for part in parts]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy.selected.packing import packed
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.undecided.gaps import (
@@ -20,6 +21,7 @@ from bwcompiler.frontend.source.undecided.gaps import (
     Maybe,
     as_array,
     element,
+    handed_out,
     has_gaps,
     length,
     maybe,
@@ -34,8 +36,11 @@ from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, same_value, selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
+_STACK = ("what it holds in an array of fixed size, and how many of its rows are in use: stack = np.zeros((200, 2)); count = 1; while "
+          "count > 0: count -= 1; a, b = stack[count] for pop(), stack[count] = a, b; count += 1 for append()")
 _KINDS = (bool, int, float, complex)               # of Python's numbers, the wider one last
 
 
@@ -135,22 +140,23 @@ def numbered(items: Sequence[Any], start: Any = 0) -> list[Any]:
 # ----- where elements meet
 def _in_front(items: Sequence[Any]) -> tuple[Block, Any]:
     """All elements as one block, those that are there first; and how many these are."""
-    block = _whole(items)
+    block = whole(items)
     if block.is_prefix:
         return block, np.sum(block.present)
     count = np.sum(block.present)
-    value = tree.map(lambda leaf: _copy(call(packed, call(selection, call(as_tracer, leaf), block.present)).array, [leaf]), block.value)
+    value = tree.map(lambda leaf: copy_of_rows(call(packed, call(selection, call(as_tracer, leaf), block.present)).array, [leaf]),
+                     block.value)
     return dataclasses.replace(block, present=np.arange(block.count) < count, is_prefix=True, value=value), count
 
 
-def _copy(array: Any, leaves: Sequence[Any]) -> Any:
+def copy_of_rows(array: Any, leaves: Sequence[Any]) -> Any:
     """An array whose rows are elements, which may be arrays."""
     if array.ndim > 1:
         share_copy(array, leaves)
     return array
 
 
-def _whole(items: Sequence[Any]) -> Block:
+def whole(items: Sequence[Any]) -> Block:
     """All elements as one block."""
     parts = [part if isinstance(part, Block) else _stacked(part) for part in segments(items)]
     if len(parts) == 1:
@@ -161,14 +167,14 @@ def _whole(items: Sequence[Any]) -> Block:
     columns = list(zip(*[tree.leaves(part.value) for part in parts], strict=True))
     if any(len({np.shape(leaf)[1:] for leaf in column}) > 1 for column in columns):
         refuse("arrays of different shapes")
-    value = tree.unflatten(structure, [_copy(np.concatenate(column), column) for column in columns])
+    value = tree.unflatten(structure, [copy_of_rows(np.concatenate(column), column) for column in columns])
     kinds = tuple(map(_wider, zip(*[part.kinds for part in parts], strict=True)))
     return Block(np.concatenate([part.present for part in parts]), value, sum(part.count for part in parts), False, kinds)
 
 
 def _stacked(items: Sequence[Any]) -> Block:
     """Elements that are not of a block as one."""
-    pairs = [(one.present, one.value) if type(one) is Maybe else (True, one) for one in items]
+    pairs = [(one.present, one.value) if type(one) is Maybe else (True, HANDLERS["boxed"](one)) for one in items]
     structure = tree.structure(pairs[0][1])
     if any(tree.structure(value) != structure for _, value in pairs):
         refuse("elements of different kinds")
@@ -178,7 +184,7 @@ def _stacked(items: Sequence[Any]) -> Block:
         refuse("elements that are no numbers")
     if any(len({np.shape(leaf) for leaf in column}) > 1 for column in columns):
         refuse("arrays of different shapes")
-    arrays = [_copy(np.stack([call(as_tracer, leaf) for leaf in column]), column) for column in columns]
+    arrays = [copy_of_rows(np.stack([call(as_tracer, leaf) for leaf in column]), column) for column in columns]
     present = np.stack([call(as_tracer, present) for present, _ in pairs])
     return Block(present, tree.unflatten(structure, arrays), len(pairs), all(present is True for present, _ in pairs),
                  tuple([_wider(map(_kind, column)) for column in columns]))
@@ -201,7 +207,7 @@ def _at(items: Sequence[Any], index: Any) -> Any:
     block, count = _in_front(items)
     place = np.where(index < 0, index + count, index)
     require(np.logical_and(place >= 0, place < count), "list index out of range", IndexError)
-    return block.row(np.clip(place, 0, block.count - 1))
+    return handed_out(block.row(np.clip(place, 0, block.count - 1)))
 
 
 def item(items: Any, index: Any) -> Any:
@@ -215,8 +221,6 @@ def item(items: Any, index: Any) -> Any:
 
 def zipped(*sources: Any, strict: bool = False) -> list[Any]:
     """list(zip(*sources)), of which some are lists with gaps."""
-    if strict:
-        refuse("zip() with strict=True")
     if all(map(has_gaps, sources)):
         together = _side_by_side([segments(source) for source in sources])
         if together is not None:
@@ -224,7 +228,10 @@ def zipped(*sources: Any, strict: bool = False) -> list[Any]:
     found = [_in_front(source) if has_gaps(source) else _all_of(source) for source in sources]
     size = min(block.count for block, _ in found)
     count = found[0][1]
-    for _, other in found[1:]:
+    for number, (_, other) in enumerate(found[1:], 2):
+        if strict:
+            require(other >= count, f"zip() argument {number} is shorter than argument 1", ValueError)
+            require(other <= count, f"zip() argument {number} is longer than argument 1", ValueError)
         count = np.minimum(count, other)
     values = tuple([tree.map(lambda leaf: call(as_tracer, leaf)[:size], block.value) for block, _ in found])
     kinds = tuple([kind for block, _ in found for kind in block.kinds])
@@ -257,50 +264,68 @@ def _all_of(source: Any) -> tuple[Block, int]:
 
 
 def columns(items: Sequence[Any]) -> list[Any]:
-    """zip(*items), of tuples: a tuple of all first elements, one of all second ones ..."""
-    block = _whole(items)
-    if not isinstance(block.value, tuple):
+    """zip(*items), of tuples or lists: a tuple of all first elements, one of all second ones ..."""
+    block = whole(items)
+    values = HANDLERS["items_of_boxed"](block.value)
+    if values is None:
         refuse("zip(*...)")
-    require(np.any(block.present), f"not enough values to unpack (expected {len(block.value)}, got 0)", ValueError)
+    require(np.any(block.present), f"not enough values to unpack (expected {len(values)}, got 0)", ValueError)
     kinds, found = iter(block.kinds), []
-    for value in block.value:
+    for value in values:
         found.append(tuple(unpacked([dataclasses.replace(block, value=value, kinds=tuple([next(kinds) for _ in tree.leaves(value)]))])))
     return found
 
 
+def are_numbers(items: Sequence[Any]) -> bool:
+    """Whether all elements are numbers."""
+    value = whole(items).value
+    return isinstance(value, Tracer) and value.ndim == 1
+
+
 def in_order(items: Any, reverse: bool = False) -> list[Any]:
     """sorted(items, reverse=...), of numbers."""
-    block = _whole(items)
-    if not isinstance(block.value, Tracer) or block.value.ndim != 1:
-        refuse("sorted() of what are no numbers")
+    block = whole(items)
     rows = call(packed, np.sort(as_array(items)))
     found = unpacked([Block(rows.where, rows.array, block.count, True, block.kinds)])
     return turned(found) if reverse else found
 
 
 def array_of(items: Sequence[Any], dtype: Any = None) -> Any:
-    """np.array(items, dtype), where these may be tuples."""
+    """np.array(items, dtype), where these may be tuples or lists."""
     found = _array(items)
-    return found if dtype is None else found.astype(dtype)
+    found = found if dtype is None else found.astype(dtype)
+    found.of_rows = found.ndim > 1
+    return found
 
 
 def _array(items: Any) -> Any:
-    if not any(isinstance(part.value, tuple) if isinstance(part, Block) else any(
-            isinstance(one.value if type(one) is Maybe else one, tuple) for one in part) for part in segments(items)):
+    if not any(_is_nested(part.value) if isinstance(part, Block) else any(
+            _is_nested(one.value) if type(one) is Maybe else isinstance(one, tuple | list) for one in part) for part in segments(items)):
         return as_array(items)
-    block = _whole(items)
+    block = whole(items)
     return call(selection, _side(block.value), block.present)
 
 
+def _is_nested(value: Any) -> bool:
+    return HANDLERS["items_of_boxed"](value) is not None
+
+
 def _side(value: Any) -> Any:
-    """The elements of tuples along a second axis."""
-    return np.stack([_side(one) for one in value], axis=1) if isinstance(value, tuple) else call(as_tracer, value)
+    """The elements of tuples and lists along a second axis."""
+    values = HANDLERS["items_of_boxed"](value)
+    if values is None and not isinstance(value, Tracer | np.ndarray):
+        refuse("an array of what are no numbers, tuples or lists")
+    return call(as_tracer, value) if values is None else np.stack([_side(one) for one in values], axis=1)
 
 
 # ----- methods that change a list
-def _own(items: list[Any], name: str) -> list[Any]:
+def own_list(items: list[Any], name: str) -> list[Any]:
     """A list that can be changed where it is: none of a loop or a branch around."""
-    return refuse(f"{name}() in a loop or a branch") if scopes_around(items) else items
+    if scopes_around(items):
+        HANDLERS["wish_for_stack"](items)
+        raise TracerError(at(current_source(), f"{name}() in a loop or a branch of a list whose number of elements depends on data\n"
+                             f"  hint: {_STACK}"))
+    return items
 
 
 def popped(items: list[Any], index: Any = -1) -> Any:
@@ -308,15 +333,10 @@ def popped(items: list[Any], index: Any = -1) -> Any:
     if type(index) is not int or index not in (0, -1):
         refuse("pop() of an element in the middle")
     found = item(items, index)
-    _own(items, "pop")[:] = _part(items, slice(None, -1) if index else slice(1, None))
+    own_list(items, "pop")[:] = _part(items, slice(None, -1) if index else slice(1, None))
     return found
 
 
 def turn(items: list[Any]) -> None:
     """items.reverse()."""
-    _own(items, "reverse")[:] = turned(items)
-
-
-def put_in_order(items: list[Any], reverse: bool = False) -> None:
-    """items.sort()."""
-    _own(items, "sort")[:] = in_order(items, reverse=reverse)
+    own_list(items, "reverse")[:] = turned(items)

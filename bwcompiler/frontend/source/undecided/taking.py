@@ -4,29 +4,54 @@ from __future__ import annotations
 
 import builtins
 import functools
+import heapq
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.source.undecided import moved
-from bwcompiler.frontend.source.undecided.gaps import Maybe, as_array, extreme, has_gaps, length, refuse, total
+from bwcompiler.frontend.source.library import plain
+from bwcompiler.frontend.source.undecided import keyed, moved
+from bwcompiler.frontend.source.undecided.gaps import Items, Maybe, as_array, has_gaps, length, refuse, taken, total
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED
+from bwcompiler.frontend.tracing.registry import HANDLERS
 
 _KEEPING = frozenset(("append", "clear", "copy", "extend"))     # methods of lists that need not know of gaps
-_METHODS: dict[str, Callable[..., Any]] = {"pop": moved.popped, "reverse": moved.turn, "sort": moved.put_in_order}
+_METHODS: dict[str, Callable[..., Any]] = {"pop": moved.popped, "reverse": moved.turn, "sort": keyed.put_in_order}
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function written in Python, captured."""
+    return lambda *args, **kwargs: HANDLERS["call_of"](function)(*args, **kwargs)
+
+
 _TAKING: dict[Any, Callable[..., Any]] = {
     len: length, sum: total, list: builtins.list, tuple: builtins.tuple, np.array: moved.array_of, np.asarray: moved.array_of,
-    np.stack: as_array, sorted: moved.in_order,
-    min: lambda items: extreme(items, lambda x, y: x < y, "min"), max: lambda items: extreme(items, lambda x, y: x > y, "max"),
+    np.fromiter: lambda items, dtype: moved.array_of(items, dtype=dtype), math.fsum: lambda items: total(items, 0.0),
+    np.stack: moved.array_of, sorted: keyed.in_order,
+    min: functools.partial(keyed.extreme, "min"), max: functools.partial(keyed.extreme, "max"), any: _plain(plain.any_of),
+    all: _plain(plain.all_of), math.prod: _plain(plain.product), functools.reduce: _plain(plain.reduced),
+    heapq.nsmallest: _plain(plain.smallest), heapq.nlargest: _plain(plain.largest),
 }
-_ITERATORS: dict[Any, Callable[..., Any]] = {reversed: moved.turned, enumerate: moved.numbered, zip: moved.zipped}
-_KEYWORDS: dict[Any, set[str]] = {sorted: {"reverse"}, np.array: {"dtype"}, np.asarray: {"dtype"}}
+_ITERATORS: dict[Any, Callable[..., Any]] = {
+    iter: builtins.list, reversed: moved.turned, enumerate: moved.numbered, zip: moved.zipped,
+    map: _plain(plain.mapped), filter: _plain(plain.filtered),
+    itertools.pairwise: _plain(plain.pairs), itertools.accumulate: _plain(plain.accumulated),
+}
+_OF_KINDS = frozenset((builtins.isinstance, builtins.len, builtins.type))
+_OF_ANY_ORDER = frozenset((builtins.min, builtins.max, builtins.sorted))
+_KEYWORDS: dict[Any, set[str]] = {
+    sorted: {"key", "reverse"}, min: {"key", "default"}, max: {"key", "default"}, np.array: {"dtype"}, np.asarray: {"dtype"},
+    math.prod: {"start"}}
 
 
 def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
     """What is called in the place of a function, `found`, where it may get a list with gaps."""
     owner = getattr(function, "__self__", None)
+    if getattr(function, "__module__", "") == "_heapq":
+        return found
     if has_gaps(owner) and function.__name__ not in _KEEPING:
         method = _METHODS.get(function.__name__) if type(owner) is builtins.list else None
         return refuse(f"{function.__name__}()") if method is None else functools.partial(method, owner)
@@ -34,9 +59,13 @@ def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     def checked(*args: Any, **kwargs: Any) -> Any:
+        if args and getattr(type(args[0]), "is_bounded", False) and _among(function, _OF_KINDS):
+            return args[0].store.count if function is len else args[0].kind if function is type else isinstance(args[0].kind(), args[1])
+        args = tuple(map(taken, args)) if not _among(function, _OF_ANY_ORDER) else tuple([
+            one.in_any_order() if getattr(type(one), "is_bounded", False) else taken(one) for one in args])
         found_items = gone_over(function, args, kwargs)
         if found_items is not None:
-            return iter(found_items)
+            return Items(found_items) if has_gaps(found_items) else iter(found_items)
         if not any(map(has_gaps, (*args, *kwargs.values()))):
             return found(*args, **kwargs)
         handler = _handler(function)

@@ -27,7 +27,7 @@ from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
-from bwcompiler.ir.types import DType, TensorType, tensor
+from bwcompiler.ir.types import F64, DType, TensorType, tensor
 
 PROMOTIONS = 8                 # traces until the dtypes of what is carried must have settled
 
@@ -101,7 +101,8 @@ def trace_body(fun: Callable[..., Any], parameter: str, name: str, treedef: tree
         args = (tree.unflatten(treedef, [StandIn(argument.type) for argument in arguments]),)
         run.__signature__ = inspect.Signature([inspect.Parameter(  # type: ignore[attr-defined]
             parameter, inspect.Parameter.POSITIONAL_OR_KEYWORD)])
-    return Traced(trace(run, args, name=name, argument_types=arguments), kinds)
+    traced = trace(run, args, name=name, argument_types=arguments)
+    return Traced(traced, kinds + [F64] * (len(traced.outputs) - len(kinds)))          # of a body that only checks
 
 
 def _kind(leaf: Any) -> Kind:

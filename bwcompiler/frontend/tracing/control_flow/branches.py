@@ -14,6 +14,7 @@ from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.promotion import Kind
+from bwcompiler.frontend.tracing.results import never_empty
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
@@ -31,8 +32,9 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
     source = current_source(region.outer if region is not None else None)
     test = call(_predicate, pred, source)
     given = tree.map(_as_operand, operands)
-    branches = [trace_body(lambda fun=fun: call_user(fun, given, {}), "", name)
-                for fun, name in ((true_fun, "then"), (false_fun, "otherwise"))]
+    branches = _traced_sides(true_fun, false_fun, lambda fun: call_user(fun, given, {}))
+    if sum(branch.result.only_checks for branch in branches) == 1:          # the other one has a result that tells nothing, as well
+        branches = _traced_sides(true_fun, false_fun, lambda fun: never_empty(call_user(fun, given, {})))
     kinds = _unified(branches, source)
     results = call(_emit_cond, test, branches, kinds)
     leaves = []
@@ -40,6 +42,10 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
         is_array = all(branch.result.result_kinds[number] == "array" for branch in branches)
         leaves.append(fresh_array(value) if is_array and not value.rank else fresh(value, None if isinstance(kind, DType) else kind))
     return tree.unflatten(branches[0].result.output_tree, leaves)
+
+
+def _traced_sides(true_fun: Callable[..., Any], false_fun: Callable[..., Any], run: Callable[[Any], Any]) -> list[Traced]:
+    return [trace_body(lambda fun=fun: run(fun), "", name) for fun, name in ((true_fun, "then"), (false_fun, "otherwise"))]
 
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:

@@ -67,20 +67,20 @@ def sized_by_data(x: Tracer, entries: list[Any]) -> Selection:
     if found is None:
         raise TracerIndexError("x[mask, ...] with a traced mask: the number of elements is not known while tracing\n"
                                "  hint: np.where(mask, x, 0), or np.sum(x, where=mask) for reductions; beside one traced mask there may be "
-                               "slices, and numbers next to it")
+                               "slices, None, and numbers next to it")
     return selection(*found)
 
 
 def masked(x: Tracer, entries: list[Any], anywhere: bool = False) -> tuple[Tracer, Tracer, int] | None:
-    """Of x[i, :, mask, :k]: the part of x that the other indices leave, the mask, and how many axes are in front of those of the mask;
+    """Of x[i, :, mask, None, :k]: the part of x that the other indices leave, the mask, and how many axes are in front of the mask's;
     None where there are indices of another kind, or NumPy would put the axis of the mask elsewhere, unless it may be `anywhere`."""
     entries = spelled_out(entries, x.ndim)
     place = next((place for place, entry in enumerate(entries) if isinstance(entry, Tracer) and is_mask(entry)), None)
-    if place is None or not all(_is_number(entry) or isinstance(entry, slice) for entry in (*entries[:place], *entries[place + 1:])):
+    if place is None or not all(_is_number(entry) or isinstance(entry, slice | None) for entry in (*entries[:place], *entries[place + 1:])):
         return None
     before, mask, behind = entries[:place], entries[place], entries[place + 1:]
-    numbers = [number for number, entry in enumerate(entries) if number == place or not isinstance(entry, slice)]
-    lead = sum(isinstance(entry, slice) for entry in before)
+    numbers = [number for number, entry in enumerate(entries) if number == place or not isinstance(entry, slice | None)]
+    lead = sum(isinstance(entry, slice | None) for entry in before)
     if lead and not anywhere and numbers != list(range(numbers[0], numbers[-1] + 1)):
         return None
     others = (*before, *[slice(None)] * mask.ndim, *behind)

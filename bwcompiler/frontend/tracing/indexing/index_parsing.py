@@ -12,7 +12,7 @@ from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, exten
 from bwcompiler.frontend.tracing.indexing.index_sides import chosen_extent, is_at_least_zero
 from bwcompiler.frontend.tracing.operands import assembled, known, known_parts, stack_objects
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.storages.views import BasicItem, Slice, StridedView
+from bwcompiler.frontend.tracing.storages.strided_views import BasicItem, Slice, StridedView
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_extent
 

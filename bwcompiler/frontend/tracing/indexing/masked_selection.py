@@ -7,6 +7,7 @@ are selected in front (`packed`).  What needs the number of elements while traci
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -58,10 +59,12 @@ class Selection:
 
     array   all elements.   where   the mask.   lead   how many axes of `array` are in front of those of the mask.
     count   how many are selected, where those are the first ones; else None.   places   the axis of the mask whose positions these are
-    (`np.nonzero(mask)[places]`); else None.   shared   whether there are views of it, or it is one: then it is not changed in place.
+    (`np.nonzero(mask)[places]`); else None.   viewed   the selection that it is a view of; else None.   views   those of it.  Views are
+    copies, so that neither is changed in place while there are both.
+    of_rows   whether it is np.array of a list of rows, which has one axis alone where there are none.
     """
 
-    __slots__ = ("array", "count", "lead", "places", "shared", "where")
+    __slots__ = ("__weakref__", "array", "count", "lead", "of_rows", "places", "viewed", "views", "where")
 
     __array_priority__ = 2000.0
 
@@ -71,7 +74,9 @@ class Selection:
         self.lead = lead
         self.count = count
         self.places = places
-        self.shared = False
+        self.viewed: Selection | None = None
+        self.views: list[weakref.ref[Selection]] = []
+        self.of_rows = False
 
     @property
     def whole(self) -> Value:
@@ -127,7 +132,7 @@ class Selection:
         raise AssertionError
 
     def __iter__(self) -> Any:
-        return call(refuse, "a loop that has to be unrolled")
+        return call(HANDLERS["rows_of_selection"], self) if self.lead else call(refuse, "a loop that has to be unrolled")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -54,15 +54,15 @@ _WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "
 class Outside:
     """Everything that the functions of one trace read from outside.
 
-    settled     code objects whose frames hold nothing new.
+    settled     code objects whose frames hold nothing new, by their ids; latest: by those of others the frame that was looked at last.
     repeated    the reads that every call repeats, and those that none can repeat.
     """
 
     def __init__(self) -> None:
-        self.settled: set[CodeType] = set()
+        self.settled: dict[int, CodeType] = {}
         self.repeated = RepeatedReads()
         self._seen: set[Any] = set()
-        self._frames: dict[CodeType, FrameType] = {}
+        self.latest: dict[int, FrameType] = {}
         self._arrays = ArrayContents()
         self._generators = Generators()
         self._objects = MetObjects()
@@ -130,19 +130,17 @@ class Outside:
         """What a running function of the user's reads."""
         code = original_code(frame.f_code)
         if code is None:                           # of a loop's body: the function around it is seen too
-            self.settled.add(frame.f_code)
-            return
-        if self._frames.get(code) is frame:
+            self.settled[id(frame.f_code)] = frame.f_code
             return
         reads = code_reads(code)
         if is_library(code):
-            self.settled.add(frame.f_code)
+            self.settled[id(frame.f_code)] = frame.f_code
             return
         if not reads.parameters and not code.co_freevars:
-            self.settled.add(frame.f_code)
+            self.settled[id(frame.f_code)] = frame.f_code
             self._code(code, frame.f_globals, {}, {})
             return
-        self._frames[code] = frame
+        self.latest[id(frame.f_code)] = frame
         values = frame.f_locals
         region = active_region()
         made = {} if region is None or region.policy is None else region.policy.objects
@@ -152,7 +150,7 @@ class Outside:
 
     def snapshots(self) -> list[dict[str, Any]]:
         """What Python keeps of the variables of frames that were looked at (until 3.12), and refers to."""
-        found = [frame.f_locals for frame in self._frames.values()]
+        found = [frame.f_locals for frame in self.latest.values()]
         return [values for values in found if type(values) is dict]
 
     def _code(self, code: CodeType, names: dict[str, Any], cells: dict[str, Any], parameters: dict[str, Any]) -> None:
@@ -366,7 +364,7 @@ class Outside:
     # ----- afterwards
     def settle(self) -> list[OutsideRead]:
         """The reads to repeat.  Warns of what changed while the function was traced, and of what cannot be read again."""
-        self._frames.clear()
+        self.latest.clear()
         reads = self.repeated
         kept = reads.settle(self._objects.is_stored_to)
         for memory in self._arrays.settle():

@@ -87,6 +87,8 @@ def _hint(library: str, asked: Request, message: str, in_function: bool) -> str:
     name = called.rpartition(".")[2]
     if name == "nditer":
         return "for element in x.ravel(), or operations on the whole array"
+    if message.startswith("SeedSequence"):
+        return "a seed is a number that is known, or an argument that is an integer; of what is computed, bw.random.key(seed) makes a key"
     if message.endswith("has no len()"):
         return "a number has no length: np.size(x), or np.atleast_1d(x), which has an axis"
     if message.endswith("object is not callable"):

@@ -83,12 +83,13 @@ def cut_to_user_frames(error: Exception) -> None:
     if isinstance(error, InternalError):
         return
     names_the_line = "source" in vars(error)
-    if isinstance(error, BwError | RecursionError) or names_the_line or not _is_ours(error.__traceback__):
+    if isinstance(error, BwError | RecursionError) or names_the_line or not _is_ours(error):
         error.with_traceback(user_traceback(error.__traceback__))
 
 
-def _is_ours(traceback: TracebackType | None) -> bool:
+def _is_ours(error: Exception) -> bool:
     """Whether code of this package failed; not where it raises something on purpose, or did what the user wrote."""
+    traceback = error.__traceback__
     called = False                                 # a function of the user's
     while traceback is not None and traceback.tb_next is not None:
         called |= not is_hidden(traceback.tb_frame.f_code)
@@ -97,6 +98,8 @@ def _is_ours(traceback: TracebackType | None) -> bool:
         return False                               # the last of these: with other arguments than it takes
     code, module = traceback.tb_frame.f_code, str(traceback.tb_frame.f_globals.get("__name__", ""))
     on_purpose = dis.opname[code.co_code[traceback.tb_lasti]] == "RAISE_VARARGS"
+    if on_purpose and isinstance(error, TypeError | ValueError | OverflowError) and module.startswith("bwcompiler"):
+        return False                               # what it says of arguments
     return not (called and (on_purpose or module.startswith(FOR_USERS) or not module.startswith("bwcompiler")))
 
 

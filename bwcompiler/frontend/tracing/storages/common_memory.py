@@ -15,7 +15,8 @@ from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.shapes import Shape, c_strides
-from bwcompiler.frontend.tracing.storages.views import Chain, PickedView, ReshapeView, Slice, Step, StridedView
+from bwcompiler.frontend.tracing.storages.strided_views import Slice, StridedView
+from bwcompiler.frontend.tracing.storages.views import Chain, PickedView, ReshapeView, Step
 from bwcompiler.ir.op import Value
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.frontend import trace
 
 X = np.random.default_rng(3).random(14)
 
@@ -92,7 +93,28 @@ def until_something_is_ripe(x):
     return max(log), len(log), state["mass"]
 
 
-PROGRAMS = [pairs_of_neighbours, neighbours_of_each, several_in_an_iteration, in_a_branch, left_early, until_something_is_ripe]
+def places_in_it(x):
+    kept = [0.5]
+    for v in x:
+        if v > 0.55:
+            kept.append(v)
+    for v in x:
+        if v < 0.4:
+            kept.append(-v)
+    return kept[0], kept[1], kept[3], kept[-1], kept[-2], kept[-5] * kept[5], len(kept)
+
+
+def places_of_tuples(x):
+    kept = []
+    for i in range(len(x)):
+        if x[i] > 0.3:
+            kept.append((i, x[i], x[:2] * i))
+    i, first, pair = kept[0]
+    j, other, _ = kept[-2]
+    return i * first + j * other, kept[2][1] * pair, len(kept)
+
+
+PROGRAMS = [places_in_it, places_of_tuples, pairs_of_neighbours, neighbours_of_each, several_in_an_iteration, in_a_branch, left_early, until_something_is_ripe]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -108,6 +130,41 @@ def test_program(program):
 @pytest.mark.parametrize("program", [pairs_of_neighbours, neighbours_of_each, left_early])
 def test_no_loop_is_unrolled(program):
     assert "unrolled" not in bw.jit(program).explain(X)
+
+
+@pytest.mark.parametrize("ask", [
+    lambda kept: kept[0], lambda kept: kept[2], lambda kept: kept[-2], min, max, lambda kept: 3 in kept, lambda kept: 1000 in kept])
+def test_what_is_asked_of_a_list_is_asked_of_it_whole(ask):
+    """An element after the other would be a thousand selections."""
+    def program(x):
+        kept = []
+        for i in range(len(x)):
+            if x[i] > 0.3:
+                kept.append(i)
+        return ask(kept)
+    sizes = []
+    for repeats in (1, 20):
+        x = np.tile(X, repeats)
+        compiled = bw.jit(program)
+        assert compiled(x) == program(x)
+        sizes.append(len(trace(program, (x,)).graph))
+    assert sizes[0] == sizes[1]
+
+
+def test_elements_that_are_not_there_are_refused():
+    def program(x):
+        kept = []
+        for v in x:
+            if v > 0.5:
+                kept.append(v)
+        return kept[1] + kept[-3]
+    compiled = bw.jit(program)
+    assert compiled(X) == program(X)
+    for count in (0, 1, 2):
+        x = np.zeros(14)
+        x[3:3 + count] = 1.0
+        with pytest.raises(IndexError, match="list index out of range"):
+            compiled(x)
 
 
 def test_numbers_of_python_stay_weak():

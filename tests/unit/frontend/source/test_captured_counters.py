@@ -79,8 +79,8 @@ def test_loops_with_these_are_captured(function):
 def test_an_endless_loop_that_cannot_be_recorded_raises():
     def endless(x):
         shapes = []
-        for k in itertools.count():
-            shapes.insert(0, k)
+        for _k in itertools.count():
+            shapes.insert(0, "k")
             x = x * 0.5
             if x[1] < 1e-3:
                 break

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from tests.unit.frontend.comparing import as_python
 
 X = np.array([0.7, 0.4])
 
@@ -91,12 +92,7 @@ PROGRAMS = [delay_line, filling_window, queue, rotated, of_arrays, as_data_decid
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_python(program) -> None:
-    compiled, h = bw.value_and_grad(program), 1e-6
-    for x in (X, 1.3 - X):
-        value, gradient = compiled(x)
-        assert value == pytest.approx(program(x), rel=1e-12)
-        differences = [(program(x + h * one) - program(x - h * one)) / (2 * h) for one in np.eye(2)]
-        assert gradient == pytest.approx(differences, rel=1e-5, abs=1e-7)
+    as_python(program, X, 1.3 - X)
     assert "is unrolled" not in bw.jit(program).explain(X)
 
 
@@ -115,8 +111,16 @@ def test_one_that_gets_longer_is_unrolled_or_refused() -> None:
         return s
 
     assert bw.jit(longer)(X) == pytest.approx(longer(X), rel=1e-12)
+    assert bw.jit(ends_by_data)(X) == pytest.approx(ends_by_data(X), rel=1e-12)
+
+    def of_texts(x):
+        kept, s = collections.deque(["start"]), x[0]
+        while s < 10:
+            kept.append("next")
+            s = s + 0.5
+        return s
     with pytest.raises(bw.errors.TracerBoolError, match="deque does not keep its structure"):
-        bw.jit(ends_by_data)(X)
+        bw.jit(of_texts)(X)
 
 
 def test_branches_that_change_the_length_say_so() -> None:

@@ -194,12 +194,7 @@ PROGRAMS = [comprehensions, comprehensions_of_own_functions, in_a_branch, on_bot
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_python(program):
-    compiled, direction, h = bw.value_and_grad(program), np.cos(np.arange(12.0)), 1e-6
-    for x in (X, X[::-1].copy(), 0.5 * X + 1, -X):
-        value, gradient = compiled(x)
-        assert value == pytest.approx(program(x), rel=1e-12)
-        difference = (program(x + h * direction) - program(x - h * direction)) / (2 * h)
-        assert gradient @ direction == pytest.approx(difference, rel=2e-5, abs=1e-6)
+    as_python(program, X, X[::-1].copy(), 0.5 * X + 1, -X)
 
 
 def test_what_is_not_there_raises():
@@ -234,8 +229,8 @@ def refused(use):
 
 
 USES = {
-    "pop": lambda kept: kept.pop(1), "key": lambda kept: sorted(kept, key=abs)[0], "set": lambda kept: len({2 * v for v in kept}),
-    "zip": lambda kept: sum([a * b for a, b in zip(kept, [1.0, 2.0], strict=True)]), "insert": lambda kept: kept.insert(0, 1.0),
+    "pop": lambda kept: kept.pop(1), "set": lambda kept: len({2 * v for v in kept}),
+    "insert": lambda kept: kept.insert(0, 1.0),
     "texts": lambda kept: sum([a for a, _ in zip(kept, "abcd", strict=False)]), "step": lambda kept: sum(kept[::len(kept)]),
     "unpacked": lambda kept: (lambda a, b, c, d: a + b)(*kept),
     "stacked": lambda kept: np.array(kept) @ np.ones(2), "index": lambda kept: kept.index(1.0),
@@ -281,11 +276,11 @@ def test_elements_that_are_appended_in_known_iterations(steps, rng):
     np.testing.assert_allclose(bw.grad(lambda x: recorded(x)[0])(x), numeric, rtol=1e-6)
 
 
-def test_lists_and_random_numbers_in_branches_are_refused_with_what_to_write():
-    def of_lists(x):
+def test_functions_and_random_numbers_in_branches_are_refused_with_what_to_write():
+    def of_functions(x):
         rows = []
         if x[0] > 0:
-            rows.append([x[0], x[1]])
+            rows.append(np.sin)
         return len(rows)
 
     def draws(x):
@@ -296,7 +291,7 @@ def test_lists_and_random_numbers_in_branches_are_refused_with_what_to_write():
         return total
 
     with pytest.raises(TracerBoolError, match="append numbers, arrays or tuples"):
-        bw.jit(of_lists)(X)
+        bw.jit(of_functions)(X)
     with pytest.raises(TracerBoolError, match="draw them before"):
         bw.jit(draws)(X)
 

@@ -73,3 +73,74 @@ def test_as_python(program) -> None:
 @pytest.mark.parametrize("program", RECORDED, ids=lambda program: program.__name__)
 def test_stays_a_loop(program) -> None:
     assert "unrolled" not in bw.jit(program).explain(X)
+
+
+# ----- tests of `while` that read them
+def until_small(x):
+    norms = [x[0]]
+    while norms[-1] > 1e-3 * norms[0]:
+        norms.append(norms[-1] * 0.5)
+    return norms[-1] + len(norms)
+
+
+def until_small_or_long(x):
+    norms, u = [x[0]], x[0]
+    while norms[-1] > 1e-3 * norms[0]:
+        u = u * 0.5
+        norms.append(u)
+        if len(norms) > 5:
+            break
+    return sum(norms)
+
+
+def with_a_bound(x):
+    norms, u = [x[0]], x[0]
+    while norms[-1] / norms[0] > 1e-3 and len(norms) < 40:
+        u = u * 0.6
+        norms.append(u)
+    return np.sum(np.array(norms)) + (norms[-1] / norms[0]) ** (1 / (len(norms) - 1))
+
+
+def in_a_dictionary(x):
+    history, u = {"r": [x[0], x[2]], "count": 0}, x[0]
+    while abs(history["r"][-1] - history["r"][-2]) > 1e-3 * history["r"][0]:
+        u = u * 0.6
+        history["r"].append(u)
+        history["count"] += 1
+        if history["count"] >= 30:
+            break
+    return sum(history["r"])
+
+
+@pytest.mark.parametrize("program", [until_small, until_small_or_long, with_a_bound, in_a_dictionary],
+                         ids=lambda program: program.__name__)
+def test_tests_of_loops(program) -> None:
+    as_python(program, X)
+
+
+def test_tests_of_loops_that_append() -> None:
+    def program(x):
+        kept = [x]
+
+        def halved():
+            kept.append(kept[-1] / 2)
+            return kept[-1]
+        while halved() > 0.1:
+            x = x + 1
+        return x + len(kept) + kept[-1]
+
+    assert bw.jit(program)(3.0) == program(3.0)
+
+
+def test_tests_that_ask_for_a_length_that_data_decide() -> None:
+    """They were taken for tests of what the list held before the loop: it went on beyond them."""
+    def program(x):
+        t, times = 0.0, [0.0]
+        while t < 100.0 and len(times) < 60:
+            if np.sin(20 * t) > -0.5:
+                times.append(t)
+            t += 0.1 * x
+        return np.sum(np.array(times)) * x + len(times)
+
+    with pytest.raises(bw.errors.TracerBoolError, match="to which it appends as data decides"):
+        bw.jit(program)(0.7)

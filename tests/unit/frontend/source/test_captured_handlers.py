@@ -158,7 +158,7 @@ def nested(x):
 
 @pytest.mark.parametrize("program", [any_exception, a_type_error, anything, in_a_loop, nested], ids=lambda program: program.__name__)
 def test_handlers_are_not_for_refusals(program) -> None:
-    with pytest.raises(TracerError, match="a traced value as a size"):
+    with pytest.raises(bw.errors.BwError, match="a traced value as a size|the number of elements is data"):
         bw.jit(program)(X + 2)
 
 
@@ -272,6 +272,5 @@ def test_divisions_of_numbers_of_numpy_raise_nothing() -> None:
             y = np.sin(x)
         return total
 
-    with pytest.raises(TracerError, match="catches ZeroDivisionError"):
-        bw.jit(of_both)(0.3, 0.0)
+    assert bw.jit(of_both)(0.3, 0.0) == pytest.approx(of_both(0.3, 0.0), rel=1e-12)
     assert bw.jit(of_both)(0.3, np.float64(2.0)) == pytest.approx(of_both(0.3, np.float64(2.0)), rel=1e-12)

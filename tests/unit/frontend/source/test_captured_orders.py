@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import TracerError
+from bwcompiler.errors import TracerError, UnsupportedError
 from tests.unit.frontend.comparing import as_python
 
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
@@ -129,6 +129,11 @@ def test_equal_keys_keep_their_order() -> None:
 def test_strings_in_the_order_of_data_are_refused() -> None:
     with pytest.raises(TracerError, match="the truth of a traced value"):
         bw.jit(lambda x: sorted([(x[0], "a"), (x[1], "b")])[0][0])(X)
+
+
+def test_things_of_several_kinds_in_the_order_of_data_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"(?s)test_captured_orders.py.*'iv'\) and .*None\) are not.*static_argnums"):
+        bw.jit(lambda x: sorted([(x[0], "iv"), (x[1], None)], key=lambda pair: pair[0])[0][0])(X)
 
 
 def test_strings_that_say_the_order() -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.frontend.tracing.trace import trace
 from tests.unit.frontend.comparing import as_python
 
@@ -151,3 +152,25 @@ def test_as_python(program):
                          ids=lambda program: program.__name__)
 def test_recorded_as_a_loop(program):
     assert any(value.op.name == "loop" for value in trace(program, (X,)).graph.body)
+
+
+def test_nodes_that_know_their_parents() -> None:
+    class Node:
+        def __init__(self, length, *children):
+            self.length, self.children, self.parent = length, children, None
+            for child in children:
+                child.parent = self
+
+        def nodes(self):
+            return [self, *[node for child in self.children for node in child.nodes()]]
+
+    def program(rates):
+        root = Node(0.5, Node(1.0, Node(2.0), Node(0.3)), Node(0.7, Node(0.2), Node(0.1), Node(0.9)), Node(1.5))
+        total = 0.0
+        for rate in rates:
+            for node in root.nodes():
+                total = total + np.exp(-rate * node.length) * (1 if node.parent is None else node.parent.length)
+        return total
+
+    rates = np.linspace(0.5, 2.0, 10)
+    assert bw.jit(program)(rates) == pytest.approx(program(rates), rel=1e-12)

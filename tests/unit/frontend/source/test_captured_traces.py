@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import bwcompiler as bw
 from bwcompiler.frontend.source.bodies import capture
 from bwcompiler.frontend.tracing.trace import trace
 
@@ -52,8 +53,32 @@ def until_data_says_so(x):
     return np.sum(y) + t
 
 
+def steps_that_may_be_refused(x):
+    y, t, h = x + 1.0, 0.0, 0.1
+    while t < 5.0:
+        moved = y + h * np.sin(y)
+        error = np.max(np.abs(moved - y))
+        if error <= 0.2:
+            y = moved
+            t = t + h
+        h = h * min(2.0, 0.2 / error)
+    return np.sum(y)
+
+
+def steps_from_an_array_that_a_loop_gave(x):
+    y, t = x, 0.0
+    while y[0] < 2.0:
+        y = y + 0.1
+    while t < y[0]:
+        if y[1] > t:
+            y = y * 0.9
+        t = t + 0.1
+    return np.sum(y)
+
+
 @pytest.mark.parametrize("program, most", [(arrays_until_a_time, 3), (tuples_until_a_time, 4), (places_until_a_time, 4), (counted, 2),
-                                           (until_data_says_so, 3)], ids=lambda one: getattr(one, "__name__", ""))
+                                           (until_data_says_so, 2), (steps_that_may_be_refused, 5),
+                                           (steps_from_an_array_that_a_loop_gave, 4)], ids=lambda one: getattr(one, "__name__", ""))
 def test_bodies_are_traced_a_few_times(program, most, monkeypatch) -> None:
     bodies = []
 
@@ -66,3 +91,123 @@ def test_bodies_are_traced_a_few_times(program, most, monkeypatch) -> None:
     monkeypatch.setattr(capture, "trace_body", counting)
     assert not trace(program, (np.ones(3),)).notes
     assert len(bodies) <= most
+
+
+def four_tables(x):
+    place, speed, force, energy = np.zeros(41), np.zeros(41), np.zeros(41), np.zeros((41, 2))
+    for k in range(40):
+        force[k] = x[0] - place[k]
+        speed[k + 1] = speed[k] + 0.1 * force[k]
+        place[k + 1] = place[k] + 0.1 * speed[k + 1]
+        energy[k + 1][0] = speed[k + 1] ** 2
+        if place[k] > 0.2:
+            energy[k, 1] += place[k]
+    return np.sum(energy) + place[-1] * np.max(force)
+
+
+def tables_behind_a_test_that_is_known(x, writes=False):
+    """What is not reached is not written to: the mask stays known."""
+    mask, found = np.arange(40) > 20, np.zeros(40)
+    for k in range(40):
+        found[k] = x[0] * k
+        if writes:
+            mask[k] = True
+    return np.sum(found[mask])
+
+
+@pytest.mark.parametrize("program", [four_tables, tables_behind_a_test_that_is_known], ids=lambda one: one.__name__)
+def test_all_arrays_that_a_body_changes_are_found_at_once(program) -> None:
+    calls = []
+
+    def counting(x):
+        calls.append(1)
+        return program(x)
+
+    x = np.array([0.7])
+    compiled = bw.jit(counting)
+    np.testing.assert_allclose(compiled(x), program(x), rtol=1e-13)
+    assert len(calls) == 2
+
+
+def three_matrices(x, n):
+    """Each is assigned to in a place of its own; `length` is known, and says how long the loop is."""
+    overlap, kinetic = np.zeros((n, n)), np.zeros((n, n))
+    length = np.ones(1)
+    length[0] = len(x) - 1
+    for i in range(n):
+        for j in range(i + 1):
+            overlap[i, j] = overlap[j, i] = np.exp(-(x[i] - x[j]) ** 2)
+            kinetic[i, j] = kinetic[j, i] = distances(x)[i, j]
+    both = np.zeros((n, n, 2))
+    for i, xi in enumerate(x):
+        both[i, :, 0], both[i, :, 1] = overlap[i] * xi, kinetic[i]
+    return sum(np.sum(both[k]) * (k + 1) for k in range(int(length[0])))
+
+
+def distances(x):
+    found = np.zeros((len(x), len(x)))
+    for i in range(len(x)):
+        found[i] = x[i] - x
+    return found
+
+
+def test_arrays_that_a_function_fills_are_found_at_once() -> None:
+    """By its text, from what is traced where the first of them is found: one more trace, and one for the function that it calls."""
+    calls = []
+
+    def counting(x):
+        calls.append(1)
+        return three_matrices(x, 3)
+
+    x = np.array([0.7, -0.2, 0.4])
+    np.testing.assert_allclose(bw.jit(counting)(x), three_matrices(x, 3), rtol=1e-13)
+    assert len(calls) == 3
+
+
+def test_an_array_that_is_known_after_all() -> None:
+    """What its text takes for traced need not be: where the program is refused so, it stays known."""
+    def steps(x):
+        return x.shape[0] + 2
+
+    def program(x):
+        count, y = np.zeros(2), np.zeros(3)
+        y[0] = x[0]
+        for k in range(2):
+            count[k] = steps(x) - k
+        total = int(count[0] + count[1])
+        for _ in range(total):
+            y[1] += y[0] * x[1]
+        return np.sum(y), [0.0] * total
+
+    x = np.array([0.7, -0.2, 0.4])
+    found, expected = bw.jit(program)(x), program(x)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-13)
+    assert found[1] == expected[1]
+
+
+def rotation(angle):
+    return np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.1 * angle], [0.0, 0.2 * angle, 1.0]])
+
+
+def heavy_inside(x):
+    for _ in range(3):
+        total = np.zeros(3)
+        for k in range(3):
+            turned = rotation(x[k]) @ rotation(x[k - 1]) @ rotation(x[k - 2]) @ rotation(total[k]) @ rotation(x[k] * x[k - 1])
+            turned = turned @ rotation(turned[0, 0]) @ rotation(turned[1, 1]) @ rotation(turned[0, 1]) @ rotation(turned[2, 1])
+            turned = turned @ rotation(turned[0, 0]) @ rotation(turned[1, 1]) @ rotation(turned[0, 1]) @ rotation(turned[2, 1])
+            total = total + np.linalg.solve(turned + 3 * np.eye(3), x) + turned @ x
+        x = x + 0.01 * total
+    return np.sum(x)
+
+
+def test_loops_around_a_heavy_one_are_found_with_it() -> None:
+    calls = []
+
+    def counting(x):
+        calls.append(1)
+        return heavy_inside(x)
+
+    x = np.array([0.7, -0.2, 0.4])
+    np.testing.assert_allclose(bw.jit(counting)(x), heavy_inside(x), rtol=1e-12)
+    assert len(calls) == 2

@@ -75,13 +75,6 @@ def longer_queue(x):
     return sum(queue)
 
 
-def growing_dictionary(x):
-    table = {0: x[0]}
-    for k in range(1, 10):
-        table[k] = table[k - 1] * x[k]
-    return sum(table.values())
-
-
 def objects_made_and_kept(x):
     particles = []
     for k in range(10):
@@ -156,7 +149,7 @@ def drawn_numbers(x):
     return total
 
 
-UNROLLED = [drawing, list_that_decides, read_as_a_whole, asked_for_its_truth, iterated, drawn_numbers, longer_queue, growing_dictionary, objects_made_and_kept,
+UNROLLED = [drawing, list_that_decides, read_as_a_whole, asked_for_its_truth, iterated, drawn_numbers, longer_queue, objects_made_and_kept,
             in_place_operators, caught_in_the_loop, shrinking, generated, recursive]
 
 

@@ -11,7 +11,8 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.errors import DTypeError, TracerError, TracerIndexError
 from bwcompiler.frontend import trace
-from bwcompiler.frontend.tracing.storages.views import ReshapeView, StridedView
+from bwcompiler.frontend.tracing.storages.strided_views import StridedView
+from bwcompiler.frontend.tracing.storages.views import ReshapeView
 from tests.unit.frontend.comparing import compare
 
 SHAPES = ((5,), (3, 4), (2, 3, 4), (1, 4), (4, 1, 3), (0, 3))
@@ -400,7 +401,8 @@ def test_bad_index(index: Any, kind: type[Exception], message: str) -> None:
 
 
 @pytest.mark.parametrize(("fun", "kind", "message"), [
-    (lambda x: np.ones(x[x > 0].shape), TracerIndexError, "number is not known while tracing"),
+    (lambda x: np.ones(x[x > 0].shape * 2), TracerIndexError, "number is not known while tracing"),
+    (lambda x: np.eye(*x[x > 0].shape), TracerIndexError, "number is not known while tracing"),
     (lambda x: np.kron(x[x > 0], x), TracerIndexError, "np.kron needs it"),
     (lambda x: x[x > 0][None] + x[x > 0][:, None], TracerIndexError, "broadcasting its number of elements"),
     (lambda x: x[x > 0].sum(where=True), TracerIndexError, "np.sum with out= or where="),

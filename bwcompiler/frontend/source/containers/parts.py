@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.frontend.source.carried.progressions import Progression, parts_of
+from bwcompiler.frontend.source.containers.progressions import Progression, parts_of
 from bwcompiler.frontend.source.effects.doubles import is_double, note_double
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.undecided.choices import Choice, attribute
@@ -158,7 +158,7 @@ def held_once(entry: dict[str, Any]) -> frozenset[int]:
         if form is None or (isinstance(x, tuple) and not x):
             return
         noted = sum([register.get(id(x)) is x for register in registers]) + sum([
-            value is x for snapshot in snapshots for value in snapshot.values()])
+            value is x for snapshot in snapshots for value in snapshot.values()]) + (policy.containers.get(id(x), (None,))[0] is x)
         if references - noted > expected:
             return
         once.append(id(x))
@@ -259,9 +259,9 @@ class Apart:
             loop.entry[one] = part
             names.append(one)
         self.forms[name] = form, names
-        stored, carried, results = loop.variables
-        loop.variables = type(loop.variables)((*stored, *names), (*[one for one in carried if one != name], *names),
-                                              (*[one for one in results if one != name], *names))
+        variables = loop.variables
+        loop.variables = variables._replace(stored=(*variables.stored, *names), carried=(*_but(variables.carried, name), *names),
+                                            results=(*_but(variables.results, name), *names))
 
     @property
     def parts(self) -> set[str]:
@@ -281,8 +281,9 @@ class Apart:
         if not self.forms:
             return
         names, parts = self.loop.names, self.parts
-        _, carried, results = self.loop.variables  # of the others nobody reads what they hold
-        alone = Alone(self.loop.scope, [names[name] for name in dict.fromkeys((*carried, *results, *self.forms)) if name not in parts])
+        variables = self.loop.variables            # of the others nobody reads what they hold
+        read = dict.fromkeys((*variables.carried, *variables.results, *self.forms))
+        alone = Alone(self.loop.scope, [names[name] for name in read if name not in parts])
         for name, (form, names_of) in self.forms.items():
             end = self.ends[name] = names[name]
             if form_of(end) != form:
@@ -317,3 +318,7 @@ class Apart:
 
 def _things(x: Any) -> Sequence[Any]:
     return x.options.things if type(x) is Choice else (x,)
+
+
+def _but(names: Iterable[str], name: str) -> list[str]:
+    return [one for one in names if one != name]

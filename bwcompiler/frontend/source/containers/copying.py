@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from bwcompiler.frontend.source.carried.parts import containers, form_of
+from bwcompiler.frontend.source.containers.parts import containers, form_of
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
 

@@ -1,13 +1,10 @@
-"""Objects, lists and dictionaries that a loop appends to a list, `kept.append({"t": t, "x": x})`: what is in them are rows of arrays, and
-each element of the list is put together of its rows.
+"""What loops go over, or read at places that move with them, and that is known or made of rows: the k-th of it is looked up.
 
-Only what an iteration has made, and nothing else has, can be put together again without anybody knowing: it is the list's alone.
+Numbers are read from tables, rows from their array, and small arrays from one array in which they are put together.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -15,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.carried.parts import Alone, Form, containers, form_of, put_together
-from bwcompiler.frontend.source.carried.still import Joined
-from bwcompiler.frontend.source.effects.places import Scope
+from bwcompiler.frontend.source.array_backed.boxes import boxed, unboxed
+from bwcompiler.frontend.source.array_backed.invariant_lists import Joined
 from bwcompiler.frontend.source.undecided.choices import picked
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
@@ -26,40 +22,6 @@ from bwcompiler.frontend.tracing.rows import together
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 
 MOST_JOINED = 4096             # elements of small arrays that are put in one
-
-
-@dataclasses.dataclass(eq=False)
-class Thing:
-    """The parts of something that can change."""
-
-    parts: list[Any]
-    form: Form = dataclasses.field(metadata={"static": True})
-
-
-@functools.cache
-def _register() -> None:
-    tree.register_dataclass(Thing)
-
-
-def boxed(x: Any) -> Any:
-    """x with a Thing in the place of each list, dictionary and object."""
-    if isinstance(x, Tracer | np.ndarray | np.generic | int | float | complex | str):
-        return x
-    form = form_of(x)
-    if form is None:
-        return x
-    parts = [boxed(part) for part in form.parts(x)]
-    if form.is_fixed:
-        return form.whole(parts)
-    _register()
-    return Thing(parts, form)
-
-
-def unboxed(x: Any, double: bool = False) -> Any:
-    """What was boxed; double: an iteration before this one had it, so that it is not to be changed."""
-    if isinstance(x, tuple):
-        return Form(type(x), ()).whole([unboxed(part, double) for part in x])
-    return put_together(x.form, [unboxed(part, double) for part in x.parts], double) if type(x) is Thing else x
 
 
 def are_rows(source: Iterable[Any]) -> bool:
@@ -110,7 +72,7 @@ def _column(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
         return _rows(leaves) or _put_together(leaves)
     if all(type(leaf) is int for leaf in leaves) and len({y - x for x, y in itertools.pairwise(leaves)}) == 1:
         return lambda k: first + k * (leaves[1] - first)
-    return (lambda k: picked(leaves, k)) if all(type(leaf) is str for leaf in leaves) else table(leaves)
+    return (lambda k: picked(leaves, k)) if all(type(leaf) is str for leaf in leaves) else lookup_in(leaves)
 
 
 def _rows(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
@@ -159,7 +121,7 @@ def _type_of(leaf: Any) -> Any:
     return leaf._type, leaf._kind, leaf._storage.writable
 
 
-def table(numbers: Sequence[Any]) -> Callable[[Any], Any] | None:
+def lookup_in(numbers: Sequence[Any]) -> Callable[[Any], Any] | None:
     """numbers[k] for any k, of numbers of one type, Python's or NumPy's, in a list or tuple; None where it holds something else."""
     kind = type(numbers[0]) if numbers else None
     if kind is None or not (kind in (float, int) or issubclass(kind, np.number)) or any(type(number) is not kind for number in numbers):
@@ -171,17 +133,3 @@ def table(numbers: Sequence[Any]) -> Callable[[Any], Any] | None:
             found._kind = kind
         return found
     return at
-
-
-def require_alone(scope: Scope, ends: Iterable[Any], items: Sequence[list[Any]]) -> None:
-    """Refuse what the iteration has appended to lists and something else has, or that is from before the iteration.
-
-    ends: what the variables hold at its end.
-    """
-    found = [one for appended in items for item in appended for one in containers(item)]
-    if not found:
-        return
-    alone = Alone(scope, [*ends, *items])
-    for one in found:
-        if not alone(one):
-            not_capturable(f"it calls list.append() with a {type(one).__name__} that has another name, too, or is made before")

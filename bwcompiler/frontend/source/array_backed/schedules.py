@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,15 @@ _OPS = frozenset((
 def schedule(test: Value, index: Index, count: int) -> np.ndarray[Any, Any] | None:
     """The test in each of the iterations 0 .. count - 1 of the loop with that index; None where it depends on anything else."""
     with np.errstate(all="ignore"):
-        answer = _Iterations(index, count).of(test)
+        answer = Iterations({index: np.arange(count)}).of(test)
     return None if answer is None else np.broadcast_to(answer, (count,))
 
 
-class _Iterations:
-    """What values are in all iterations; given: what the inputs of branches stand for."""
+class Iterations:
+    """What values are in all iterations, in which indices have known numbers; given: what the inputs of branches stand for."""
 
-    def __init__(self, index: Index, count: int) -> None:
-        self.index = index
-        self.numbers = np.arange(count)
+    def __init__(self, numbers: Mapping[Index, np.ndarray[Any, Any]]) -> None:
+        self.numbers = numbers
         self.found: dict[Value, Any] = {}
         self.given: dict[Value, Value] = {}
 
@@ -57,9 +57,9 @@ class _Iterations:
         return np.asarray(value.op.reference(*operands, **value.attrs), value.dtype.numpy)
 
     def _place(self, extent: Any) -> Any:
-        if not isinstance(extent, Affine) or any(one is not self.index for one, _ in extent.terms):
+        if not isinstance(extent, Affine) or any(one not in self.numbers for one, _ in extent.terms):
             return None
-        return extent.constant + sum(factor * self.numbers for _, factor in extent.terms)
+        return extent.constant + sum(factor * self.numbers[one] for one, factor in extent.terms)
 
     def _chosen(self, branch: Value, number: int) -> Any:
         """`a or b` is one."""

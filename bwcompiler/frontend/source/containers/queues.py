@@ -27,6 +27,7 @@ def is_queue(base: Any) -> bool:
 def require_lengths(names: Names, name: str, start: Any, end: Any) -> None:
     """The items of a deque or list that a loop takes along are as many after an iteration as before it; until then it may be filled."""
     if names.is_queue(name) and len(start) != len(end):
+        HANDLERS["wish_for_stack"](names.base_of(name), *start, *end)
         raise NotCapturable(f"{name} does not keep its structure: it has {len(start)} items before an iteration and {len(end)} after it",
                             current_source(), peel=max(1, names.room(name, start)), fills=len(end) > len(start), hint=OF_LENGTHS)
 
@@ -48,12 +49,12 @@ HANDLERS["queue_of"] = queue_of
 def _only_queue(base: list[Any]) -> None:
     """A list is a queue, and none that grows, or whose numbers are in an array: a loop that knew it as such is traced again."""
     loops = [scope.loop for scope in scopes_around(base) if scope.loop is not None]
-    known = [found for loop in reversed(loops) for one in (loop.lined, loop.growths, loop.found_growths) if (
+    known = [found for loop in reversed(loops) for one in (loop.indexed, loop.growths, loop.found_growths) if (
         found := one.pop(id(base), None)) is not None]
     for one in known:
         one.restore()
     if known:
         for loop in loops:
-            loop.recalled.pop(id(base), None)
+            loop.histories.pop(id(base), None)
         note_place(Place(base, "items", None))
         raise Again(loops[0])

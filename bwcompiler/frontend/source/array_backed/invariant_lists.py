@@ -6,7 +6,7 @@
 
 What a loop has appended are rows of an array: its elements are found there.  A few others beside them are joined with these in front of the
 outermost loop, and what is read is a copy then, which nobody may assign to.  Lists of other arrays are left alone: to put them in one
-array would copy them all.  But small ones in long loops are (`things.at_places`), of the objects that a loop goes over.
+array would copy them all.  But small ones in long loops are (`lookups.at_places`), of the objects that a loop goes over.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Extent, add_extents, lower, scale_extent, upper
 
 
-class Recalled:
+class History:
     """A list whose numbers are in an array, too, while a loop is traced; growth: of the list in that loop."""
 
     def __init__(self, growth: Any, capacity: int) -> None:
@@ -50,7 +50,7 @@ def is_float(x: Any) -> bool:
     return type(x) in (float, np.float64)
 
 
-def recalled(base: list[Any], growth: Any, extent: Extent, length: Extent) -> Any:
+def from_history(base: list[Any], growth: Any, extent: Extent, length: Extent) -> Any:
     """base[extent] of a list that has `length` elements now and grows in one loop; None where it is not known to have that element."""
     place = add_extents(length, extent) if upper(extent) < 0 else extent
     if lower(place) < 0 or lower(add_extents(length, scale_extent(place, -1))) < 1:
@@ -60,9 +60,9 @@ def recalled(base: list[Any], growth: Any, extent: Extent, length: Extent) -> An
         return None
     if not all(is_float(one) or type(one) is int for one in growth.entry):
         return None
-    if id(base) not in loop.recalled:
-        loop.recalled[id(base)] = Recalled(growth, loop.capacity)
+    if id(base) not in loop.histories:
+        loop.histories[id(base)] = History(growth, loop.capacity)
         raise Again(loop)
-    found = loop.recalled[id(base)].array[call(index_handle, place)]
+    found = loop.histories[id(base)].array[call(index_handle, place)]
     found._kind = float
     return found

@@ -8,29 +8,33 @@ can be read, `kept[-1]`; the loop carries them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
-from bwcompiler.frontend.source.carried import still
-from bwcompiler.frontend.source.carried.queues import is_queue
-from bwcompiler.frontend.source.carried.recalled import recalled
-from bwcompiler.frontend.source.carried.schedules import schedule
-from bwcompiler.frontend.source.carried.things import Thing, boxed, unboxed
+from bwcompiler.frontend.source.array_backed import invariant_lists
+from bwcompiler.frontend.source.array_backed.appended import Element, Row, block_of
+from bwcompiler.frontend.source.array_backed.boxes import Box, Text, boxed, unboxed
+from bwcompiler.frontend.source.array_backed.histories import from_history
+from bwcompiler.frontend.source.array_backed.schedules import schedule
+from bwcompiler.frontend.source.containers.parts import containers
+from bwcompiler.frontend.source.containers.queues import is_queue
+from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, assign_place, scopes_around, short, taking_along
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
 from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, extent_of, index_handle, index_like
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of, index_handle, index_like
 from bwcompiler.frontend.tracing.indexing.index_parsing import cached_parse
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Region, Storage
-from bwcompiler.frontend.tracing.storages.views import StridedView, everything_of, index_chain
+from bwcompiler.frontend.tracing.storages.region import Region, Site, Storage
+from bwcompiler.frontend.tracing.storages.strided_views import StridedView, everything_of
+from bwcompiler.frontend.tracing.storages.views import index_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array, handle
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent, substitute
 from bwcompiler.ir.op import Value
@@ -108,24 +112,6 @@ class Growth:
         self.base[:] = self.entry
 
 
-class Row(NamedTuple):
-    """A leaf of an appended element: a view, by `chain`, of what is a row of the buffer of a storage of the body."""
-
-    storage: Storage
-    leaf: Tracer
-
-
-class Element(NamedTuple):
-    """An appended element; its leaves are rows, the number that an index has (IndexTracer), or the same in all iterations.
-
-    present  the truth value that says whether the iteration has appended it; None where all have.
-    """
-
-    structure: Any
-    leaves: list[Any]
-    present: Value | None = None
-
-
 # ----- in the body
 def append(base: list[Any], *values: Any) -> None:
     """Append to a list, which may be from outside of the bodies that are being traced."""
@@ -138,10 +124,10 @@ def append(base: list[Any], *values: Any) -> None:
         raise _unbounded()
     if any(scope.loop is None and scope.tails is None for scope in scopes):
         not_capturable(f"it calls list.append(), which may change list {short(base)}")
-    lined = next((loop for loop in loops if id(base) in loop.lined), None)
-    if lined is not None:                          # it was read at places that move before it grew
-        lined.lined.pop(id(base)).restore()
-        lined.kept.add(id(base))
+    indexed = next((loop for loop in loops if id(base) in loop.indexed), None)
+    if indexed is not None:                          # it was read at places that move before it grew
+        indexed.indexed.pop(id(base)).restore()
+        indexed.kept.add(id(base))
     target = base
     for loop in loops:
         if id(base) not in loop.growths:
@@ -149,12 +135,12 @@ def append(base: list[Any], *values: Any) -> None:
         growth = loop.growths.get(id(base)) or loop.found_growths[id(base)]
         growth.has_gaps |= scopes[-1].tails is not None or any(type(value) is Maybe for value in values)
         target = growth.items
-    if lined is not None:
-        raise Again(lined)
+    if indexed is not None:
+        raise Again(indexed)
     if scopes[-1].tails is not None:
         scopes[-1].tails.setdefault(id(base), Tail(base, target))
-    if loops and id(base) in loops[0].recalled:
-        loops[0].recalled[id(base)].append(_length(_growths(base)), values, len(_growths(base)))
+    if loops and id(base) in loops[0].histories:
+        loops[0].histories[id(base)].append(_length(_growths(base)), values, len(_growths(base)))
     target.extend(values)
 
 
@@ -197,6 +183,8 @@ def refuse_whole(base: Any) -> None:
     """Something needs all elements of a list."""
     if is_growing(base):
         not_capturable("it reads a list that grows in it as a whole")
+    if HANDLERS["is_tabled"](base):
+        not_capturable("it reads a dictionary that it fills as a whole")
 
 
 def length(base: list[Any]) -> Any:
@@ -238,14 +226,14 @@ def element(base: list[Any], index: Any) -> Any:
         return _from_end(growths, -extent)
     if isinstance(extent, int) and extent < len(growths[0][1].entry):
         return growths[0][1].entry[extent]
-    if still.is_read(growths[0][1].entry, index):
-        return still.element(growths[0][1].entry, index, base)
+    if invariant_lists.is_read(growths[0][1].entry, index):
+        return invariant_lists.element(growths[0][1].entry, index, base)
     if any(loop.index is None for loop, _ in growths):
         return not_capturable("it reads a list that grows in it at places that are not known")
     distance = add_extents(_length(growths), scale_extent(extent, -1))
     if isinstance(distance, int) and distance > 0:
         return _from_end(growths, distance)
-    found = recalled(base, growths[0][1], extent, _length(growths)) if len(growths) == 1 else None
+    found = from_history(base, growths[0][1], extent, _length(growths)) if len(growths) == 1 else None
     return not_capturable("it reads a list that grows in it at places that are not known") if found is None else found
 
 
@@ -286,12 +274,9 @@ def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
 
 
 # ----- rows
-def elements_of(growth: Growth, region: Region, is_counted: bool) -> list[Element]:
-    """What the iteration has appended; raises NotCapturable for what the rows of arrays cannot hold.
-
-    is_counted: whether the number of iterations is known, so that no element may be missing.
-    """
-    items = [boxed(item) if is_counted else item for item in packed(growth.items)]
+def elements_of(growth: Growth, region: Region) -> list[Element]:
+    """What the iteration has appended; raises NotCapturable for what the rows of arrays cannot hold."""
+    items = [boxed(item) for item in packed(growth.items)]
     return [Element(tree.structure(item), [_leaf(leaf, region) for leaf in _leaves(item)], call(value_of, item.present) if type(
         item) is Maybe and isinstance(item.present, Tracer) else None) for item in items]
 
@@ -326,85 +311,6 @@ def _depends(value: Value, inputs: set[Value]) -> bool:
     return False
 
 
-BLOCK = 12                     # elements, from which on arrays stand for them
-
-
-class _Part(NamedTuple):
-    """What one append has appended in all iterations: whether it has, and the leaves, as arrays whose second axis is along a block.
-
-    structure, kinds  of an element: see Block.  each: how many elements in an iteration, of a block; 0: one element.
-    """
-
-    present: Any
-    arrays: list[Any]
-    structure: Any
-    kinds: tuple[Any, ...]
-    each: int
-
-    def form(self) -> Any:
-        """What parts have in common whose elements can be rows of one array."""
-        return self.structure, self.kinds, [(array.dtype, array.shape[2:]) for array in self.arrays]
-
-
-def _part(element: Element, count: int, index: Any, buffers: dict[Storage, Tracer]) -> _Part | None:
-    structure, leaves, _ = element
-    found = [_column(leaf, count, index, buffers) for leaf in leaves]
-    if any(array is None for array in found):
-        return None
-    item = tree.unflatten(structure, range(len(leaves)))
-    if isinstance(item, Block):
-        return _Part(found[0], found[1:], tree.structure(item.value), item.kinds, item.count)
-    columns = [np.expand_dims(array, 1) for array in found]
-    present, values = (columns[0], columns[1:]) if type(item) is Maybe else (True, columns)
-    return _Part(present, values, tree.structure(_value(item)), tuple(map(_python_kind, leaves[len(leaves) - len(values):])), 0)
-
-
-def _block(elements: Sequence[Element], count: int, index: Any, buffers: dict[Storage, Tracer], iterations: Any) -> Block | None:
-    """What all iterations have appended of which data decides whether they have, as arrays."""
-    parts = [_part(one, count, index, buffers) for one in elements]
-    first = parts[0] if parts else None
-    if first is None or any(part is None or part.form() != first.form() for part in parts):
-        return None
-    known = [part for part in parts if part is not None]
-    always = all(part.present is True for part in known)
-    if not any(part.each for part in known) and ((always and iterations is None) or (
-            count * len(known) < BLOCK and not isinstance(iterations, IndexTracer))):
-        return None
-    flags = [np.ones((count, 1), bool) if part.present is True else part.present for part in known]
-    rows = [[flag, *part.arrays] for flag, part in zip(flags, known, strict=True)]
-    present, *arrays = [_joined(columns) for columns in zip(*rows, strict=True)]
-    if iterations is not None:
-        present = np.logical_and(present, np.repeat(np.arange(count) < iterations, present.shape[0] // count))
-    return Block(present, tree.unflatten(first.structure, arrays), present.shape[0], always and len(known) == 1, first.kinds)
-
-
-def _joined(columns: Sequence[Any]) -> Any:
-    """What the appends of each iteration have appended, one after the other."""
-    whole: Any = np.concatenate([call(as_tracer, column) for column in columns], axis=1) if len(columns) > 1 else columns[0]
-    return np.reshape(whole, (whole.shape[0] * whole.shape[1], *whole.shape[2:]))
-
-
-def _column(leaf: Any, count: int, index: Any, buffers: dict[Storage, Tracer]) -> Any:
-    """What a leaf is in all iterations, as an array; None where it is none."""
-    if isinstance(leaf, Row):
-        return None if leaf.leaf._chain else buffers[leaf.storage]
-    if type(leaf) in (bool, int, float, complex):
-        return np.full(count, leaf)
-    if not isinstance(leaf, IndexTracer) or index is None:
-        return None
-    start, second = [substitute(leaf._extent, {index: number}) for number in (0, 1)]
-    step = add_extents(second, scale_extent(start, -1))
-    return as_int64(call(index_handle, start)) + np.arange(count) * step if isinstance(step, int) else None
-
-
-def _python_kind(leaf: Any) -> Any:
-    """The type of a number of Python's, None of all else."""
-    if isinstance(leaf, IndexTracer):
-        return int if leaf._kind is int else None
-    found = leaf.leaf._kind if isinstance(leaf, Row) else type(leaf)
-    return found if isinstance(found, type) else None
-
-
 def _value(item: Any) -> Any:
     return item.value if type(item) is Maybe else item
 
@@ -413,8 +319,8 @@ def _leaves(item: Any) -> list[Any]:
     """The leaves of numbers, arrays and tuples of these."""
     if isinstance(item, tuple):
         return [leaf for part in item for leaf in _leaves(part)]
-    if type(item) is Thing:
-        return [leaf for part in item.parts for leaf in _leaves(part)]
+    if type(item) in (Box, Text):
+        return [] if type(item) is Text else [leaf for part in item.parts for leaf in _leaves(part)]
     if type(item) is Maybe:
         return [*_leaves(item.present), *_leaves(item.value)]
     if isinstance(item, Block):                    # views of the rows of a loop inside are no rows themselves
@@ -469,8 +375,10 @@ def row(buffer: Tracer, number: int, storage: Storage, leaf: Tracer) -> Tracer:
     return made
 
 
-def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, buffers: dict[Storage, Tracer], iterations: Any) -> None:
+def grow(growth: Growth, elements: Sequence[Element], loop: Any, iterations: Any) -> None:
     """After the loop: what all iterations have appended; of those that data decides about, `iterations` have run."""
+    count, index, buffers = loop.capacity, loop.index, loop.buffers
+
     def leaf_of(leaf: Any, number: int) -> Any:
         if isinstance(leaf, Row):
             return row(buffers[leaf.storage], number, leaf.storage, leaf.leaf)
@@ -479,22 +387,27 @@ def grow(growth: Growth, elements: Sequence[Element], count: int, index: Any, bu
     growth.restore()
     schedules = [None if one.present is None or iterations is not None else schedule(one.present, index, count) for one in elements]
     if any(known is not None for known in schedules):
-        _append_known(growth, elements, schedules, count, leaf_of)
+        _append_known(growth, elements, schedules, count, leaf_of, loop.site)
         return
-    block = _block(elements, count, index, buffers, iterations)
+    block = block_of(elements, count, index, buffers, iterations)
     if block is not None:
         append(growth.base, *unpacked([block]))
         return
     for number in range(count):
-        made = [unboxed(tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves])) for one in elements]
-        append(growth.base, *unpacked(made if iterations is None else [where_there(iterations > number, one) for one in made]))
+        made = [tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves]) for one in elements]
+        append(growth.base, *unpacked([unboxed(one) if iterations is None else where_there(iterations > number, one) for one in made]))
 
 
 def _append_known(growth: Growth, elements: Sequence[Element], schedules: Sequence[Any], count: int,
-                  leaf_of: Callable[[Any, int], Any]) -> None:
-    """Give the list what was appended in iterations that are known."""
+                  leaf_of: Callable[[Any, int], Any], site: Site) -> None:
+    """Give the list what was appended in iterations that are known; where that is changed later, the loop at `site` is unrolled."""
     for number in range(count):
         for one, known in zip(elements, schedules, strict=True):
             if known is None or known[number]:
                 item = tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves])
-                append(growth.base, *unpacked([unboxed(item) if known is None else _value(item)]))
+                if known is not None:
+                    made = unboxed(_value(item), double=True)
+                    note_double(*containers(made), site=site)
+                    append(growth.base, made)
+                else:
+                    append(growth.base, *unpacked([unboxed(item)]))

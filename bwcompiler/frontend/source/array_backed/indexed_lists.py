@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.source.carried.growth import POISON, is_growing, require_noted, row
-from bwcompiler.frontend.source.carried.growth import write as write_in_growing
-from bwcompiler.frontend.source.carried.queues import is_queue
+from bwcompiler.frontend.source.array_backed.growth import POISON, is_growing, require_noted, row
+from bwcompiler.frontend.source.array_backed.growth import write as write_in_growing
+from bwcompiler.frontend.source.containers.queues import is_queue
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import Again, is_number, not_capturable
 from bwcompiler.frontend.tracing.calls import call
@@ -22,7 +22,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 
-class Lined:
+class IndexedList:
     """A list whose numbers are in an array while a loop is traced."""
 
     def __init__(self, base: list[Any]) -> None:
@@ -37,6 +37,13 @@ class Lined:
     def begin(self) -> None:
         """Before an iteration."""
         self.base[:] = [POISON] * len(self.entry)
+
+    def known_arrays(self) -> list[Any]:
+        """Arrays that hold known numbers alone before the loop, which the loop need not be recorded for."""
+        return []
+
+    def end(self) -> None:
+        """After an iteration."""
 
     def restore(self) -> None:
         """Give the list what it held."""
@@ -58,12 +65,12 @@ def _scalar(element: Tracer) -> Tracer:
     return element
 
 
-def line(base: list[Any]) -> Lined | None:
+def indexed_list(base: list[Any]) -> IndexedList | None:
     """The list as an array, if it is one in the body that is being traced, or shall be: then the loop is traced again."""
     scopes = scopes_around(base)
     for scope in scopes:
-        if scope.loop is not None and id(base) in scope.loop.lined:
-            found: Lined = scope.loop.lined[id(base)]
+        if scope.loop is not None and id(base) in scope.loop.indexed:
+            found: IndexedList = scope.loop.indexed[id(base)]
             return found
     if not scopes or not base or is_queue(base) or not all(map(_is_real, base)) or all(isinstance(number, bool | int) for number in base):
         return None
@@ -71,7 +78,7 @@ def line(base: list[Any]) -> Lined | None:
         return None
     if any(scope.loop is not None and id(base) in scope.loop.growths for scope in scopes):
         return None
-    scopes[0].loop.lined[id(base)] = Lined(base)
+    scopes[0].loop.indexed[id(base)] = IndexedList(base)
     raise Again(scopes[0].loop)
 
 
@@ -80,20 +87,20 @@ def _is_real(number: Any) -> bool:
     return is_number(number) and (kind in "fi" if kind else type(number) in (int, float))
 
 
-def read(lined: Any, index: Any) -> Any:
+def read(indexed: Any, index: Any) -> Any:
     """base[index]."""
     if isinstance(index, slice):
         not_capturable("it takes a slice of a list that it assigns to at places that move")
-    found = lined.array[index]
+    found = indexed.array[index]
     found._kind = float
     return found
 
 
-def write(lined: Lined, index: Any, value: Any) -> None:
+def write(indexed: IndexedList, index: Any, value: Any) -> None:
     """base[index] = value."""
     if isinstance(index, slice) or not is_number(value) or not _is_real(value):
         not_capturable("it assigns something else than numbers to a list, at places that move")
-    lined.array[index] = value
+    indexed.array[index] = value
 
 
 def assign(base: Any, index: Any, value: Any) -> bool:
@@ -102,15 +109,15 @@ def assign(base: Any, index: Any, value: Any) -> bool:
     if is_growing(base):
         write_in_growing(base, index, value)
         return True
-    lined = line(base) if is_lined(base) or (type(base) is list and isinstance(index, IndexTracer)) else None
-    if lined is not None:
-        write(lined, index, value)
-    return lined is not None
+    indexed = indexed_list(base) if is_indexed(base) or (type(base) is list and isinstance(index, IndexTracer)) else None
+    if indexed is not None:
+        write(indexed, index, value)
+    return indexed is not None
 
 
 HANDLERS["assign_to_list"] = assign
 
 
-def is_lined(base: Any) -> bool:
+def is_indexed(base: Any) -> bool:
     """Whether the numbers of a list are in an array in a loop that is being traced."""
-    return type(base) is list and any(scope.loop is not None and id(base) in scope.loop.lined for scope in scopes_around(base))
+    return type(base) is list and any(scope.loop is not None and id(base) in scope.loop.indexed for scope in scopes_around(base))

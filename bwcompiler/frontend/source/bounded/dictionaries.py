@@ -1,0 +1,186 @@
+"""Dictionaries whose keys data say: `counts[int(k)] = counts.get(int(k), 0) + 1`, `collections.Counter`, `defaultdict(float)`.
+
+The keys are in an array in the order in which they came, the values beside them; a key is compared with all.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.frontend.source.bounded import sites
+from bwcompiler.frontend.source.bounded.store import Bounded, Store, kind_of, refused
+from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.undecided import gaps, keyed, moved
+from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.storages.region import Site
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+KINDS = (dict, collections.defaultdict, collections.Counter)
+_NOTHING = object()
+_HINT = "\n  hint: an array whose indices are the keys, np.zeros(n), or np.unique and masks"
+
+
+def is_asked(items: Any, key: Any) -> bool:
+    """Whether a dictionary is asked by a key that data say, no index of a loop."""
+    parts = key if type(key) is tuple else (key,)
+    return type(items) in KINDS and any(isinstance(part, Tracer) and extent_of(part) is None for part in parts)
+
+
+def want(items: Any, key: Any, value: Any) -> None:
+    """A dictionary may get a key that data say: trace the function again with one that has room, where that can be."""
+    if not is_asked(items, key):
+        return
+    refusal = refused(f"{key} may be a new key of a dictionary: data say which{_HINT}")
+    factory = items.default_factory if type(items) is collections.defaultdict else None
+    if factory not in (None, int, float):
+        raise refused(f"{key} is a key of a dictionary of {factory.__name__}s: data say which\n"
+                      "  hint: masks, x[labels == k], or a list of pairs that is sorted by its keys")
+    numbers = all(_is_number(one) for one in items.values()) and all(
+        _is_number(part) for one in items for part in (one if type(one) is tuple else (one,)))
+    if numbers:
+        known = [*items.items(), (key, value)]
+        sites.want(items, (tree.structure((key, value)), _kinds(known)), refusal, least=0)
+
+
+def _kinds(pairs: list[Any]) -> list[Any]:
+    return [kind_of(leaf) for leaf in tree.leaves(pairs[-1])]
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float | np.number | Tracer) and type(x) is not bool and not np.shape(x)
+
+
+class Dictionary(Bounded):
+    """A dictionary with room; missing: what a key gives that is not there, and whether it is there then (`defaultdict`, `Counter`)."""
+
+    def __init__(self, site: Site, plan: sites.Plan, of: Any) -> None:
+        own(self)
+        self.kind = type(of)
+        self.missing: Callable[[], Any] | None = of.default_factory if self.kind is collections.defaultdict else (
+            int if self.kind is collections.Counter else None)
+        self.store = Store(self, site, plan.room, plan.kinds)
+        for key, value in of.items():
+            self[key] = value
+
+    # ----- places
+    def _found(self, key: Any) -> tuple[Any, Any]:
+        """Whether a key is there, and where."""
+        parts = tree.leaves(key)
+        columns = self.store.arrays[:len(parts)]
+        if tree.structure((key, 0)) != self.store.structure:
+            return False, 0
+        equal = self.store.is_there()
+        for column, part in zip(columns, parts, strict=True):
+            equal = np.logical_and(equal, column == part)
+        return np.any(equal), np.argmax(equal)
+
+    def _value(self, place: Any) -> Any:
+        return self.store.row(place)[1]
+
+    def _put(self, key: Any, value: Any) -> None:
+        if not _is_number(value):
+            raise refused(f"a {type(value).__name__} as a value of a dictionary whose keys data say: there may be numbers{_HINT}")
+        leaves = self.store.leaves((key, value))
+        self.store.make_room()
+        found, place = self._found(key)
+        place = np.where(found, place, self.store.count)
+        self.store.put(place, leaves)
+        self.store.count = np.maximum(self.store.count, place + 1)
+
+    # ----- as of a dictionary
+    def __getitem__(self, key: Any) -> Any:
+        if self.kind is collections.defaultdict:
+            self.setdefault(key, self.missing())  # type: ignore[misc]
+        if self.kind is collections.Counter:
+            return self.get(key, 0)
+        found, place = self._found(key)
+        gaps.require(found, f"{key}", KeyError)
+        return self._value(place)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._put(key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        found, place = self._found(key)
+        gaps.require(found, f"{key}", KeyError)
+        self.store.without(place)
+
+    def contains(self, key: Any) -> Any:
+        return self._found(key)[0]
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        found, place = self._found(key)
+        return HANDLERS["choose"](found, lambda: self._value(place), lambda: default)
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        self._put(key, self.get(key, default))
+        return self._value(self._found(key)[1])
+
+    def pop(self, key: Any, default: Any = _NOTHING) -> Any:
+        found, place = self._found(key)
+        if default is _NOTHING:
+            gaps.require(found, f"{key}", KeyError)
+        value = self._value(place) if default is _NOTHING else HANDLERS["choose"](found, lambda: self._value(place), lambda: default)
+        self.store.without(place, found)
+        return value
+
+    def keys(self) -> list[Any]:
+        return self.store.elements(lambda row: row[0])
+
+    def values(self) -> list[Any]:
+        return self.store.elements(lambda row: row[1])
+
+    def items(self) -> list[Any]:
+        return self.store.elements()
+
+    listed = in_any_order = keys
+
+    def most_common(self, n: int | None = None) -> list[Any]:
+        found = keyed.in_order(self.items(), key=lambda pair: -pair[1])
+        return found if n is None else moved.item(found, slice(0, n))
+
+    def total(self) -> Any:
+        return gaps.total(self.values())
+
+
+
+def made(container: Any) -> Any:
+    """A dictionary that was just made, or one with room in its place."""
+    plan = sites.note(container) if type(container) in KINDS else None
+    policy = open_policy()
+    if plan is None or policy is None:
+        return container
+    return Dictionary(policy.containers[id(container)][1], plan, container)
+
+
+class Asking:
+    """In the place of a defaultdict or Counter that is assigned to: it may be asked by a key that data say."""
+
+    __slots__ = ("changed", "items")
+
+    def __init__(self, items: Any, changed: Any) -> None:
+        self.items = items
+        self.changed = changed
+
+    def __getitem__(self, key: Any) -> Any:
+        want(self.items, key, 0 if type(self.items) is collections.Counter else self.items.default_factory() if callable(
+            self.items.default_factory) else 0)
+        return self.changed[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        want(self.items, key, value)
+        self.changed[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self.changed[key]
+
+
+HANDLERS["want_bounded"] = want
+HANDLERS["asking"] = Asking

@@ -1,0 +1,111 @@
+"""Where lists, dictionaries and sets are made, and which of these are to have room for what data put in them."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, NamedTuple, NoReturn
+
+from bwcompiler.errors import BwError
+from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import is_hidden
+from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Site
+
+MOST = 4096                    # rows
+IN_WHILE = 1000                # that a loop may add of which nobody knows how often it runs
+_SERIAL = -1 << 21             # columns of sites, for each time that a function is traced again,
+_FIRST = -1 << 22              # and for each instruction that makes a container
+_SMALL = 64                    # elements of a container that may get room
+
+
+class Plan(NamedTuple):
+    """What a container is made as: with room for so many elements, of the kinds that are known."""
+
+    room: int
+    kinds: Any = None
+
+
+class Added(NamedTuple):
+    """Something was added to a container, in loops of so many iterations; as `replay.Event` kept in `Policy.events`."""
+
+    table: Any
+    times: int
+
+
+def note(container: Any) -> Plan | None:
+    """A container was made in a line of the user's; what it is to be made as, if it is to have room."""
+    policy = open_policy()
+    if policy is None or not policy.converting or len(container) > _SMALL:
+        return None
+    frame = sys._getframe(2)
+    while is_hidden(frame.f_code) and frame.f_back is not None:
+        frame = frame.f_back
+    site = frame.f_code.co_filename, frame.f_lineno, _FIRST - frame.f_lasti
+    policy.containers[id(container)] = container, site, len(container)
+    return policy.bounded.get(site)
+
+
+def want(container: Any, kinds: Any, refusal: BwError, least: int | None = None) -> None:
+    """A container is asked for something that needs room: trace the function again, if that has not been done.
+
+    least: how many elements it may have had when it was made.
+    """
+    policy = open_policy()
+    found = None if policy is None else policy.containers.get(id(container))
+    if policy is None or found is None or found[0] is not container or found[1] in policy.bounded or (
+            least is not None and found[2] > least):
+        return
+    _again(policy, found[1], Plan(8, kinds), refusal)
+
+
+def wish(container: Any, kinds: Any) -> None:
+    """A container is refused, perhaps for good, that could be had with room: then the function is traced again."""
+    policy = open_policy()
+    found = None if policy is None else policy.containers.get(id(container))
+    if policy is not None and found is not None and found[0] is container:
+        policy.wishes[found[1]] = Plan(8, kinds)
+
+
+def granted(policy: Policy) -> bool:
+    """Whether containers that were refused are to be made with room from now on."""
+    new = {site: plan for site, plan in policy.wishes.items() if site not in policy.bounded}
+    policy.bounded.update(new)
+    policy.needed = policy.needed or bool(new)
+    return bool(new)
+
+
+HANDLERS["granted"] = granted
+
+
+def widen(site: Site, plan: Plan, refusal: BwError) -> NoReturn:
+    """The function is traced again with more room, or other kinds."""
+    policy = open_policy()
+    assert policy is not None
+    _again(policy, site, plan, refusal)
+
+
+def _again(policy: Policy, site: Site, plan: Plan, refusal: BwError) -> NoReturn:
+    policy.bounded[site] = plan
+    policy.needed = True
+    number = len([one for one in policy.unrolled if _FIRST < one[2] < _SERIAL])
+    raise Recapture((site[0], site[1], _SERIAL - 1 - number), refusal)
+
+
+def times(container: Any) -> int:
+    """How often what is being traced may run, since the container was made."""
+    counts = []
+    for scope in scopes_around(container):
+        if scope.loop is not None:
+            counts.append(scope.loop.capacity if isinstance(scope.loop.capacity, int) else IN_WHILE)
+    return min(math.prod(counts), MOST)
+
+
+def added(container: Any) -> int:
+    """Note that something is added; how much there may be then."""
+    policy = open_policy()
+    assert policy is not None
+    policy.events.append(Added(container, times(container)))
+    total: int = sum(one.times for one in policy.events if one.table is container)
+    return min(total, MOST)

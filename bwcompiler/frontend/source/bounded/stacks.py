@@ -1,0 +1,208 @@
+"""Lists, deques and heaps of which data decide how many elements they have: `while stack: a, b = stack.pop(); ... stack.append((m, b))`.
+
+A heap is only asked for its smallest element: which one that is does not depend on how the others lie, as equal ones are alike.
+"""
+
+from __future__ import annotations
+
+import collections
+import heapq
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.frontend.source.array_backed.growth import POISON
+from bwcompiler.frontend.source.bounded import sites
+from bwcompiler.frontend.source.bounded.store import Bounded, Store, joined, kind_of, refused
+from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.undecided import gaps, moved
+from bwcompiler.frontend.source.variables import is_number, open_policy
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.storages.region import Site
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+KINDS = (list, collections.deque)
+_HINT = ("\n  hint: what it holds in an array of fixed size, and how many of its rows are in use: stack = np.zeros((200, 2)); count = 1; "
+         "while count > 0: count -= 1; a, b = stack[count] for pop(), stack[count] = a, b; count += 1 for append()")
+
+
+def wish(items: Any, *more: Any) -> None:
+    """A list is refused of which data decide how many elements it has: one that has room may do, if all its elements are of one kind."""
+    known = [one for one in (*items, *more) if one is not POISON]
+    known = [gaps.handed_out(one.value) if type(one) is gaps.Maybe else one for one in known]
+    if type(items) not in KINDS or not known or getattr(items, "maxlen", None) is not None or not all(map(_can_be_in, known)):
+        return
+    structures = [tree.structure(one) for one in known]
+    if any(one != structures[0] for one in structures):
+        return
+    kinds = [kind_of(leaf) for leaf in tree.leaves(known[0])]
+    for one in known[1:]:
+        kinds = joined(kinds, [kind_of(leaf) for leaf in tree.leaves(one)])
+    sites.wish(items, (structures[0], kinds))
+
+
+def _can_be_in(x: Any) -> bool:
+    return all(map(_can_be_in, x)) if type(x) is tuple else is_number(x) and type(x) is not bool and (
+        not np.iscomplexobj(x))
+
+
+class Stack(Bounded):
+    """A list with room."""
+
+    def __init__(self, site: Site, plan: sites.Plan, of: Any) -> None:
+        own(self)
+        self.kind = type(of)
+        self.store = Store(self, site, plan.room, plan.kinds)
+        for element in of:
+            self.append(element)
+
+    plain = 0                                      # elements that were appended otherwise than to a heap
+
+    def append(self, element: Any) -> None:
+        self.plain += 1
+        leaves = self.store.leaves(_known(element))
+        self.store.make_room()
+        count = self.store.count
+        self.store.put(count, leaves)
+        self.store.count = count + 1
+
+    def extend(self, elements: Iterable[Any]) -> None:
+        for element in elements:
+            self.append(element)
+
+    def appendleft(self, element: Any) -> None:
+        self.insert(0, element)
+
+    def insert(self, place: Any, element: Any) -> None:
+        if place != 0:
+            raise refused(f"insert() at another place than 0 of a list that data fill{_HINT}")
+        self.append(element)
+        last = np.arange(self.store.room) == 0
+        order = np.where(last, self.store.count - 1, np.maximum(np.arange(self.store.room) - 1, 0))
+        for array in self.store.arrays:
+            array[...] = array[order]
+
+    def pop(self, place: Any = -1) -> Any:
+        is_whole = type(place) is not int or (place != -1 and self.kind is list)
+        found = self._place(place, "pop index out of range" if is_whole else f"pop from an empty {self.kind.__name__}")
+        value = self.store.row(found)
+        if place == -1:
+            self.store.count = self.store.count - 1
+        else:
+            self.store.without(found)
+        return value
+
+    def popleft(self) -> Any:
+        return self.pop(0)
+
+    def clear(self) -> None:
+        self.store.count = 0
+
+    def _place(self, place: Any, text: str) -> Any:
+        """A place that is there, counted from the beginning."""
+        count = self.store.count
+        if type(place) is int:
+            gaps.require(count > place if place >= 0 else count >= -place, text, IndexError)
+            return place if place >= 0 else count + place
+        gaps.require(np.logical_and(place >= -count, place < count), text, IndexError)
+        return np.where(place < 0, place + count, place)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return moved.item(self.listed(), place)
+        return self.store.row(self._place(place, "list index out of range"))
+
+    def __setitem__(self, place: Any, element: Any) -> None:
+        if isinstance(place, slice):
+            raise refused(f"assignments to slices of a list that data fill{_HINT}")
+        leaves = self.store.leaves(_known(element))
+        self.store.put(self._place(place, "list assignment index out of range"), leaves)
+
+    def __iadd__(self, elements: Iterable[Any]) -> Stack:  # type: ignore[misc]
+        self.extend(elements)
+        return self
+
+    def listed(self) -> list[Any]:
+        return self.store.elements()
+
+    in_any_order = listed
+
+    # ----- as a heap
+    def smallest(self) -> Any:
+        """The place of the smallest element, of the first of those that are alike."""
+        among = self.store.is_there()
+        for array in self.store.arrays:
+            low = np.min(np.where(among, array, _largest(array)))
+            among = np.logical_and(among, array == low)
+        gaps.require(self.store.count > 0, "index out of range", IndexError)
+        return np.argmax(among)
+
+    def by(self, function: Any, *args: Any) -> Any:
+        """What a function of `heapq` does."""
+        if type(self) is Stack and function is not heapq.heapify and self.plain > 1:
+            raise refused("a list that may be no heap is given to a function of heapq\n  hint: heapq.heapify(heap) before")
+        self.__class__ = Heap
+        if function is heapq.heapify:
+            return None
+        if function is heapq.heapreplace:
+            found = self.taken()
+        if function is not heapq.heappop:
+            Stack.append(self, *args)
+        return found if function is heapq.heapreplace else self.taken() if function is not heapq.heappush else None
+
+    def taken(self) -> Any:
+        """The smallest element, which goes."""
+        place = self.smallest()
+        value = self.store.row(place)
+        last = self.store.row(self.store.count - 1)
+        self.store.put(place, tree.leaves(last))
+        self.store.count = self.store.count - 1
+        return value
+
+
+def _largest(array: Any) -> Any:
+    return np.inf if array.dtype.kind == "f" else np.iinfo(array.dtype).max
+
+
+def _known(element: Any) -> Any:
+    """An element, with the indices of loops as numbers."""
+    def known(leaf: Any) -> Any:
+        extent = extent_of(leaf) if isinstance(leaf, Tracer) else None
+        return leaf if extent is None else call(index_handle, extent)
+    return tree.map(known, element)
+
+
+class Heap(Stack):
+    """A list that is a heap: its first element is the smallest, and others are not asked for."""
+
+    def __getitem__(self, place: Any) -> Any:
+        if type(place) is not int or place != 0:
+            raise refused("another element of a heap of traced numbers than the first one\n  hint: sorted(heap)[k]")
+        return self.store.row(self.smallest())
+
+    def _changed(self, *_: Any) -> Any:
+        raise refused("a heap of traced numbers is changed otherwise than by functions of heapq\n  hint: heapq.heappush, heapq.heappop")
+
+    append = extend = appendleft = insert = pop = popleft = __iadd__ = _changed  # type: ignore[assignment]
+
+    def listed(self) -> list[Any]:
+        raise refused("the elements of a heap of traced numbers in their order\n  hint: sorted(heap)")
+
+    def __setitem__(self, place: Any, element: Any) -> None:
+        raise refused("an element of a heap of traced numbers is assigned to\n  hint: heapq.heapreplace, heapq.heappushpop")
+
+
+def made(container: Any) -> Any:
+    """A list that was just made, or one with room in its place."""
+    plan = sites.note(container) if type(container) in KINDS else None
+    policy = open_policy()
+    if plan is None or policy is None:
+        return container
+    return Stack(policy.containers[id(container)][1], plan, container)
+
+
+HANDLERS["wish_for_stack"] = wish

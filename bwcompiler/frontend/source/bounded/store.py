@@ -1,0 +1,181 @@
+"""Rows of numbers in arrays with room for more: what stacks, heaps and dictionaries are made of.
+
+Row k is there for k < count.  The arrays are assigned to in place, which loops and branches carry as they do all arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import tree
+from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.source.bounded import sites
+from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.variables import is_number, open_policy
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import Site, open_region
+from bwcompiler.frontend.tracing.tracer import Tracer
+
+INT, FLOAT = (int, "int64", ()), (float, "float64", ())
+
+
+def refused(text: str) -> TracerError:
+    return TracerError(at(current_source(open_region().outer), text))
+
+
+def kind_of(leaf: Any) -> tuple[Any, str, tuple[int, ...]]:
+    """Python's type of a number, or None; dtype and shape."""
+    if type(leaf) is bool or not is_number(leaf) or np.iscomplexobj(leaf):
+        raise refused(f"a {type(leaf).__name__} in a list or dictionary that data fill: real numbers, and tuples of these, can be in it\n"
+                      "  hint: numbers in the place of arrays, texts, lists and objects: their places in a table")
+    if isinstance(leaf, Tracer):
+        kind = leaf._kind if leaf._kind in (int, float) else None
+        return kind, str(leaf.dtype), tuple(leaf.shape)
+    if isinstance(leaf, int | float) and not isinstance(leaf, np.generic):
+        return INT if type(leaf) is int else FLOAT
+    return None, str(np.asarray(leaf).dtype), np.shape(leaf)
+
+
+def joined(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+    """The kinds of leaves that are of both."""
+    found = []
+    for (kind, dtype, shape), (kind_too, dtype_too, shape_too) in zip(one, other, strict=True):
+        if shape != shape_too:
+            raise refused(f"arrays of shapes {shape} and {shape_too} in a list or dictionary that data fill")
+        dtypes = {dtype, dtype_too}
+        both = float if {kind, kind_too} == {int, float} else kind if kind is kind_too else None
+        found.append((both, str(np.result_type(*dtypes)), shape))
+    return found
+
+
+class Store:
+    """Rows of one structure.  `owner`: the container that they are the elements of, made in the line `site`."""
+
+    def __init__(self, owner: Any, site: Site, room: int, form: Any) -> None:
+        policy = open_policy()
+        assert policy is not None
+        policy.gaps = True
+        gaps.maybe(False, None)                    # lists of what is in it have gaps
+        self.owner = owner
+        self.site = site
+        self.room = room
+        self.structure, self.kinds = form
+        self.arrays = [_zeros((room, *shape), dtype) for _, dtype, shape in self.kinds]
+        self.counter = _zeros((1,), "int64")
+
+    @property
+    def count(self) -> Any:
+        found = self.counter[0]
+        found._kind = int
+        return found
+
+    @count.setter
+    def count(self, value: Any) -> None:
+        self.counter[0] = value
+
+    def leaves(self, value: Any) -> list[Any]:
+        """The leaves of an element, which is to be of the structure that the others have."""
+        structure, found = tree.structure(value), tree.leaves(value)
+        if structure != self.structure:
+            raise refused("elements of different structures in a list or dictionary that data fill\n"
+                          "  hint: tuples of as many numbers, such as (time, kind, place)")
+        kinds = joined(self.kinds, list(map(kind_of, found)))
+        if kinds != self.kinds:
+            self.again(sites.Plan(self.room, (structure, kinds)))
+        return found
+
+    def again(self, plan: sites.Plan) -> None:
+        sites.widen(self.site, plan, refused("what a list or dictionary holds that data fill does not settle"))
+
+    def make_room(self) -> None:
+        """One more element: raises, when the program runs, where there is none left."""
+        needed = sites.added(self.owner)
+        if needed > self.room:
+            self.again(sites.Plan(min(max(needed, 2 * self.room), sites.MOST), (self.structure, self.kinds)))
+        if open_region().parent is None:
+            return                                 # where each element was counted
+        room = self.room
+        text = (f"a list or dictionary gets more than {room} elements: compiled code has room for {room}\n"
+                "  hint: an array that is made before, with as much room as it needs")
+
+        def fail() -> None:
+            raise TracerError(text)
+        HANDLERS["check"](self.count >= room, fail, TracerError(text), current_source(open_region().outer))
+
+    def put(self, place: Any, leaves: Sequence[Any]) -> None:
+        for array, leaf in zip(self.arrays, leaves, strict=True):
+            array[place] = leaf
+
+    def row(self, place: Any) -> Any:
+        """The element at a place."""
+        found = []
+        for array, (kind, _, _) in zip(self.arrays, self.kinds, strict=True):
+            leaf = array[place]
+            if kind is not None:
+                leaf._kind = kind
+            found.append(leaf)
+        return tree.unflatten(self.structure, found)
+
+    def is_there(self) -> Any:
+        return np.arange(self.room) < self.count
+
+    def without(self, place: Any, there: Any = True) -> None:
+        """The element at a place goes, if it is there; those behind it move up."""
+        numbers = np.arange(self.room)
+        order = np.minimum(numbers + np.logical_and(numbers >= place, there), self.room - 1)
+        for array in self.arrays:
+            array[...] = array[order]
+        self.count = self.count - np.where(there, 1, 0)
+
+    def elements(self, chosen: Callable[[Any], Any] = lambda row: row) -> list[Any]:
+        """All elements, or something of each, as a list with gaps: as they are now."""
+        columns = tree.unflatten(self.structure, [array.copy() for array in self.arrays])
+        kinds = tree.unflatten(self.structure, [_Kind(kind) for kind, _, _ in self.kinds])
+        value = chosen(columns)
+        kinds = tuple([one.kind for one in tree.leaves(chosen(kinds))])
+        return own(gaps.unpacked([gaps.Block(self.is_there(), value, self.room, True, kinds)]))  # type: ignore[no-any-return]
+
+
+class Bounded:
+    """What all containers with room have; kind: the type that they stand for."""
+
+    is_bounded = True
+    store: Store
+    kind: type
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: Any) -> Any:
+        if type(other) is self.kind and not other:
+            return self.store.count == 0
+        return self._refuse(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return np.logical_not(self == other)
+
+    def _refuse(self, *_: Any) -> Any:
+        raise refused(f"a {self.kind.__name__} that data fill is compared, combined with another, or taken apart\n"
+                      "  hint: a loop over it; arrays of fixed sizes, and how many of their rows are in use")
+
+    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __mul__ = __rmul__ = __or__ = __ror__ = __ior__ = __imul__ = _refuse
+    __iter__ = __len__ = __bool__ = __contains__ = __reversed__ = __format__ = __array__ = __copy__ = __deepcopy__ = _refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__") and "kind" in self.__dict__ and hasattr(self.kind, name):
+            return self._refuse()
+        raise AttributeError(name)
+
+
+class _Kind:
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+
+
+def _zeros(shape: tuple[int, ...], dtype: str) -> Tracer:
+    return call(as_tracer, np.zeros(shape, dtype)).copy()  # type: ignore[no-any-return]

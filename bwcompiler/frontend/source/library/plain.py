@@ -1,0 +1,103 @@
+"""Functions of Python's in Python, for lists whose length data decides: captured like the user's own, with their loops and branches.
+
+What calls them gives lists; numbers that functions give may be traced.  `undecided.taking` says which function each stands for.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+
+def mapped(function: Callable[[Any], Any], items: Any) -> Any:
+    """map(function, items)."""
+    return [function(item) for item in items]
+
+
+def filtered(function: Callable[[Any], Any] | None, items: Any) -> Any:
+    """filter(function, items)."""
+    if function is None:
+        return [item for item in items if item]
+    return [item for item in items if function(item)]
+
+
+def any_of(items: Any) -> Any:
+    """any(items)."""
+    found = False
+    for item in items:
+        if item:
+            found = True
+    return found
+
+
+def all_of(items: Any) -> Any:
+    """all(items)."""
+    found = True
+    for item in items:
+        if not item:
+            found = False
+    return found
+
+
+def first_of(items: Any, *default: Any) -> Any:
+    """next(iter(items), default)."""
+    if len(items) > 0:
+        return items[0]
+    if default:
+        return default[0]
+    raise StopIteration
+
+
+def counted(counts: Any, items: Any) -> Any:
+    """counts.update(items), of a Counter."""
+    for item in items:
+        counts[item] += 1
+    return counts
+
+
+def product(items: Any, *, start: Any = 1) -> Any:
+    """math.prod(items, start=...)."""
+    for item in items:
+        start = start * item
+    return start
+
+
+def pairs(items: Any) -> Any:
+    """itertools.pairwise(items)."""
+    return list(zip(items, items[1:], strict=False))  # noqa: RUF007  (this is what stands for that)
+
+
+def accumulated(items: Any, function: Callable[[Any, Any], Any] | None = None, *, initial: Any = None) -> Any:
+    """itertools.accumulate(items, function, initial=...)."""
+    add = operator.add if function is None else function
+    found = []
+    if initial is not None:
+        total, others = initial, items
+        found.append(total)
+    else:
+        total, others = (items[0] if len(items) > 0 else 0.0), items[1:]
+        if len(items) > 0:
+            found.append(total)
+    for item in others:
+        total = add(total, item)
+        found.append(total)
+    return found
+
+
+def reduced(function: Callable[[Any, Any], Any], items: Any, *initial: Any) -> Any:
+    """functools.reduce(function, items, ...)."""
+    total, others = (initial[0], items) if initial else (items[0], items[1:])
+    for item in others:
+        total = function(total, item)
+    return total
+
+
+def smallest(n: int, iterable: Any, key: Callable[[Any], Any] | None = None) -> Any:
+    """heapq.nsmallest(n, iterable, key)."""
+    return sorted(iterable, key=key)[:max(n, 0)]
+
+
+def largest(n: int, iterable: Any, key: Callable[[Any], Any] | None = None) -> Any:
+    """heapq.nlargest(n, iterable, key)."""
+    return sorted(iterable, key=key, reverse=True)[:max(n, 0)]

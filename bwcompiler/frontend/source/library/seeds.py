@@ -1,0 +1,23 @@
+"""What makes a generator of random numbers, or seeds one: an integer argument that is its seed has to be known, as a size has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bwcompiler.frontend.tracing.operands import known_parts
+
+_SEEDED = frozenset(("MT19937", "PCG64", "PCG64DXSM", "Philox", "Random", "RandomState", "SFC64", "SeedSequence", "default_rng", "seed"))
+
+
+def seeded(function: Any) -> Callable[..., Any] | None:
+    """`np.random.default_rng` and its like, taking integer arguments of the program; None for other functions.
+
+    A program is made for each seed then.  Without this NumPy would refuse the traced number, of which it asks the type.
+    """
+    if getattr(function, "__name__", None) not in _SEEDED or not str(function.__module__).startswith(("numpy.random", "random")):
+        return None
+
+    def made(*args: Any, **kwargs: Any) -> Any:
+        return function(*known_parts(args), **{name: known_parts(value) for name, value in kwargs.items()})
+    return made

@@ -1,0 +1,62 @@
+"""Recursion that data end: each call stands in a branch of the one before it, and there would be no end to tracing it.
+
+A function that calls itself at its end alone is traced again as a loop (`syntax/recursion.py`); others end with RecursionError, or are
+refused where there would be too many calls before that.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FunctionType
+from typing import Any
+
+from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.source.syntax.functions import calls_itself, form, loop_form
+from bwcompiler.frontend.tracing.refusals.notes import RECURSION_NOTE
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Site, open_region
+
+DEEPEST = 36                   # branches and loops, one inside of the other, around a call of a function
+LEAST = 12                     # calls of it around that one
+MOST = 3000                    # calls in branches inside of calls, if that many of them run
+FRAMES = 8
+
+
+def is_loop(function: Any, policy: Policy) -> bool:
+    """Whether a function is called as a loop; noted, if it is not, in which calls of itself it is called."""
+    if type(function) is not FunctionType or form(function).code is None:
+        return False
+    site = _site(function)
+    if site in policy.unrolled:
+        return True
+    around = policy.calls.setdefault(id(function.__code__), [])
+    while around and around[-1] >= policy.depth:
+        around.pop()
+    around.append(policy.depth)
+    if len(around) < 2:
+        return False
+    policy.inner_calls += 1
+    is_too_much = policy.inner_calls > MOST
+    if (is_too_much or (policy.depth >= DEEPEST and len(around) >= LEAST)) and _is_recursive(function, policy):
+        refusal = TracerError(at(current_source(open_region().outer), RECURSION_NOTE))
+        if calls_itself(function) and loop_form(function).code is not None:
+            raise Recapture(site, refusal)
+        if is_too_much:
+            raise refusal
+    return False                                   # as Python, up to its RecursionError
+
+
+def _is_recursive(function: FunctionType, policy: Policy) -> bool:
+    """Whether a function runs inside of itself now; else the calls that were counted stood beside one another."""
+    code, frame, count = form(function).code, sys._getframe(), 0
+    while frame is not None and count < FRAMES:
+        count += frame.f_code is code
+        frame = frame.f_back  # type: ignore[assignment]
+    if count < FRAMES:
+        policy.inner_calls = 0
+    return count == FRAMES
+
+
+def _site(function: FunctionType) -> Site:
+    code = function.__code__
+    return code.co_filename, code.co_firstlineno, -1 << 20

@@ -1,0 +1,83 @@
+"""Functions that call themselves at their end alone, written as loops.
+
+    def f(x, n):                        def f(x, n):
+        if x < 1e-3:                        while True:
+            return n             ->             if x < 1e-3:
+        return f(x / 2, n + 1)                      return n
+                                                arg_1 = x / 2; arg_2 = n + 1
+                                                x = arg_1; n = arg_2; continue
+"""
+
+from __future__ import annotations
+
+import ast
+
+from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.nodes import copied, walk
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)
+
+
+class _OtherwiseError(Exception):
+    """It calls itself elsewhere, or in another way."""
+
+
+def as_loop(node: ast.FunctionDef) -> ast.FunctionDef | None:
+    """The function as a loop; None where it calls itself elsewhere than at its end, or not by its name and all its parameters."""
+    given = node.args
+    names = [arg.arg for arg in (*given.posonlyargs, *given.args)]
+    if given.vararg or given.kwarg or given.kwonlyargs or any(isinstance(part, _SCOPES) for part in walk(*node.body)):
+        return None
+    made = copied(node)
+    try:
+        body = [part for one in made.body for part in _Calls(node.name, names).statement(one)]
+    except _OtherwiseError:
+        return None
+    if any(isinstance(part, ast.Name) and part.id == node.name for part in walk(*body)):
+        return None
+    first = made.body[0]
+    end = ast.copy_location(ast.Return(None), made.body[-1])
+    loop = ast.copy_location(ast.While(ast.copy_location(ast.Constant(True), first), [*body, end], []), first)
+    own_name = ast.copy_location(ast.Expr(ast.copy_location(ast.Name(node.name, ast.Load()), first)), first)
+    made.body = [own_name, loop]                   # its name is read, as it was before
+    return made
+
+
+class _Calls:
+    """What stands for statements, in which the function returns what it gives for other arguments."""
+
+    def __init__(self, name: str, parameters: list[str]) -> None:
+        self.name = name
+        self.parameters = parameters
+
+    def statement(self, node: ast.stmt) -> list[ast.stmt]:
+        if isinstance(node, ast.Return) and node.value is not None:
+            return self._returned(node, node.value)
+        if isinstance(node, ast.If):
+            node.body = [part for one in node.body for part in self.statement(one)]
+            node.orelse = [part for one in node.orelse for part in self.statement(one)]
+        return [node]
+
+    def _returned(self, node: ast.Return, value: ast.expr) -> list[ast.stmt]:
+        if not any(isinstance(part, ast.Name) and part.id == self.name for part in walk(value)):
+            return [ast.copy_location(ast.Return(value), node)]
+        if isinstance(value, ast.IfExp):
+            return [ast.copy_location(ast.If(value.test, self._returned(node, value.body), self._returned(node, value.orelse)), value)]
+        if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name) or value.func.id != self.name:
+            raise _OtherwiseError
+        return self._again(value)
+
+    def _again(self, call: ast.Call) -> list[ast.stmt]:
+        """The parameters get the arguments, and the next iteration begins."""
+        arguments = dict(zip(self.parameters, call.args, strict=False)) | {one.arg: one.value for one in call.keywords if one.arg}
+        if len(call.args) > len(self.parameters) or arguments.keys() != set(self.parameters) or len(arguments) != len(
+                call.args) + len(call.keywords) or any(isinstance(one, ast.Starred) for one in call.args):
+            raise _OtherwiseError
+        changed = {name: value for name, value in arguments.items() if not (isinstance(value, ast.Name) and value.id == name)}
+        first = [_bind(f"{PREFIX}argument_{name}", value, call) for name, value in changed.items()]
+        then = [_bind(name, ast.copy_location(ast.Name(f"{PREFIX}argument_{name}", ast.Load()), call), call) for name in changed]
+        return [*first, *then, ast.copy_location(ast.Continue(), call)]
+
+
+def _bind(name: str, value: ast.expr, node: ast.AST) -> ast.stmt:
+    return ast.copy_location(ast.Assign([ast.copy_location(ast.Name(name, ast.Store()), node)], value), node)

@@ -1,0 +1,67 @@
+"""Variables that have a value or none, as data decide: only one side of a branch binds them, or a loop that may have no iterations.
+
+Such a variable is a choice (`choices.py`), of which one option is that there is nothing.  Reading it is a check, for the exception that
+Python raises, and gives the rest of the choice.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from bwcompiler import tree
+from bwcompiler.frontend.source.effects.checks import check
+from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.undecided.choices import Choice, Options, becomes_choice, is_known, is_unsure, joined, number_in
+from bwcompiler.frontend.source.variables import UNBOUND, open_policy
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.storages.region import open_region
+
+
+def sure(x: Any, name: str = "") -> Any:
+    """What a variable holds that is read; raises UnboundLocalError when the program runs, where that is nothing."""
+    if type(x) is not Choice or not is_unsure(x):
+        return x
+    rest = Options([thing for thing in x.options.things if thing is not UNBOUND])
+    if not _was_checked(x):
+        def fail() -> NoReturn:
+            raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value" if name else
+                                    "a variable of an enclosing function is read that has no value")
+        check(x.which == x.options.place(UNBOUND), fail, UnboundLocalError(name), current_source(open_region().outer))
+    if not rest.things:
+        return x.value
+    return rest.things[0] if len(rest.things) == 1 and not x.has_value else joined(number_in(x, rest), x.value, rest, x.has_value)
+
+
+def _was_checked(x: Choice) -> bool:
+    """Whether that was checked before, where it holds here as well; else it is noted as checked here."""
+    policy, region, here = open_policy(), open_region(), open_region()
+    assert policy is not None
+    if policy.trying:                              # what is recorded there may be recorded again
+        return False
+    found = policy.sure.get(id(x))
+    while found is not None and found[0] is x and region is not None:
+        if region is found[1]:
+            return True
+        region = region.parent  # type: ignore[assignment]
+    policy.sure[id(x)] = (x, here)
+    return False
+
+
+HANDLERS["sure"] = sure
+
+
+def look_for_unsure(loop: Any, nothing_like: Any) -> set[str]:
+    """Variables that a loop binds, perhaps not in its last iteration, or perhaps there is none: carried from now on."""
+    found = set()
+    for name in loop.variables.results:
+        start, end = loop.entry[name], loop.ends[name]
+        if start is not UNBOUND or end is UNBOUND or name in loop.variables.carried or name.startswith(PREFIX) or loop.names.is_place(name):
+            continue
+        has_value = type(end) is Choice or (not is_known(end) and bool(tree.leaves(end)) and not isinstance(end, list | dict))
+        is_asked = (type(end) is Choice and is_unsure(end)) or (not loop.runs and has_value)
+        if is_asked and becomes_choice(loop, name, start, end, nothing_like):
+            found.add(name)
+    if found:
+        loop.variables = loop.variables._replace(carried=(*loop.variables.carried, *sorted(found)))
+    return found

@@ -1,0 +1,241 @@
+"""Stacks, queues and heaps of which data decide what they hold: adaptive quadrature, trees, events, shortest paths."""
+
+import heapq
+from collections import deque
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import BwError, TracerError
+from tests.unit.frontend.comparing import as_python
+
+X = np.array([0.53, 2.11, -1.23, 1.57, 3.04, -0.21, 1.13, 2.71, 0.37, -2.3, 1.91, 3.35])
+PLACES = (X, -X, np.roll(X, 5) * 1.3, X * 2.1 - 1.07)
+LEFT, RIGHT = np.array([1, 3, 5, -1, -1, -1]), np.array([2, 4, -1, -1, -1, -1])
+
+
+def quadrature(x):
+    def f(t):
+        return np.sin(t * x[0]) * t + x[1]
+    stack, total = [(0.0, 2.0)], 0.0
+    while stack:
+        a, b = stack.pop()
+        m = 0.5 * (a + b)
+        whole = (f(a) + f(b)) * (b - a) / 2
+        parts = (f(a) + f(m)) * (m - a) / 2 + (f(m) + f(b)) * (b - m) / 2
+        if abs(whole - parts) < 1e-3:
+            total += parts
+        else:
+            stack.append((a, m))
+            stack.append((m, b))
+    return total
+
+
+def tree(x):
+    stack, total = [0], 0.0
+    while len(stack) > 0:
+        k = stack.pop()
+        if x[k] > 2.0:
+            total += x[k] ** 2
+            continue
+        total += x[k]
+        if LEFT[k] >= 0:
+            stack.append(LEFT[k])
+        if RIGHT[k] >= 0:
+            stack.append(RIGHT[k])
+    return total
+
+
+def monotone(x):
+    """Python's loop over all numbers, with one inside that data end."""
+    stack, total = [], 0.0
+    for v in x:
+        while stack and stack[-1] < v:
+            total += stack.pop() * v
+        stack.append(v)
+    return total + sum(stack) + len(stack) * x[0] + stack[-1] * max(stack)
+
+
+def places(x):
+    """Of what is larger next: integers on the stack."""
+    waits, stack = np.zeros(12), []
+    for k in range(12):
+        while stack and x[stack[-1]] < x[k]:
+            j = stack.pop()
+            waits[j] = x[k] - x[j]
+        stack.append(k)
+    return np.sum(waits ** 2)
+
+
+def queue(x):
+    waiting, total, count = deque([x[0]]), 0.0, 0
+    while waiting and count < 30:
+        v = waiting.popleft()
+        count += 1
+        total += np.sin(v)
+        if abs(v) > 0.5:
+            waiting.append(v * 0.5)
+            waiting.append(v * 0.25)
+    return total
+
+
+def list_as_queue(x):
+    waiting, total, count = [(x[0], 0)], 0.0, 0
+    while len(waiting) > 0 and count < 30:
+        v, depth = waiting.pop(0)
+        count += 1
+        total += v * (depth + 1)
+        if abs(v) > 0.5:
+            waiting += [(v * 0.5, depth + 1)]
+            waiting.extend([(v * 0.25, depth + 1)])
+    return total
+
+
+def sorted_by_a_heap(x):
+    heap = []
+    for v in x:
+        heapq.heappush(heap, v)
+    total, k = heap[0] * x[0], 1
+    while heap:
+        total += k * heapq.heappop(heap)
+        k += 1
+    return total
+
+
+def shortest_path(x):
+    weights = np.vstack([np.abs(x).reshape(3, 4), 0.5 * np.abs(x[:4])])
+    distance = np.full(4, np.inf)
+    distance[0] = 0.0
+    heap = [(0.0, 0)]
+    while heap:
+        d, node = heapq.heappop(heap)
+        if d > distance[node]:
+            continue
+        for other in range(4):
+            new = d + weights[node, other]
+            if new < distance[other]:
+                distance[other] = new
+                heapq.heappush(heap, (new, other))
+    return np.sum(distance ** 2)
+
+
+def events(x):
+    heap = []
+    for k in range(4):
+        heapq.heappush(heap, (abs(x[k]), k))
+    t, total = 0.0, 0.0
+    while t < 5.0:
+        t, k = heapq.heappop(heap)
+        total += np.sin(t) * (k + 1)
+        heapq.heappush(heap, (t + abs(x[k]) + 0.3, k))
+    return total + heapq.heapreplace(heap, (7.0, 3))[0] + heapq.heappushpop(heap, (x[0], 9))[0]
+
+
+def largest_by_a_heap(x):
+    heap = [abs(v) for v in x[:3]]
+    heapq.heapify(heap)
+    for v in x[3:]:
+        if abs(v) > heap[0]:
+            heapq.heapreplace(heap, abs(v))
+    return sum(k * v for k, v in enumerate(sorted(heap)))
+
+
+PROGRAMS = [quadrature, tree, monotone, places, queue, list_as_queue, sorted_by_a_heap, shortest_path, events, largest_by_a_heap]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_python(program):
+    as_python(program, *PLACES[:2])
+    as_python(program, *PLACES[2:])
+
+
+@pytest.mark.parametrize("program", [quadrature, monotone, events], ids=lambda program: program.__name__)
+def test_second_derivatives_and_batches(program):
+    v, h = np.cos(np.arange(12.0)), 1e-5
+    for x in PLACES[:2]:
+        _, tangent = bw.jvp(bw.grad(program), (x,), (v,))
+        np.testing.assert_allclose(tangent, (bw.grad(program)(x + h * v) - bw.grad(program)(x - h * v)) / (2 * h), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(bw.jvp(program, (x,), (v,))[1], bw.grad(program)(x) @ v, rtol=1e-9)
+    np.testing.assert_allclose(bw.vmap(program)(np.stack(PLACES)), [program(x) for x in PLACES], rtol=1e-12)
+
+
+def test_lists_that_are_known_stay_lists():
+    def program(x):
+        order, stack = [], [0]
+        while stack:
+            k = stack.pop()
+            order.append(k)
+            stack.extend([j for j in (LEFT[k], RIGHT[k]) if j >= 0])
+        heap = [3, 1, 2]
+        heapq.heapify(heap)
+        return np.sum(x[order] * np.arange(len(order))) * heap[1]
+    as_python(program, X)
+
+
+def test_none_is_left():
+    def program(x):
+        stack, total = [x[0]], 0.0
+        for v in x:
+            if v > 0:
+                total += stack.pop()
+            else:
+                stack.append(v)
+                stack.append(2 * v)
+        return total
+    compiled = bw.jit(program)
+    x = np.where(np.arange(12) % 3 == 0, -X ** 2, X ** 2)
+    assert compiled(x) == pytest.approx(program(x), rel=1e-12)
+    with pytest.raises(IndexError, match="pop"):
+        compiled(X ** 2)
+
+
+def test_what_is_refused():
+    def endless(x):
+        stack, t = [x[0]], x[0]
+        while stack and t < 1e5:
+            v = stack.pop()
+            stack.append(v * 0.5)
+            if t > 0.3:
+                stack.append(v + 1.0)
+            t = t + 1.0
+        return sum(stack)
+
+    def of_texts(x):
+        stack = [(x[0], "root")]
+        while stack:
+            v, name = stack.pop()
+            if v > 0.1:
+                stack.append((v * 0.5, name + "."))
+        return x[0]
+
+    def of_arrays(x):
+        """An array on a stack may be changed by another name."""
+        p, total = x[:2] * 1.0, 0.0
+        stack = [p]
+        while stack:
+            q = stack.pop()
+            total += q @ q
+            if total < 30:
+                stack.append(q * 1.5)
+        return total
+
+    def compared(x):
+        stack = [x[0], x[1]]
+        while stack:
+            if stack.pop() < 0.3:
+                stack.append(1.0)
+        return stack == [1.0]
+
+    def order_of_a_heap(x):
+        heap = []
+        for v in x:
+            heapq.heappush(heap, v)
+        return heap[3]
+    with pytest.raises(TracerError, match="gets more than .* elements: compiled code has room for"):
+        bw.jit(endless)(X)
+    for program in (of_texts, of_arrays, compared):
+        with pytest.raises(BwError, match="test_captured_stacks.py"):
+            bw.jit(program)(X)
+    with pytest.raises(TracerError, match="(?s)test_captured_stacks.py:.*another element of a heap.*hint: sorted"):
+        bw.jit(order_of_a_heap)(X)

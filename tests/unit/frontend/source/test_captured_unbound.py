@@ -1,0 +1,128 @@
+"""Variables that have a value or none, as data decide: reading them is what Python does, or its exception."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+
+
+def one_sided(x):
+    if x > 0:
+        y = x * 3
+    return y
+
+
+def last_before(x):
+    for v in x:
+        if v > 0.5:
+            break
+        last = v * 2
+    return last
+
+
+def density(x):
+    """Whether the loop has bound it is what the next test says."""
+    for base, factor in ((1.0, 2.0), (2.0, 3.0), (5.0, 1.0)):
+        if x < base:
+            break
+        found = factor * x
+    else:
+        found = x * x
+    if x < 1.0:
+        found = 7 * x
+    return found * 2 + found
+
+
+def self_consistent(x):
+    """No iteration is left before the first has bound what is read."""
+    density, energy = np.eye(3) * x[0], 0.0
+    for k in range(30):
+        matrix = density + np.diag(x)
+        now = np.sum(matrix * density)
+        if k > 0 and abs(now - energy) < 1e-9:
+            break
+        energy = now
+        e, c = np.linalg.eigh(matrix)
+        density = 0.4 * c @ np.diag(np.tanh(e)) @ c.T
+    return np.sum(c[:, 0] * x) ** 2 + energy + e[0]
+
+
+def while_above(x):
+    error = x
+    while error > 1e-3:
+        new = error * 0.5 + 0.01 * error * error
+        error = new * 0.7
+    return new
+
+
+def last_positive(x):
+    for k in range(len(x)):
+        if x[k] > 0:
+            last, place = x[k], k
+    return last * place
+
+
+def changed(x):
+    for v in x:
+        if v > 0.3:
+            s = v
+        if v > 0.6:
+            s *= 2
+    return s
+
+
+def text(x):
+    if x > 0:
+        mode = "low"
+    if x > 1:
+        mode = "high"
+    return 2.0 * x if mode == "low" else 3 * x
+
+
+LINE = np.linspace(0.1, 1.0, 12)
+
+
+@pytest.mark.parametrize(("fun", "args"), [
+    (one_sided, (2.0, -1.0)), (last_before, (LINE, LINE + 1, LINE * 0.2)), (density, (0.5, 1.5, 3.0, 7.0)),
+    (self_consistent, (np.array([0.3, 0.5, 1.0]),)), (while_above, (1.0, 0.3, 1e-5)),
+    (last_positive, (np.sin(np.arange(20.0)), -np.ones(20))), (changed, (LINE, LINE * 0.5, LINE * 0)), (text, (0.5, 1.5, -1.0))])
+def test_variables_that_may_have_no_value(fun, args) -> None:
+    value, gradient = bw.jit(fun), bw.grad(fun)
+    for x in args:
+        try:
+            expected = fun(x)
+        except UnboundLocalError:
+            for run in (value, gradient):
+                with pytest.raises(UnboundLocalError, match="cannot access local variable"):
+                    run(x)
+            continue
+        assert value(x) == pytest.approx(expected, rel=1e-12)
+        slope = (fun(x + 1e-6) - fun(x - 1e-6)) / 2e-6
+        assert np.sum(gradient(x)) == pytest.approx(slope, rel=1e-6)
+
+
+def test_functions_inside_that_read_one() -> None:
+    def around(x):
+        if x[0] > 0:
+            c = x[1]
+
+        def inner():
+            return c * 2 if c > 0 else -c
+        return inner()
+
+    for x in ([1.0, 2.0], [1.0, -2.0]):
+        assert bw.jit(around)(np.array(x)) == around(np.array(x))
+    with pytest.raises(NameError, match="has no value"):
+        bw.jit(around)(np.array([-1.0, 2.0]))
+
+
+def test_lists_that_one_side_makes() -> None:
+    def made(x):
+        if x > 0:
+            y = [x, 2 * x]
+        return y[0]
+
+    with pytest.raises(bw.errors.TracerError, match=r"y may have no value here(?s:.)*only one side"):
+        bw.jit(made)(1.0)
