@@ -33,7 +33,8 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.storages.views import BasicItem, Slice, broadcast_value
+from bwcompiler.frontend.tracing.storages.strided_views import BasicItem, Slice
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import known_le
 from bwcompiler.ir.op import Value
@@ -130,7 +131,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
                             "the logical_xor function instead.")
         x = as_tracer(x.astype(np.float64))
     axes = tuple(range(x.ndim)) if axis is None else axes_in_order(axis, x.ndim)
-    spacings = list(varargs) if len(varargs) > 1 else list(varargs or (1.0,)) * len(axes)
+    spacings = list(varargs) if len(varargs) > 1 or any(np.ndim(one) for one in varargs) else list(varargs or (1.0,)) * len(axes)
     if len(spacings) != len(axes):
         raise TypeError("invalid number of arguments")
     results = [as_tracer(_gradient_along(x, k, spacing, edge_order)).astype(x.dtype) for k, spacing in zip(axes, spacings, strict=True)]
@@ -330,9 +331,10 @@ def poly(seq_of_zeros: Any) -> Any:
         return found if value.dtype.is_complex else found.real
     if roots.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
-    found = np.ones(1, roots.dtype if roots.dtype.kind == "f" else float)
+    dtype = np.dtype(np.mintypecode(roots.dtype.char))
+    found, roots, nothing = np.ones(1, dtype), roots.astype(dtype), np.zeros(1, dtype)
     for k in range(roots.shape[0]):
-        found = concatenate([found, np.zeros(1)]) - concatenate([np.zeros(1), found * roots[k]])
+        found = concatenate([found, nothing]) - concatenate([nothing, found * roots[k]])
     return as_tracer(found)
 
 
@@ -357,8 +359,12 @@ def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
     return _slid(x, y, mode, y.size)
 
 
-def _slid(x: Tracer, kernel: Tracer, mode: str, width: int) -> Tracer:
+def _slid(x: Tracer, kernel: Tracer, mode: Any, width: int) -> Tracer:
     """Products of `kernel` with the windows of x."""
+    modes = ("valid", "same", "full")
+    mode = modes[mode] if isinstance(mode, int) and 0 <= mode < 3 else mode
+    if mode not in modes:
+        raise (TypeError if mode is None else ValueError)(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
     low, high = {"valid": (0, 0), "full": (width - 1, width - 1), "same": (width // 2, (width - 1) // 2)}[mode]
     a, b = map(fresh, pair(x, kernel))
     if not low or not a._type.dtype.is_differentiable:
@@ -418,12 +424,21 @@ def _grid(start: Any, stop: Any, num: Any, endpoint: Any) -> tuple[Value, Any]:
     whole = (count, *shape)
     gaps = count - 1 if endpoint else count
     distance = ops.subtract(high, low)
-    position = ops.divide(cast(ops.iota(shape=whole, axis=0, dtype=I64), real), filled(max(gaps, 1), real, whole))
-    line = ops.add(ops.multiply(position, broadcast_value(distance, whole)), broadcast_value(low, whole))
+    step = ops.divide(distance, filled(max(gaps, 1), real, shape))
+    line = ops.add(_multiples(step, distance, max(gaps, 1), whole), broadcast_value(low, whole))
     if endpoint and count > 1:                                         # the end itself, not start + (stop - start)
         line = ops.concatenate(cut(line, 0, 0, count - 1), reshape(high, (1, *shape)), axis=0)
-    step = fresh(ops.divide(distance, filled(gaps, real, shape))) if gaps > 0 else math.nan
-    return line, step
+    return line, fresh(step) if gaps > 0 else math.nan
+
+
+def _multiples(step: Value, distance: Value, gaps: int, whole: tuple[Any, ...]) -> Value:
+    """0, step, 2 step, ... as NumPy rounds them: parts of the distance where that is too small to be divided."""
+    places = cast(ops.iota(shape=whole, axis=0, dtype=I64), step.dtype)
+    if step.dtype.is_complex:
+        return ops.multiply(places, broadcast_value(step, whole))
+    parts = ops.multiply(ops.divide(places, filled(gaps, step.dtype, whole)), broadcast_value(distance, whole))
+    vanishes = ops.equal(step, filled(0, step.dtype, step.shape))
+    return ops.select(broadcast_value(vanishes, whole), parts, ops.multiply(places, broadcast_value(step, whole)))
 
 
 @implements(np.linspace)

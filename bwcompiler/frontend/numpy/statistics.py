@@ -10,7 +10,9 @@ import numpy as np
 from bwcompiler.frontend.numpy.linalg.linear import dot
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.numpy.reductions.reductions import mean
+from bwcompiler.frontend.numpy.selected.packing import selected
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, reshape
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import implements
@@ -78,7 +80,16 @@ def _variables(m: Any, name: str, dtype: DType) -> Any:
 
 @implements(np.corrcoef)
 def corrcoef(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) -> Any:
-    c: Any = cov(x, y, rowvar, dtype=dtype)
+    return _correlation(cov(x, y, rowvar, dtype=dtype))
+
+
+@selected(np.corrcoef)
+def corrcoef_of_selections(x: Any, y: Any = None, rowvar: Any = True, *, dtype: Any = None) -> Any:
+    return _correlation(SELECTED[np.cov](x, y, rowvar, dtype=dtype))
+
+
+def _correlation(c: Any) -> Any:
+    """The correlations that covariances are."""
     if c.ndim == 0:
         return c / c
     deviation = np.sqrt(np.diagonal(c).real)

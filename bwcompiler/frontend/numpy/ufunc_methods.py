@@ -75,6 +75,7 @@ def reduce_(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 NEUTRAL = {"logaddexp": -np.inf, "logaddexp2": -np.inf, "hypot": 0.0, "bitwise_or": 0, "bitwise_xor": 0}     # elements that change nothing
+IDEMPOTENT = {"fmax", "fmin", "bitwise_and"}      # of which what they start from may be there any number of times
 
 
 def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING,
@@ -83,12 +84,12 @@ def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any =
     name = ufunc.__name__
     x = _prepared(ufunc, array, dtype)
     if where is not True and where is not NOTHING:
-        if name not in NEUTRAL and initial is NOTHING:
+        if name not in NEUTRAL and (initial is None or (initial is NOTHING and ufunc.identity is None)):
             raise ValueError(f"reduction operation '{name}' does not have an identity, so to use a where mask one has to specify 'initial'")
-        if name not in NEUTRAL:
+        if name not in NEUTRAL and name not in IDEMPOTENT:
             raise UnsupportedError(f"np.{name}.reduce: where= is not supported on traced arrays\n"
                                    "  hint: np.where(mask, x, ...) with elements that change nothing")
-        x = masked(x, where, NEUTRAL[name])
+        x = masked(x, where, ~x.dtype.numpy.type(0) if name == "bitwise_and" else NEUTRAL.get(name, initial))
     axes = reduction_axes(axis, x.rank)
     if len(axes) > 1 and name not in ASSOCIATIVE:
         raise ValueError(f"reduction operation '{name}' is not reorderable, so at most one axis may be specified")
@@ -224,7 +225,9 @@ def reduceat(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
         if ufunc.__name__ not in ("maximum", "minimum", "logical_or", "logical_and"):
             given |= {"dtype": dtype, "initial": None}
         pieces.append(reduce_(ufunc, (piece,), given))
-    joined = ops.concatenate(*[value_as(piece) for piece in pieces], axis=place)
+    if not pieces:
+        pieces = [getitem(fresh(_prepared(ufunc, x, dtype)), (*[slice(None)] * place, slice(0, 0)))]
+    joined = ops.concatenate(*[value_as(piece) for piece in pieces], axis=place) if len(pieces) > 1 else value_as(pieces[0])
     return finished(joined, joined, (), False, options.get("out"), f"{ufunc.__name__}.reduceat")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bwcompiler.scipy.interpolate.b_splines import BSpline, make_interp_spline, splev
+from bwcompiler.scipy.interpolate.fitpack_splines import FitpackSpline, InterpolatedUnivariateSpline
 from bwcompiler.scipy.interpolate.grids import (  # noqa: F401  (the refused ones, which say what to write instead, are not offered)
     CloughTocher2DInterpolator,
     LinearNDInterpolator,
@@ -40,9 +41,10 @@ from bwcompiler.scipy.interpolate.whole_polynomials import (
 from bwcompiler.scipy.missing import says_instead
 
 __all__ = [
-    "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "CubicHermiteSpline", "CubicSpline", "KroghInterpolator",
-    "PPoly", "PchipInterpolator", "RBFInterpolator", "RegularGridInterpolator", "barycentric_interpolate", "interp1d",
-    "interpn", "krogh_interpolate", "make_interp_spline", "pchip_interpolate", "splev",
+    "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "CubicHermiteSpline", "CubicSpline",
+    "InterpolatedUnivariateSpline", "KroghInterpolator", "PPoly", "PchipInterpolator", "RBFInterpolator",
+    "RegularGridInterpolator", "barycentric_interpolate", "interp1d", "interpn", "krogh_interpolate",
+    "make_interp_spline", "pchip_interpolate", "splev",
 ]
 
 
@@ -55,6 +57,8 @@ def converted(of: Any) -> Any:
         found = BSpline(of.t, of.c, of.k, of.extrapolate)
         found.axis = of.axis
         return found
+    if "UnivariateSpline" in kinds:
+        return FitpackSpline(BSpline(*of._eval_args), of.ext)
     if "RegularGridInterpolator" in kinds:
         return RegularGridInterpolator(of.grid, of.values, of.method, of.bounds_error, of.fill_value)
     if "RBFInterpolator" in kinds and of.neighbors is None:

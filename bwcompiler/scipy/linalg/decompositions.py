@@ -142,13 +142,18 @@ def lstsq(a: Any, b: Any, cond: float | None = None, overwrite_a: bool = False, 
           check_finite: bool = True, lapack_driver: str | None = None) -> Any:
     """(x, sums of squares of what is left, rank, singular values): numpy.linalg.lstsq with SciPy's cutoff.
 
+    What is left is a number for one right-hand side.  With lapack_driver="gelsy" there is none, and no singular values.
+
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.lstsq(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]))[0].round(9).tolist()
     [2.0]
     """
     matrix = _matrix("lstsq", a)
     found = np.linalg.lstsq(matrix, fresh(number_value(b)), rcond=float(np.finfo(matrix.dtype).eps) if cond is None else cond)
-    return found[0], found[1], found[2].astype(np.int64), found[3]
+    left, rank = found[1], found[2].astype(np.int64)
+    if lapack_driver == "gelsy":
+        return found[0], np.zeros(0, found[0].dtype), rank, None
+    return found[0], left[0] if np.ndim(b) == 1 and np.size(left) else left, rank, found[3]
 
 
 @graph_function

@@ -10,6 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bwcompiler.scipy.missing import says_instead
+from bwcompiler.scipy.ndimage.binary import (
+    binary_closing,
+    binary_dilation,
+    binary_erosion,
+    binary_fill_holes,
+    binary_opening,
+    binary_propagation,
+    label,
+)
 from bwcompiler.scipy.ndimage.filters import (
     convolve,
     convolve1d,
@@ -68,10 +77,11 @@ from bwcompiler.scipy.ndimage.ranks import (
 )
 
 __all__ = [
-    "affine_transform", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d",
+    "affine_transform", "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_opening",
+    "binary_propagation", "black_tophat", "center_of_mass", "convolve", "convolve1d", "correlate", "correlate1d",
     "fourier_gaussian", "fourier_shift", "fourier_uniform", "gaussian_filter", "gaussian_filter1d",
     "gaussian_gradient_magnitude", "gaussian_laplace", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening",
-    "laplace", "map_coordinates", "maximum", "maximum_filter", "maximum_filter1d", "mean", "median_filter", "minimum",
+    "label", "laplace", "map_coordinates", "maximum", "maximum_filter", "maximum_filter1d", "mean", "median_filter", "minimum",
     "minimum_filter", "minimum_filter1d", "morphological_gradient", "morphological_laplace", "percentile_filter", "prewitt",
     "rank_filter", "rotate", "shift", "sobel", "spline_filter", "spline_filter1d", "standard_deviation", "sum",
     "sum_labels", "uniform_filter", "uniform_filter1d", "variance", "white_tophat", "zoom",

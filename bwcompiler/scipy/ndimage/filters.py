@@ -236,10 +236,11 @@ def laplace(input: Any, output: Any = None, mode: Edges = "reflect", cval: Any =
 
 def _derivatives(input: Any, sigma: Any, order: int, output: Any, mode: Edges, cval: Any, axes: Any, options: dict[str,
                  Any]) -> list[Any]:
-    """Gaussian filters with a derivative along each axis in turn."""
+    """Gaussian filters with a derivative along each axis in turn, and with the edges of that axis everywhere, as SciPy has them."""
     chosen = axes_of(axes, np.ndim(input))
     orders = [[order if other == axis else 0 for other in chosen] for axis in chosen]
-    return [gaussian_filter(input, sigma, one, output, mode, cval, axes=tuple(chosen), **options) for one in orders]
+    return [gaussian_filter(input, sigma, one, output, edges, cval, axes=tuple(chosen), **options)
+            for one, edges in zip(orders, per_axis(mode, chosen, "mode"), strict=True)]
 
 
 def gaussian_laplace(input: Any, sigma: Any, output: Any = None, mode: Edges = "reflect", cval: Any = 0.0, *,

@@ -54,6 +54,11 @@ def _filter(x: Any, size: Any, footprint: Any, output: Any, mode: Edges, cval: A
                    0 if rank is None else rank(len(places)), output)
 
 
+def masked_extreme(x: Any, footprint: Any, border: Any, origins: tuple[int, ...], which: str) -> Any:
+    """The largest or smallest element of each window of a mask, which ends with `border`; the windows of the largest are reflected."""
+    return _filter(x, None, footprint, None, "constant", border, origins, None, which, turned=which == "max")
+
+
 def maximum_filter(input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Edges = "reflect", cval: Any = 0.0,
                    origin: Any = 0, *, axes: Any = None) -> Any:
     """The largest element of each window.

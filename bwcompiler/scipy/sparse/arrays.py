@@ -57,7 +57,7 @@ class SparseArray:
     __array_priority__ = 1000.0
 
     def __init__(self, data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> None:
-        self.data: Any = data
+        self.data: Any = np.array(data) if isinstance(data, list | tuple) else data
         self.rows, self.columns = rows, columns
         self.shape = (int(shape[0]), int(shape[1]))
         if np.shape(data) != rows.shape or rows.shape != columns.shape or rows.ndim != 1:

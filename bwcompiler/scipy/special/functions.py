@@ -16,7 +16,7 @@ from bwcompiler import lazy, ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.axes import normalize_axes
+from bwcompiler.frontend.numpy.axes import normalize_axes, reduction_axes
 from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
 from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
@@ -192,7 +192,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         value, weights = align([fresh(value), fresh(weights)])
     elif weights is not None:
         value, weights = align([fresh(value), fresh(weights)], value.dtype)
-    axes = normalize_axes(axis, value.rank)
+    axes = normalize_axes(axis, value.rank) if value.rank else reduction_axes(axis, 0)
     if 0 in [value.shape[k] for k in axes]:                                # the logarithm of an empty sum
         kept = tuple([1 if k in axes else extent for k, extent in enumerate(value.shape) if keepdims or k not in axes])
         none, nothing = (fresh(filled(one, value.dtype, kept)) for one in (-math.inf, 0.0))
@@ -233,7 +233,7 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     [-1000.0, 0.0]
     """
     value = real_value(x)
-    return fresh(log_softmax_value(value, normalize_axes(axis, value.rank)))
+    return fresh(log_softmax_value(value, normalize_axes(axis, value.rank) if value.rank else reduction_axes(axis, 0)))
 
 
 FUNCTIONS = {**_elementwise_functions(), **{function.__name__: function for function in (

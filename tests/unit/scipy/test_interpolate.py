@@ -321,3 +321,24 @@ def test_whole_polynomials_made_before_and_of_many_points() -> None:
     for known in (scipy.interpolate.BarycentricInterpolator(nodes, np.sin(5 * nodes)),
                   scipy.interpolate.KroghInterpolator(NODES, HEIGHTS.T, axis=1), scipy.interpolate.BarycentricInterpolator(NODES, HEIGHTS)):
         close(bw.jit(lambda t, known=known: known(t))(np.array([-0.3, 0.8])), known(np.array([-0.3, 0.8])), 1e-12)
+
+
+def test_splines_with_fitpacks_methods() -> None:
+    x, at = np.sort(np.random.default_rng(3).uniform(0, 3, 9)), np.linspace(-0.5, 3.5, 13)
+    y, spline = np.sin(2 * x), scipy.interpolate.InterpolatedUnivariateSpline
+    for k in (2, 3):
+        def of_all(y, at, k=k):
+            s = spline(x, y, k=k)
+            parts = [s(at), s(at, 1), spline(x, y, k=k, ext="const")(at), spline(x, y, k=k, ext=1)(at), s.derivatives(1.2), s.get_knots(),
+                     s.get_coeffs(), s.derivative()(at), spline(x, y, k=k, ext=3).derivative()(at) if k > 1 else at]
+            return np.concatenate([*parts, np.array([s.integral(-0.4, 2.2)]), s.antiderivative()(at) if k < 5 else at])
+        np.testing.assert_allclose(bw.jit(of_all)(y, at), of_all(y, at), rtol=1e-8, atol=1e-8)
+    check_derivatives(lambda y: spline(x, y).integral(0.0, 2.0) + spline(x, y)(1.1) ** 2, y, order=1)
+    smooth = scipy.interpolate.UnivariateSpline(x, y, s=0.01)
+
+    def at_points(at):
+        return smooth(at).sum() + smooth.derivative()(at).sum() + smooth.integral(0.1, at[3])
+    assert bw.jit(at_points)(at) == pytest.approx(at_points(at), rel=1e-10)
+    check_derivatives(at_points, at, order=1)
+    with pytest.raises(UnsupportedError, match="bbox="):
+        bw.jit(lambda y: spline(x, y, bbox=[0, 5])(1.0))(y)

@@ -197,6 +197,10 @@ def test_least_squares_and_eigenvalues(rng: np.random.Generator) -> None:
     close(left, expected[1])
     assert rank == expected[2]
     close(values, expected[3])
+    for driver in ("gelsd", "gelsy"):
+        for found, one in zip(traced(lambda b: linalg.lstsq(B, b, lapack_driver=driver), right[:, 0]),
+                              scipy.linalg.lstsq(B, right[:, 0], lapack_driver=driver), strict=True):
+            assert one is found is None or (np.shape(found) == np.shape(one) and np.allclose(found, one))
     close(np.sort_complex(traced(linalg.eigvals, A)), np.sort_complex(scipy.linalg.eigvals(A)))
     values, vectors = traced(linalg.eig, A)
     np.testing.assert_allclose(A @ vectors, vectors * values, atol=1e-9)

@@ -55,6 +55,14 @@ def test_filters(name: str) -> None:
     check_derivatives(lambda x: FILTERS[name](ours, x, "mirror"), X, order=1, tolerance=1e-5)
 
 
+@pytest.mark.parametrize("modes", [("reflect", "wrap"), ("constant", "nearest")])
+def test_edges_of_each_axis(modes: tuple[str, str]) -> None:
+    same(lambda m, x: m.gaussian_filter(x, 1.0, mode=modes), X)
+    same(lambda m, x: m.laplace(x, mode=modes), X)
+    same(lambda m, x: m.gaussian_laplace(x, 1.0, mode=modes), X)
+    same(lambda m, x: m.gaussian_gradient_magnitude(x, (1.0, 0.6), mode=modes), X)
+
+
 def test_centre_of_mass() -> None:
     for x in (X, np.abs(LINE), WHOLE):
         np.testing.assert_allclose(bw.jit(lambda x: scipy.ndimage.center_of_mass(x))(x), scipy.ndimage.center_of_mass(x), rtol=1e-12)
@@ -186,3 +194,39 @@ def test_weights_that_are_left_out(name: str, weights: list[float]) -> None:
         expected = getattr(scipy.ndimage, name)(x, np.array(weights))
         found = bw.jit(lambda x: getattr(scipy.ndimage, name)(x, np.array(weights)))(x)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+
+
+HOLES = np.array([[0, 0, 0, 0, 0, 0, 0, 0], [0, 1, 1, 1, 1, 0, 1, 0], [0, 1, 0, 0, 1, 0, 0, 0], [0, 1, 0, 1, 1, 0, 1, 1], [0, 1, 1, 1, 0, 0, 1, 0]])
+MASKS: dict[str, Callable[..., Any]] = {
+    "dilation": lambda m, x: m.binary_dilation(x), "erosion": lambda m, x: m.binary_erosion(x, border_value=1),
+    "dilation by a structure": lambda m, x: m.binary_dilation(x, CROSS, 2), "erosion with origin": lambda m, x: m.binary_erosion(x, CROSS, origin=(1, -1)),
+    "even structure": lambda m, x: m.binary_dilation(x, np.ones((2, 4))), "in a mask": lambda m, x: m.binary_dilation(x, mask=HOLES[::-1] > 0),
+    "until nothing changes": lambda m, x: m.binary_dilation(x, iterations=-1, mask=HOLES[:, ::-1] == 0),
+    "erosions": lambda m, x: m.binary_erosion(x, iterations=0), "opening": lambda m, x: m.binary_opening(x, np.ones((2, 2))),
+    "closing": lambda m, x: m.binary_closing(x, iterations=2), "propagation": lambda m, x: m.binary_propagation(x, mask=HOLES[::-1] > 0),
+    "holes": lambda m, x: m.binary_fill_holes(x), "labels": lambda m, x: m.label(x)[0], "labels by corners": lambda m, x: m.label(x, np.ones((3, 3)))[0]}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks(name: str) -> None:
+    for mask in (HOLES, HOLES > 0, HOLES[::-1] * 0.5, HOLES[1:4] * 0):
+        if mask.shape == HOLES.shape or ("mask" not in name and name not in ("until nothing changes", "propagation")):
+            same(lambda m, x: MASKS[name](m, x), mask)
+
+
+def test_masks_of_what_is_computed() -> None:
+    def parts(x):
+        bright = scipy.ndimage.binary_opening(x > 0.1)
+        labels, count = scipy.ndimage.label(scipy.ndimage.binary_fill_holes(bright))
+        return np.sum(np.where(labels == 1, x, 0.0) ** 2) + count
+
+    for x in (X, -X):
+        assert bw.jit(parts)(x) == pytest.approx(parts(x), rel=1e-12)
+    check_derivatives(parts, X, order=1)
+
+
+def test_masks_that_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="structure must not be empty"):
+        ours.binary_dilation(HOLES, np.zeros((3, 3)))
+    with pytest.raises(UnsupportedError, match="output="):
+        ours.label(HOLES, output=np.int64)

@@ -57,6 +57,23 @@ def test_traced_data() -> None:
         check_derivatives(lambda *args, fun=fun: fun(*args) ** 2, *args, order=1)
 
 
+def test_lists_of_numbers() -> None:
+    """As elements are assembled one by one."""
+    def assembled(k):
+        rows, columns, numbers = [], [], []
+        for e in range(5):
+            rows.extend([e, e, e + 1, e + 1])
+            columns.extend([e, e + 1, e, e + 1])
+            numbers.extend((k[e] * np.array([[1.0, -1.0], [-1.0, 1.0]])).ravel())
+        free = np.arange(1, 6)
+        matrix = scipy.sparse.coo_matrix((numbers, (rows, columns)), shape=(6, 6)).tocsc()
+        return scipy.sparse.linalg.spsolve(matrix[free][:, free], np.ones(5))
+
+    stiffness = np.array([1.0, 2.0, 1.5, 0.7, 1.2])
+    np.testing.assert_allclose(bw.jit(assembled)(stiffness), assembled(stiffness), rtol=1e-10)
+    check_derivatives(lambda k: assembled(k) ** 2, stiffness, order=1)
+
+
 def test_arithmetic() -> None:
     array = ours.csr_array(A)
     same = np.testing.assert_allclose

@@ -237,6 +237,15 @@ def test_logsumexp_of_nothing():
     assert special.logsumexp(np.zeros((3, 0)), 1).tolist() == [-np.inf] * 3
 
 
+def test_an_axis_of_a_number():
+    for axis in (0, -1):
+        for function in (lambda x, axis=axis: scipy.special.logsumexp(x, axis=axis), lambda x, axis=axis: scipy.special.log_softmax(x, axis=axis)):
+            found = bw.jit(function)(np.float64(2.0))
+            np.testing.assert_array_equal(found, function(np.float64(2.0)), strict=True)
+    with pytest.raises(np.exceptions.AxisError):
+        special.logsumexp(2.0, 1)
+
+
 def test_logsumexp_has_all_its_derivatives():
     x = np.array([0.3, -1.2, 0.3, 0.1])
     p = scipy.special.softmax(x)

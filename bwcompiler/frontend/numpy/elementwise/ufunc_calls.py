@@ -152,8 +152,8 @@ def operator(name: str, *inputs: Any) -> Any:
     made = fresh(result)
     if not result.type.shape:
         kind = _weak_result(inputs, result)
-        if kind is None and name in _DIVIDING:
-            _note_division(result)
+        if name in _DIVIDING:
+            _note_division(name, kind, inputs[1], result)
         made._kind = kind or made._kind
         return made
     return laid_out(made, inputs)
@@ -162,10 +162,12 @@ def operator(name: str, *inputs: Any) -> Any:
 _DIVIDING = frozenset(("divide", "floor_divide", "remainder"))
 
 
-def _note_division(result: Value) -> None:
-    """A number of NumPy's is divided, or divides: it raises no ZeroDivisionError, and it matters that it is one where that is caught."""
+def _note_division(name: str, kind: type | None, divisor: Any, result: Value) -> None:
+    """A division, which raises ZeroDivisionError if both are Python's numbers: it matters where that is caught."""
     region = active_region()
-    if region is not None and region.policy is not None and region.policy.trying:
+    if region is not None and region.policy is not None and (region.policy.trying or region.policy.attempts):
+        if kind is not None and not HANDLERS["check_divisor"](name, kind, divisor):
+            return
         region.policy.divisions.add(result)
         region.policy.types_asked = True
 
@@ -274,8 +276,8 @@ def _masked(name: str, value: Value, where: Any, out: Any, casting: str) -> Valu
         raise UnsupportedError(f"np.{name}: where= without out= leaves elements uninitialised\n"
                                "  hint: give out=, or use np.where(condition, a, b)")
     mask = mask_as(where, name)
-    shape = broadcast_shapes([value.shape, mask.shape])
     old = value_as(out)
+    shape = broadcast_shapes([value.shape, mask.shape, old.shape])
     require_cast(value.dtype, old.dtype, casting, f"np.{name}: out=")
     return ops.select(materialise(mask, BOOL, shape), materialise(value, old.dtype, shape), materialise(old, old.dtype, shape))
 

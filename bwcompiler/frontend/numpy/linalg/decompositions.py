@@ -114,7 +114,7 @@ def _symmetric_svd(x: Value, vectors: Any) -> Any:
         return np.flip(np.sort(np.abs(np.linalg.eigvalsh(square)), -1), -1)
     values, columns = np.linalg.eigh(square)
     order: Any = np.flip(np.argsort(np.abs(values), -1), -1)
-    signs = np.take_along_axis(np.sign(values), order, -1)
+    signs = np.take_along_axis(np.copysign(1.0, values), order, -1)          # never 0: the vectors of singular matrices are some, too
     left: Any = np.take_along_axis(columns, order[..., None, :], -1)
     return SVDResult(left, np.take_along_axis(np.abs(values), order, -1), np.conj(np.swapaxes(left * signs[..., None, :], -1, -2)))
 
@@ -123,8 +123,8 @@ def _completed(u: Value, signs: Value | None = None) -> Value:
     """Orthonormal columns U and as many more as make a square matrix, which are a smooth function of U.
 
     The orthogonal (unitary) matrix I + W W₁⁻ᴴ Wᴴ with W = U S - E has U S as its first columns, where E is the first columns of I, S a
-    diagonal of signs and W₁ the square part of W on top.  For the Q of Householder's method S is I, and this is the product of its
-    reflections.
+    diagonal of signs and W₁ the square part of W on top.  For the Q of Householder's method S is I but for columns of I, and this is the
+    product of its reflections.
     """
     m, k = u.shape[-2:]
     whole = broadcast_value(value_as(np.eye(m - k, dtype=u.dtype.numpy)), (*u.shape[:-2], m - k, m - k))
@@ -139,8 +139,15 @@ def _completed(u: Value, signs: Value | None = None) -> Value:
 
 
 def _signs(u: Value) -> Value:
-    """The diagonal of R in U = Q R, of ones and minus ones: those for which W₁ of `_completed` is well-conditioned."""
-    upper: Any = fresh(rows(ops.qr(ops.stop_gradient(u)), u.shape[-2], u.shape[-1]))
+    """The diagonal of R in U = Q R, of ones and minus ones: those for which W₁ of `_completed` is well-conditioned.
+
+    Householder's method leaves a column alone that is one of I's already, whose sign would make W₁ singular: so U is moved a little.
+    """
+    m, k = u.shape[-2:]
+    row, column = as_tracer(np.arange(m)[:, None]), np.arange(k)
+    moved: Any = np.where(row >= k, np.cos(row + 1.0) * np.cos(column + 1.0), np.where(row == column, -1.0, 0.0))
+    there = fresh(ops.stop_gradient(u)) + (1e-3 / math.sqrt(m) * moved).astype(u.dtype.numpy)
+    upper: Any = fresh(rows(ops.qr(value_of(there)), m, k))
     return ops.stop_gradient(value_of(np.rint(np.diagonal(upper, 0, -2, -1))))
 
 
@@ -165,7 +172,7 @@ def qr(a: Any, mode: Any = "reduced") -> Any:
         q = rows(packed, 0, m)
         r = ops.concatenate(rows(packed, m, m), matmul_values(conj(matrix_transpose(q)), right), axis=x.rank - 1)
     if mode == "complete" and m > n:
-        q, r = _completed(q), ops.pad(r, low=(0,) * r.rank, high=(*(0,) * (r.rank - 2), m - n, 0), value=0.0)
+        q, r = _completed(q, _signs(q)), ops.pad(r, low=(0,) * r.rank, high=(*(0,) * (r.rank - 2), m - n, 0), value=0.0)
     return fresh(r) if mode == "r" else QRResult(fresh(q), fresh(r))
 
 
@@ -185,6 +192,8 @@ def slogdet(a: Any) -> Any:
 # ----- least squares and tensors
 @implements(np.linalg.pinv)
 def pinv(a: Any, rcond: Any = None, hermitian: Any = False, *, rtol: Any = np._NoValue) -> Any:
+    if rcond is not None and rtol is not np._NoValue:
+        raise ValueError("`rtol` and `rcond` can't be both set.")
     cutoff = rcond if rtol is np._NoValue else rtol
     x = _matrix(a, "pinv")
     if 0 in x.shape[-2:]:

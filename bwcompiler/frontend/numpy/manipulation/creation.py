@@ -13,6 +13,9 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
+from bwcompiler.frontend.numpy.selected.counted import arange as counted_arange
+from bwcompiler.frontend.numpy.selected.counted import filled_by_count, is_count
+from bwcompiler.frontend.numpy.selected.counted import linspace as counted_linspace
 from bwcompiler.frontend.tracing.calls import call, call_numpy
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_extents, extent_of
@@ -22,6 +25,7 @@ from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     assembled,
     cast,
+    known,
     known_parts,
     materialise,
     operand,
@@ -33,13 +37,16 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_op
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.shapes import fortran_strides
-from bwcompiler.frontend.tracing.storages.views import everything_of
+from bwcompiler.frontend.tracing.storages.strided_views import everything_of
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array
 from bwcompiler.ir.extent import add_extents, divided, known_le, scale_extent
 from bwcompiler.ir.types import F64, I64, DType
 
 
-def _full_traced(shape: Any, fill_value: Any, dtype: Any = None) -> Tracer:
+def _full_traced(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    counted = filled_by_count(_full_traced, shape, fill_value, dtype)
+    if counted is not None:
+        return counted
     payload, kind = operand(fill_value)
     target = requested(dtype) or strong(kind)
     extents = as_extents(shape)
@@ -48,9 +55,9 @@ def _full_traced(shape: Any, fill_value: Any, dtype: Any = None) -> Tracer:
     return fresh_array(materialise(payload, target, extents))
 
 
-def _in_order(made: Tracer, order: Any) -> Tracer:
+def _in_order(made: Any, order: Any) -> Any:
     """A new array that is laid out in C or Fortran order."""
-    if _strings(order, "C", "F", "A", "K") == "F":
+    if _strings(order, "C", "F", "A", "K") == "F" and isinstance(made, Tracer):
         made._storage.layout = fixed(fortran_strides(made.shape))
     return made
 
@@ -283,7 +290,9 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) 
     """
     if any(isinstance(bound, IndexTracer) for bound in args):
         return _arange_of_indices(*args, dtype=dtype)
-    return np.arange(*args, dtype=dtype)
+    if any(map(is_count, args)):
+        return call(counted_arange, *args, dtype=dtype)
+    return np.arange(*map(known, args), dtype=dtype)
 
 
 def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
@@ -313,21 +322,24 @@ def _integral(bound: Any) -> Any:
     return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
-def linspace(start: Any, stop: Any, num: int = 50, **options: Any) -> Any:
+def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
+             device: Any = None) -> Any:
     """np.linspace; start and stop may be traced, num is static.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.grad(lambda x: np.sum(bw.numpy.linspace(0.0, x, 3)))(2.0).item()
     1.5
     """
-    if active_region() is None or not (isinstance(start, Tracer) or isinstance(stop, Tracer)):
-        made = np.linspace(start, stop, num, **options)
-        return made if active_region() is None or isinstance(made, tuple) else array(made)
-    return np.linspace(start, stop, num, **options)
+    if is_count(num):
+        return call(counted_linspace, start, stop, num, endpoint, retstep, dtype, axis)
+    made: Any = np.linspace(start, stop, num, endpoint, retstep, dtype, axis)  # type: ignore[call-overload]
+    if active_region() is None or isinstance(made, tuple | Tracer):
+        return made
+    return array(made)
 
 
 # ----- the ..._like functions
-def _like(a: Any, fill_value: Any, dtype: Any, shape: Any) -> Tracer:
+def _like(a: Any, fill_value: Any, dtype: Any, shape: Any) -> Any:
     x = as_tracer(a)
     target = requested(dtype) or x._type.dtype
     return _full_traced(x.shape if shape is None else shape, fill_value, target)
@@ -370,6 +382,8 @@ implements(np.asarray)(asarray)
 def arange_like(*args: Any, dtype: Any = None, device: Any = None) -> Any:
     if any(isinstance(bound, IndexTracer) for bound in args):
         return _arange_of_indices(*args, dtype=dtype)
+    if any(map(is_count, args)):
+        return counted_arange(*args, dtype=dtype)
     if any(isinstance(bound, Tracer) for bound in args):
         raise UnsupportedError("np.arange of a traced bound: the number of elements is not known while tracing\n"
                                "  hint: make the bound static (static_argnums)")

@@ -45,7 +45,8 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.region import active_region, open_region
-from bwcompiler.frontend.tracing.storages.views import PickedView, broadcast_value, same_chain, whole
+from bwcompiler.frontend.tracing.storages.strided_views import whole
+from bwcompiler.frontend.tracing.storages.views import PickedView, broadcast_value, same_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import BOOL, I64
@@ -190,7 +191,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     if masks:
         part = masked(x, entries, anywhere=not np.ndim(value))
         if part is None:
-            raise UnsupportedError("x[..., mask] = v: beside one traced mask there may be slices, and numbers next to it\n"
+            raise UnsupportedError("x[..., mask] = v: beside one traced mask there may be slices, None, and numbers next to it\n"
                                    "  hint: np.where(mask, v, x)")
         set_where(*part, value)
         return

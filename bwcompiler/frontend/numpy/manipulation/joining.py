@@ -20,7 +20,8 @@ from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, stack
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.rows import are_rows
-from bwcompiler.frontend.tracing.storages.views import Slice, broadcast_value
+from bwcompiler.frontend.tracing.storages.strided_views import Slice
+from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import add_extents, mentions_index
 from bwcompiler.ir.op import Value
@@ -76,17 +77,23 @@ def _put_together(values: Sequence[Value], axis: int) -> Value:
     return value_of(found)
 
 
+def _requested(dtype: Any, out: Any) -> DType | None:
+    if dtype is not None and out is not None:
+        raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    return requested(dtype)
+
+
 @implements(np.concatenate)
 def concatenate(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     rows = _rows(arrays)
     if rows is not None and rows.rank > 1 and axis in (0, 1 - rows.rank):
         joined = reshape(rows, (rows.shape[0] * rows.shape[1], *rows.shape[2:]))
-        return delivered("concatenate", join([joined], 0, requested(dtype), casting), out, casting)
+        return delivered("concatenate", join([joined], 0, _requested(dtype, out), casting), out, casting)
     values = _items(arrays)
     if axis is None:
         values, axis = [value if value.rank == 1 else reshape(value, (math.prod(value.shape),)) for value in values], 0
     axis = normalize_axis(axis, values[0].rank)
-    return delivered("concatenate", join(values, axis, requested(dtype), casting), out, casting)
+    return delivered("concatenate", join(values, axis, _requested(dtype, out), casting), out, casting)
 
 
 @implements(np.stack)
@@ -96,14 +103,14 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
         place = normalize_axis(axis, rows.rank)
         order = (*range(1, place + 1), 0, *range(place + 1, rows.rank))
         moved = rows if place == 0 else ops.transpose(rows, axes=order)
-        return delivered("stack", join([moved], 0, requested(dtype), casting), out, casting)
+        return delivered("stack", join([moved], 0, _requested(dtype, out), casting), out, casting)
     values = _items(arrays)
     shape = values[0].shape
     if any(value.shape != shape for value in values):
         raise ShapeError(f"np.stack: all input arrays must have the same shape, got {[value.shape for value in values]}")
     place = normalize_axis(axis, len(shape) + 1)
     return delivered("stack", join([reshape(value, (*shape[:place], 1, *shape[place:])) for value in values], place,
-                                    requested(dtype), casting), out, casting)
+                                    _requested(dtype, out), casting), out, casting)
 
 
 def _raised(values: Sequence[Value], rank: int) -> list[Value]:

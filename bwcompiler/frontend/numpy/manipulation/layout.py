@@ -33,17 +33,9 @@ from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, f
 from bwcompiler.frontend.tracing.storages.new_strides import copied_strides, result_strides
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.shapes import always_viewed, fortran_strides
+from bwcompiler.frontend.tracing.storages.strided_views import BasicItem, Slice
 from bwcompiler.frontend.tracing.storages.undecided_views import Choice, decide_views
-from bwcompiler.frontend.tracing.storages.views import (
-    BasicItem,
-    BroadcastView,
-    PartView,
-    ReshapeRule,
-    ReshapeView,
-    Slice,
-    index_chain,
-    transpose_chain,
-)
+from bwcompiler.frontend.tracing.storages.views import BroadcastView, PartView, ReshapeRule, ReshapeView, index_chain, transpose_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
 from bwcompiler.ir.extent import Extent, exact_count, known_le, may_be_reshaped
 from bwcompiler.ir.types import component_of, tensor
@@ -324,6 +316,8 @@ for _rank, _function in enumerate((np.atleast_1d, np.atleast_2d, np.atleast_3d),
 def broadcast_to(array: Any, shape: Any, subok: Any = False) -> Any:
     x = as_tracer(array)
     target = as_extents(shape)
+    if any(isinstance(extent, int) and extent < 0 for extent in target):
+        raise ValueError("all elements of broadcast shape must be non-negative")
     if broadcast_shapes([x.shape, target]) != target:
         raise ShapeError(f"np.broadcast_to: shape {x.shape} does not broadcast to {target}")
     return viewed(x, (*x._chain, BroadcastView(target)), target)

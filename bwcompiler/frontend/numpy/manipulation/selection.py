@@ -78,7 +78,10 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
         positions = ops.minimum(ops.maximum(positions, filled(0, I64, shape)), last)
     elif mode == "wrap":
         positions = ops.remainder(positions, count)
-    elif mode == "raise":                                            # here -1 is not the last one, but out of range
+    elif mode == "raise":
+        if not isinstance(a, Tracer) and np.size(a) and not 0 <= np.min(a) <= np.max(a) < len(payloads):
+            raise ValueError("invalid entry in choice array")
+        #                                                              here -1 is not the last one, but out of range
         positions = ops.select(ops.less(positions, filled(0, I64, shape)), count, positions)
         positions = ops.normalize_index(positions, extent=len(payloads))
     else:
@@ -312,13 +315,18 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     if axis is None:
         x, axis = reshaped(x, (x.size,)), 0
     axis = normalize_axis(axis, x.ndim)
-    if isinstance(obj, tuple | Selection) or (isinstance(obj, Tracer) and obj.dtype == bool):
+    if _is_selected(obj) or (isinstance(obj, Tracer) and obj.dtype == bool):
         return positions.delete(x, obj, axis)
     if isinstance(obj, Tracer) and not obj.ndim and x.shape[axis]:
         deleted = as_tracer(np.arange(x.shape[axis]))[obj]
         left = np.arange(x.shape[axis] - 1)
         return np.take(x, left + (left >= deleted), axis)
     return _along(x, axis, np.delete(np.arange(x.shape[axis]), _known(obj, "delete")))
+
+
+def _is_selected(positions: Any) -> bool:
+    """What `np.nonzero` gives of a mask, or the positions in it."""
+    return isinstance(positions, Selection) or (isinstance(positions, tuple) and any(isinstance(one, Selection) for one in positions))
 
 
 @implements(np.resize)

@@ -7,17 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler import ops
 from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered, evaluate, operator
-from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS, magnitude
+from bwcompiler.frontend.numpy.elementwise.ufuncs import UFUNCS
 from bwcompiler.frontend.numpy.reductions.reductions import all_
-from bwcompiler.frontend.tracing.operands import align, as_tracer, broadcast_shapes, constant, kind_of, value_as
-from bwcompiler.frontend.tracing.promotion import common_dtype
+from bwcompiler.frontend.tracing.operands import as_tracer, broadcast_shapes, kind_of, value_as
+from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.registry import implements
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh
-from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import F64
 
 NOTHING = np._NoValue
 
@@ -25,24 +21,12 @@ NOTHING = np._NoValue
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
     """Tolerances may be arrays, and traced."""
-    arrays = [one for one in (rtol, atol) if _is_array(one)]
-    x, y, *spread = align([a, b, *arrays], common_dtype((kind_of(a), kind_of(b), F64)))
-    size = magnitude(y)
-    relative, absolute = [_real(spread.pop(0)) if _is_array(one) else constant(one, size) for one in (rtol, atol)]
-    margin = ops.add(absolute, ops.multiply(relative, size))
-    near = ops.bitwise_and(ops.less_equal(magnitude(ops.subtract(x, y)), margin), ops.isfinite(y))
-    near = ops.bitwise_or(near, ops.equal(x, y))
+    y = b if strong(kind_of(b)).is_differentiable else operator("multiply", b, 1.0)                # no integers: abs(-128)
+    margin = operator("add", atol, operator("multiply", rtol, np.abs(y)))
+    near = (np.abs(operator("subtract", a, y)) <= margin) & np.isfinite(y) | operator("equal", a, y)
     if equal_nan:
-        near = ops.bitwise_or(near, ops.bitwise_and(ops.isnan(x), ops.isnan(y)))
-    return fresh(near)
-
-
-def _is_array(tolerance: Any) -> bool:
-    return isinstance(tolerance, Tracer) or np.ndim(tolerance) > 0
-
-
-def _real(x: Value) -> Value:
-    return ops.real(x) if x.dtype.is_complex else x
+        near = near | np.isnan(a) & np.isnan(y)
+    return as_tracer(near)[()]
 
 
 @implements(np.allclose)

@@ -271,6 +271,8 @@ def flat_at_zero(function: Callable[[Value], Value], x: Value) -> Value:
 def moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, where: Any, given_mean: Any,
            correction: Any, nan_if_too_few: bool = False) -> Any:
     """np.var or np.std."""
+    if correction is not NOTHING and ddof != 0:
+        raise ValueError("ddof and correction can't be provided simultaneously.")
     x = value_as(a)
     target = _mean_dtype(x, dtype)
     if not target.is_differentiable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -11,8 +12,8 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.indexing import gather
 from bwcompiler.frontend.numpy.reductions.reductions import reduce_value
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, is_traced, last_axis_element, reshape, value_as
-from bwcompiler.frontend.tracing.promotion import requested
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, is_traced, kind_of, last_axis_element, reshape, value_as
+from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.region import open_region, read_contents
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
@@ -84,7 +85,7 @@ def _digitized_by_data(x: Any, bins: Any, side: str) -> Any:
     steps = bins[1:] - bins[:-1]
     increasing = np.all(steps >= 0)
     HANDLERS["check"](np.logical_not(increasing | np.all(steps <= 0)), _not_monotonic, ValueError(), open_region().record.source)
-    return np.where(increasing, searchsorted(bins, x, side), len(bins) - searchsorted(bins[::-1], x, side))
+    return np.where(increasing, searchsorted(bins, x, side), len(bins) - searchsorted(bins[::-1], x, side))[()]
 
 
 def _not_monotonic() -> NoReturn:
@@ -113,7 +114,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         lower = ops.subtract(upper, one)
         x0, x1, y0, y1 = (gather(line, [index], (0,)) for line in (knots, heights) for index in (lower, upper))
         slope = ops.divide(ops.subtract(y1, y0), cast(ops.subtract(x1, x0), heights.dtype))
-        inside = ops.add(ops.multiply(slope, cast(ops.subtract(at, x0), heights.dtype)), y0)
+        inside, other = (ops.add(ops.multiply(slope, cast(ops.subtract(at, knot), heights.dtype)), height)
+                         for knot, height in ((x0, y0), (x1, y1)))
+        if not heights.dtype.is_complex:           # beside an infinite height, as NumPy does it: from the other side, or the height itself
+            level = ops.bitwise_or(ops.equal(at, x0), ops.bitwise_and(ops.isnan(other), ops.equal(y0, y1)))
+            inside = ops.select(ops.isnan(inside), ops.select(level, y0, other), inside)
         inside = ops.select(ops.equal(at, end), last, inside)
     found = ops.select(ops.less(at, start), below, ops.select(ops.greater(at, end), above, inside))
     return fresh(found if count == 1 else ops.select(ops.isnan(at), cast(at, heights.dtype), found))        # of one knot nan is at it
@@ -146,11 +151,15 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 
 def _traced_bincount(x: Tracer, weights: Any, minlength: Any) -> Any:
     """As many numbers as `minlength` says, if there are no more: else the program raises."""
-    size = int(minlength)
+    size = operator.index(minlength)
+    if size < 0:
+        raise ValueError("'minlength' must not be negative")
+    if x.ndim != 1:
+        raise ValueError(f"object {'too deep' if x.ndim else 'of too small depth'} for desired array")
     if size < 1:
         raise UnsupportedError("np.bincount of traced numbers: the number of results is not known while tracing\n"
                                "  hint: np.bincount(x, weights, minlength=n), where all numbers are less than n")
-    if x.ndim != 1 or x._type.dtype.kind not in "iub" or x.dtype == np.uint64:
+    if x._type.dtype.kind not in "iub" or x.dtype == np.uint64:
         raise TypeError(f"np.bincount takes one axis of integers, not {x.dtype} of shape {x.shape}")
     counted = filled(1, I64, x.shape) if weights is None else cast(value_as(weights), F64)
     if counted.shape != x.shape:
@@ -170,7 +179,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     flat = cast(reshape(x, (exact_count(x.shape),)), F64)
     if weights is not None and value_as(weights).shape != x.shape:
         raise ValueError("weights should have the same shape as a.")
-    edges = _edges(flat, bins, range, x.dtype if x.dtype.is_float else F64, x.dtype.is_float)
+    edges = _proper_edges(flat, bins, range, x.dtype)
     line = value_as(edges)
     place, inside = _bins(flat, cast(line, F64))
     given = filled(1, I64, flat.shape) if weights is None else reshape(value_as(weights), flat.shape)
@@ -185,7 +194,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     x = value_as(a)
-    return _edges(cast(reshape(x, (exact_count(x.shape),)), F64), bins, range, x.dtype if x.dtype.is_float else F64, x.dtype.is_float)
+    return _proper_edges(cast(reshape(x, (exact_count(x.shape),)), F64), bins, range, x.dtype)
 
 
 @implements(np.histogram2d)
@@ -211,9 +220,11 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
         raise ValueError("The dimension of bins must be equal to the dimension of the sample x.")
     limits = [None] * rank if range is None else list(range)
     edges, places, inside = [], [], None
+    dtype = common_dtype(tuple([value_as(column).dtype for column in columns]))
+    dtype = dtype if dtype.is_float else F64
     for column, bin_, limit in zip(columns, each, limits, strict=True):
         flat = cast(value_as(column), F64)
-        edge = _edges(flat, bin_, limit, F64, value_as(column).dtype.is_float)
+        edge = _edges(flat, bin_, limit, dtype if limit is None else F64, value_as(column).dtype.is_float)
         place, within = _bins(flat, cast(value_as(edge), F64))
         edges.append(edge)
         places.append(place)
@@ -242,41 +253,57 @@ def _bins(flat: Value, line: Value) -> tuple[Value, Value]:
     return ops.subtract(place, filled(1, I64, place.shape)), inside
 
 
+def _proper_edges(flat: Value, bins: Any, limits: Any, dtype: DType) -> Any:
+    """The edges of bins of elements of a dtype, in the dtype of these and the limits, no two of them the same."""
+    common = dtype if limits is None else common_dtype((dtype, *map(kind_of, limits)))
+    edges = _edges(flat, bins, limits, common if common.is_float else F64, dtype.is_float)
+    if np.ndim(bins) == 0:
+        _refuse(np.any(edges[:-1] >= edges[1:]), f"Too many bins for data range. Cannot create {bins} finite-sized bins.")
+    return edges
+
+
 def _edges(flat: Value, bins: Any, limits: Any, dtype: DType, holds_floats: bool) -> Any:
     """The edges of bins: given, or equally far apart between limits or the least and greatest element."""
     if isinstance(bins, str):
         raise UnsupportedError(f"np.histogram: bins={bins!r} is not supported on traced arrays\n  hint: a number, or edges")
     if not isinstance(bins, int | np.integer):
+        if np.ndim(bins) == 0:
+            raise TypeError(f"`bins` must be an integer, a string, or an array, not {bins!r}")
         if isinstance(bins, Tracer):
+            _refuse(np.any(bins[:-1] > bins[1:]), "`bins` must increase monotonically, when an array")
             return bins
         edges = np.asarray(bins)
         if edges.ndim == 1 and np.any(edges[:-1] > edges[1:]):
             raise ValueError("`bins` must increase monotonically, when an array")
         return edges
+    if bins < 1:
+        raise ValueError("`bins` must be positive, when an integer")
     given = limits is not None
     if given:
         low, high = limits
     elif not flat.shape[0]:
         low, high = 0.0, 1.0
     else:
-        low, high = (fresh(reduce_value(op, flat, (0,))) for op in (ops.min, ops.max))
+        low, high = (fresh(cast(reduce_value(op, flat, (0,)), dtype)) for op in (ops.min, ops.max))
     if given or holds_floats:
         _require_range(low, high, given)
     widened = np.where(low == high, 0.5, 0.0)
+    if isinstance(low, Tracer):
+        widened = widened.astype(low.dtype)                            # the edges are made in the precision of the elements
     return np.linspace(low - widened, high + widened, bins + 1, dtype=dtype.numpy)
 
 
 def _require_range(low: Any, high: Any, given: bool) -> None:
     """No bins lie between limits that are not finite, or in the wrong order."""
     if given:
-        _refuse_range(np.greater(low, high), "max must be larger than min in range parameter.")
+        _refuse(np.greater(low, high), "max must be larger than min in range parameter.")
     kind = "supplied" if given else "autodetected"
     limits = " " if isinstance(low, Tracer) or isinstance(high, Tracer) else f" of [{low}, {high}] "
     hint = "" if given else "\n  hint: range=(low, high), or np.isfinite before it"
-    _refuse_range(np.logical_not(np.isfinite(low) & np.isfinite(high)), f"{kind} range{limits}is not finite{hint}")
+    _refuse(np.logical_not(np.isfinite(low) & np.isfinite(high)), f"{kind} range{limits}is not finite{hint}")
 
 
-def _refuse_range(failing: Any, text: str) -> None:
+def _refuse(failing: Any, text: str) -> None:
     """Raises; at run time where data decide it."""
     def fail() -> NoReturn:
         raise ValueError(text)

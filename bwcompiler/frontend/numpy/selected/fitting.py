@@ -1,4 +1,6 @@
-"""Least squares over what data selects: rows that are not selected are zeros, which change neither solution nor singular values."""
+"""Least squares and covariances over what data selects: rows that are not selected are zeros, which change neither solution nor
+singular values, and observations that are not selected have the weight 0.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.selected.packing import aligned, merged, number, prefix, require, selected, with_all
+from bwcompiler.frontend.numpy.selected.packing import aligned, merged, number, prefix, require, selected, selected_axis, with_all
 from bwcompiler.frontend.numpy.selected.reducing import zeroed
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
 
@@ -49,3 +51,20 @@ def vander(x: Any, N: Any = None, increasing: Any = False) -> Any:
         refuse("np.vander without a number of columns, or of rows")
     x = merged(x)
     return with_all(x, np.vander(x.array, N, increasing), 0)
+
+
+@selected(np.cov)
+def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *,
+        dtype: Any = None) -> Any:
+    given = [x for x in (m, y, fweights, aweights) if x is not None]
+    if not all(isinstance(x, Selection) for x in given):
+        refuse("np.cov of observations some of which have not been selected by the mask")
+    for x in (m, y):
+        if isinstance(x, Selection) and x.lead != selected_axis(x, -1 if rowvar else 0):
+            refuse("np.cov of variables that are selected")
+    parts = iter(aligned([merged(x) for x in given]))
+    first = next(parts)
+    other, counts, shares = [None if x is None else zeroed(next(parts)) for x in (y, fweights, aweights)]
+    there = np.where(first.where, 1, 0) if counts is None else counts
+    covariance: Any = np.cov(zeroed(first), other, rowvar, bias, ddof, there, shares, dtype=dtype)
+    return covariance if dtype is None or len(given) > 1 + (y is not None) else covariance.astype(dtype)       # weights are float64

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,23 +11,27 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections, require_unshared
 from bwcompiler.frontend.numpy.selected.ordering import sliced
-from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, fixed, merged, number, packed, require, with_all
+from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, fixed, has_mask_of, merged, number, packed, require, with_all
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse, same_value, selection, spread
 from bwcompiler.frontend.tracing.operands import as_tracer, materialise, operand, without_imaginary_part
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer
 from bwcompiler.ir.op import Value
 
 
 # ----- x[mask][index]
 def item(x: Selection, index: Any) -> Any:
     """Rows by number or slice or selection, columns; IndexError when the program runs and there are fewer."""
-    if isinstance(index, list | np.ndarray | Selection) or not isinstance(index, tuple):
-        index = (index,)
-    x, own = _with_other_axes(x, index)
+    index = _as_tuple(index)
+    if x.of_rows and (x.lead or sum(one is not None and one is not Ellipsis for one in index) > 1):
+        wrong = "index 0 is out of bounds for axis 0 with size 0" if x.lead else (
+            "too many indices for array: array is 1-dimensional, but 2 were indexed")
+        require(number(x) > 0, IndexError(wrong))
+    part, own = _with_other_axes(x, index)
+    x = part if part is x else as_view(x, part)
     if isinstance(own, slice):
         return sliced(x, own)
     if isinstance(own, Selection):
@@ -38,6 +42,21 @@ def item(x: Selection, index: Any) -> Any:
         array = as_tracer(own)
         return selection(fixed(x, array.shape[0]), array, x.lead)
     return _at(x, own)
+
+
+def _as_tuple(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def rows(x: Selection) -> Iterator[Any]:
+    """What a loop goes over, or is unpacked, where the first axis has a known extent."""
+    count = x.array.shape[0]
+    if x.of_rows:
+        require(number(x) > 0, ValueError(f"not enough values to unpack (expected {count}, got 0)"))
+    return iter([item(x, k) for k in range(count)])
+
+
+HANDLERS["rows_of_selection"] = rows
 
 
 def _with_other_axes(x: Selection, index: tuple[Any, ...]) -> tuple[Selection, Any]:
@@ -58,7 +77,7 @@ def _with_other_axes(x: Selection, index: tuple[Any, ...]) -> tuple[Selection, A
     if not all(one is None or isinstance(one, int | np.integer | slice) for one in others):
         refuse("an index by arrays along other axes")
     array = x.array[tuple([slice(None) if number == axes[x.lead] else one for number, one in enumerate(whole)])]
-    return as_view(x, with_all(x, array, sum(one is None or isinstance(one, slice) for one in whole[:axes[x.lead]]))), own
+    return with_all(x, array, sum(one is None or isinstance(one, slice) for one in whole[:axes[x.lead]])), own
 
 
 def _by_selection(x: Selection, index: Selection) -> Selection:
@@ -85,13 +104,14 @@ def _taken(x: Selection, index: Selection) -> Any:
 
 def _place(x: Selection, index: Any) -> Any:
     """Where among all elements those stand that have these numbers among the selected ones."""
-    rank = np.cumsum(x.where)
-    count = rank[-1] if x.where.shape[0] else 0
+    rank = np.cumsum(x.where) if x.count is None else None
+    count = x.count if rank is None else rank[-1] if x.where.shape[0] else 0
     wanted = np.where(np.less(index, 0), index + count, index) if not isinstance(index, int) else index if index >= 0 else count + index
     inside = np.logical_and(wanted >= 0, wanted < count)
     require(np.all(inside), IndexError(f"index {index} is out of bounds: fewer elements are selected" if isinstance(index, int) else
                                        "an index is out of bounds: fewer elements are selected"))
-    return np.minimum(np.searchsorted(rank, wanted + 1), max(x.where.shape[0] - 1, 0))
+    last = max(x.where.shape[0] - 1, 0)
+    return np.clip(wanted, 0, last) if rank is None else np.minimum(np.searchsorted(rank, wanted + 1), last)
 
 
 def _at(x: Selection, index: Any) -> Any:
@@ -111,20 +131,39 @@ def set_item(x: Selection, index: Any, value: Any) -> None:
     require_unshared(x)
     if isinstance(x, DataSlice):
         refuse("an assignment to a part of it")
-    whole = (isinstance(index, slice) and index == slice(None)) or index is Ellipsis
-    if not whole and isinstance(index, Selection) and index.dtype == bool and index.ndim == 1 and x.ndim == 1 and (
-            index.where.shape == x.where.shape and same_value(value_of(index.where), value_of(x.where))):
-        mask = np.logical_and(index.array, index.where)
-        set_where(x.array, mask, 0, value)
-    elif whole:
-        zeros = with_all(x, np.zeros_like(x.array))
+    part, own = (x, slice(None)) if index is Ellipsis else _with_other_axes(x, _as_tuple(index))
+    if x.where.ndim > 1 and part is not x:
+        refuse("an assignment to columns of what a mask of several axes selects")
+    if isinstance(own, Selection) and own.dtype == bool and own.ndim == 1 and has_mask_of(own, part):
+        set_where(part.array, np.logical_and(own.array, own.where), part.lead, value)
+    elif isinstance(own, slice) and own == slice(None):
+        zeros = with_all(part, np.zeros_like(part.array))
         found = of_selections("add", zeros, value) if not isinstance(value, Selection) else value
-        set_where(x.array, x.where, x.lead, found)
-    elif isinstance(index, int | np.integer) and x.where.ndim == 1:
-        x.array[(*[slice(None)] * x.lead, _place(x, int(index)))] = value
+        set_where(part.array, part.where, part.lead, found)
+    elif isinstance(own, slice) and part.where.ndim == 1:
+        set_where(part.array, _of_slice(part, own), part.lead, value)
+    elif isinstance(own, int | np.integer | ScalarTracer) and part.where.ndim == 1 and not is_mask(own):
+        part.array[(*[slice(None)] * part.lead, _place(part, int(own) if isinstance(own, np.integer) else own))] = value
     else:
         refuse("an assignment to a part of it")
     x.places = None
+
+
+def _of_slice(x: Selection, part: slice) -> Any:
+    """The mask of the elements in a slice of those that are selected."""
+    step = 1 if part.step is None else part.step
+    if isinstance(step, Tracer) or step < 1:
+        refuse("an assignment to a slice with such a step")
+    count = number(x)
+    rank = np.arange(x.where.shape[0]) if x.count is not None else np.cumsum(x.where) - 1
+
+    def bound(place: Any) -> Any:
+        return np.maximum(np.where(np.less(place, 0), place + count, place), 0)
+    found = x.where if part.stop is None else np.logical_and(x.where, rank < bound(part.stop))
+    if part.start is None and step == 1:
+        return found
+    start = bound(part.start or 0)
+    return np.logical_and(found, np.logical_and(rank >= start, (rank - start) % step == 0))
 
 
 HANDLERS.update(item_of_selection=item, set_item_of_selection=set_item)
@@ -248,8 +287,12 @@ def _of_places(target: Selection, value: Any, behind: int) -> Value:
         return value_of(_expanded(target, array, array.ndim - behind - 1))
     if value.array.ndim - value.lead - value.where.ndim != behind or value.lead > target.lead:
         refuse("an assignment of another shape")
-    if value.where.shape == target.where.shape and same_value(value_of(value.where), value_of(target.where)):
+    if has_mask_of(value, target):
         return value_of(value.array)
+    value = merged(value)
+    if has_mask_of(value, merged(Selection(target.where, target.where))):
+        axes = value.array.shape
+        return value_of(value.array.reshape((*axes[:value.lead], *target.where.shape, *axes[value.lead + 1:])))
     value = packed(value)
     require(np.logical_or(value.count == 1, value.count == number(target)),
             ValueError("different numbers of elements are selected on both sides of an assignment"))

@@ -11,6 +11,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     aligned,
     as_view,
     cut,
+    fixed,
     flat,
     merged,
     number,
@@ -22,7 +23,6 @@ from bwcompiler.frontend.numpy.selected.packing import (
     with_all,
 )
 from bwcompiler.frontend.numpy.selected.reducing import filled, lowest
-from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -97,11 +97,25 @@ def diff(a: Selection, n: Any = 1, axis: Any = -1, prepend: Any = np._NoValue, a
 
 @selected(np.trapezoid)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
-    if not isinstance(y, Selection) or y.ndim != 1:
-        refuse("np.trapezoid of rows")
-    steps = dx if x is None else diff(x)
+    if not isinstance(y, Selection):
+        array = as_tracer(y)
+        return np.trapezoid(array, fixed(x, array.shape[axis]), axis=axis)
+    y, axis = merged(y), selected_axis(y, axis)
+    if axis != y.lead:
+        if isinstance(x, Selection):
+            refuse("np.trapezoid along another axis")
+        return with_all(y, np.trapezoid(y.array, x, dx, axis), y.lead - (axis < y.lead))
+    steps = dx if x is None else _steps(x, axis, y.ndim - axis - 1)
     means = (sliced(y, slice(1, None)) + sliced(y, slice(None, -1))) / 2.0
-    return SELECTED[np.sum](of_selections("multiply", steps, means))
+    return np.sum(of_selections("multiply", steps, means), axis=axis)
+
+
+def _steps(x: Any, axis: int, behind: int) -> Any:
+    """Between points along an axis; of points that all others share, with as many axes `behind` it."""
+    x = x if isinstance(x, Selection) else as_tracer(x)
+    if x.ndim != 1:
+        return np.diff(x, axis=axis)
+    return np.diff(x)[(slice(None), *[None] * behind)]
 
 
 @selected(np.flip)
@@ -138,11 +152,7 @@ def argsort(a: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *
 def sort_in_place(x: Selection, axis: Any, kind: Any) -> None:
     """x.sort()."""
     require_unshared(x)
-    found = sort(x, axis, kind)
-    if found.array.shape != x.array.shape:
-        refuse("x[mask].sort() with a mask of several axes")
-    assign(x.array, value_of(found.array))
-    x.where, x.count = found.where, found.count
+    HANDLERS["set_item_of_selection"](x, slice(None), sort(x, axis, kind))
 
 
 HANDLERS["sort_selection"] = sort_in_place
@@ -282,7 +292,9 @@ def transpose(a: Selection, axes: Any = None) -> Selection:
         return a
     x = merged(a)
     order = tuple(reversed(range(x.ndim))) if axes is None else tuple([selected_axis(x, one) for one in axes])
-    return as_view(a, with_all(x, np.transpose(x.array, order), order.index(x.lead)))
+    found = as_view(a, with_all(x, np.transpose(x.array, order), order.index(x.lead)))
+    found.of_rows = a.of_rows
+    return found
 
 
 @selected(np.reshape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -110,15 +111,22 @@ def fixed(x: Selection, size: int) -> Any:
     return x.array[(slice(None),) * x.lead + (slice(0, size),)]
 
 
+def has_mask_of(x: Selection, other: Selection) -> bool:
+    """Whether both are by one mask, of as many axes."""
+    return x.where.shape == other.where.shape and same_value(value_of(x.where), value_of(other.where))
+
+
 def aligned(selections: Sequence[Selection], broadcast: bool = False) -> list[Selection]:
     """The selections with one mask; those by different masks packed, which fails when the program runs and their numbers differ.
 
     broadcast: single elements may stand for many.
     """
-    first = selections[0]
-    if all(other.where.shape == first.where.shape and same_value(value_of(other.where), value_of(first.where)) for other in selections):
+    if all(has_mask_of(other, selections[0]) for other in selections):
         return list(selections)
-    found = [packed(x) for x in selections]
+    found = [merged(x) for x in selections]
+    if all(has_mask_of(other, found[0]) for other in found):
+        return found
+    found = [packed(x) for x in found]
     if broadcast:
         return _broadcast(found)
     for other in found[1:]:
@@ -151,10 +159,12 @@ def with_all(x: Selection, array: Any, lead: int | None = None) -> Selection:
 
 
 def as_view(x: Selection, view: Selection) -> Selection:
-    """A view of x that shows no later changes: from here on there may be none."""
+    """A view of x that shows no later changes: while it is there, there may be none."""
     if isinstance(x, DataSlice):
         refuse("a view of it")
-    x.shared = view.shared = True
+    if view is not x:
+        view.viewed = x if x.viewed is None else x.viewed
+        view.viewed.views.append(weakref.ref(view))
     return view
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.selected.items import mask_of_places
-from bwcompiler.frontend.numpy.selected.ordering import sort
-from bwcompiler.frontend.numpy.selected.packing import merged, prefix, selected
+from bwcompiler.frontend.numpy.selected.ordering import argsort, sort
+from bwcompiler.frontend.numpy.selected.packing import merged, number, packed, prefix, selected, with_all
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse, selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -97,22 +97,49 @@ def delete_from_selection(arr: Any, obj: Any, axis: Any = None) -> Any:
 
 @selected(np.unique)
 def unique(ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None, *,
-           equal_nan: Any = True, **options: Any) -> Selection:
-    """The different numbers, in order."""
-    if return_index or return_inverse or return_counts or axis is not None or options:
-        raise UnsupportedError("np.unique of a traced array with return_index=, return_inverse=, return_counts= or axis=: the number of "
-                               "results is not known while tracing\n  hint: np.sort, and a mask of the elements that differ from the one "
-                               "before; np.bincount(x, minlength=n) of integers")
-    if isinstance(ar, Selection):
-        x = sort(ar, None)
-    else:
-        array = np.sort(as_tracer(ar), axis=None)
-        x = prefix(array, array.shape[0], 0)
+           equal_nan: Any = True, **options: Any) -> Any:
+    """The different numbers, in order; where each stands first, which each element is, how many there are of each."""
+    if axis is not None or options:
+        raise UnsupportedError("np.unique of a traced array with axis=: the number of results is not known while tracing\n"
+                               "  hint: np.lexsort of its columns, and a mask of the rows that differ from the one before")
+    x = _in_one_row(ar)
     if x.dtype.kind not in "fiub":
         refuse("np.unique of complex numbers")
-    if not x.array.shape[0]:
-        return x
-    new = x.array[1:] != x.array[:-1]
-    if equal_nan and x.dtype.kind == "f":
-        new = np.logical_and(new, np.logical_not(np.logical_and(np.isnan(x.array[1:]), np.isnan(x.array[:-1]))))
-    return Selection(x.array, np.logical_and(x.where, np.concatenate([np.ones(1, bool), new])))
+    if not (return_index or return_inverse or return_counts):
+        ordered = sort(x, None)
+        return Selection(ordered.array, np.logical_and(ordered.where, _is_new(ordered.array, equal_nan)))
+    x = packed(x)
+    size, order = x.array.shape[0], argsort(x).array
+    numbers, positions = np.take(x.array, order), np.arange(size)
+    rank = np.cumsum(np.logical_and(x.where, _is_new(numbers, equal_nan))) - 1     # which of the different numbers each is
+    count = rank[-1] + 1 if size else 0
+    starts = np.searchsorted(rank, positions)
+    found = [prefix(np.take(numbers, np.minimum(starts, max(size - 1, 0))), count, 0)]
+    if return_index:
+        found.append(prefix(np.take(order, np.minimum(starts, max(size - 1, 0))), count, 0))
+    if return_inverse:
+        which = with_all(x, np.take(rank, np.argsort(order)))
+        found.append(which if isinstance(ar, Selection) else which.array.reshape(np.shape(ar)))
+    if return_counts:
+        ends = np.searchsorted(rank, positions, side="right")
+        found.append(prefix(np.minimum(ends, number(x)) - np.minimum(starts, number(x)), count, 0))
+    return tuple(found)
+
+
+def _in_one_row(ar: Any) -> Selection:
+    if isinstance(ar, Selection):
+        if ar.ndim > 1:
+            refuse("np.unique of rows")
+        return merged(ar)
+    array = as_tracer(ar).ravel()
+    return prefix(array, array.shape[0], 0)
+
+
+def _is_new(ordered: Any, equal_nan: Any) -> Any:
+    """Where a number differs from the one before."""
+    if not ordered.shape[0]:
+        return np.zeros(0, bool)
+    new = ordered[1:] != ordered[:-1]
+    if equal_nan and ordered.dtype.kind == "f":
+        new = np.logical_and(new, np.logical_not(np.logical_and(np.isnan(ordered[1:]), np.isnan(ordered[:-1]))))
+    return np.concatenate([np.ones(1, bool), new])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.selected.packing import selected
 from bwcompiler.frontend.numpy.selected.positions import unique
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
@@ -33,11 +32,13 @@ def union1d(ar1: Any, ar2: Any) -> Any:
 
 @selected(np.intersect1d)
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
-    if return_indices:
-        refused()
     one, other = _in_one_dtype(ar1, ar2)
-    found: Any = unique(one)
-    return found[np.isin(found, other)]
+    if not return_indices:
+        found: Any = unique(one)
+        return found[np.isin(found, other)]
+    (first, places), (second, others) = unique(one, return_index=True), unique(other, return_index=True)
+    both = np.isin(first, other)
+    return first[both], places[both], others[np.isin(second, one)]
 
 
 @selected(np.setdiff1d)
@@ -59,9 +60,23 @@ def unique_values(x: Any) -> Any:
     return unique(x, equal_nan=False)
 
 
-def refused(*args: Any, **kwargs: Any) -> NoReturn:
-    raise UnsupportedError("np.unique and the set functions with positions or counts: the number of results is not known while tracing\n"
-                           "  hint: np.sort, and a mask of the elements that differ from the one before")
+@selected(np.unique_counts)
+def unique_counts(x: Any) -> Any:
+    return _as_named(np.unique_counts, unique(x, return_counts=True, equal_nan=False))
+
+
+@selected(np.unique_inverse)
+def unique_inverse(x: Any) -> Any:
+    return _as_named(np.unique_inverse, unique(x, return_inverse=True, equal_nan=False))
+
+
+@selected(np.unique_all)
+def unique_all(x: Any) -> Any:
+    return _as_named(np.unique_all, unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False))
+
+
+def _as_named(function: Any, found: tuple[Any, ...]) -> Any:
+    return type(function([0]))(*found)
 
 
 implements(np.unique)(unique)
@@ -70,4 +85,6 @@ implements(np.intersect1d)(intersect1d)
 implements(np.setdiff1d)(setdiff1d)
 implements(np.setxor1d)(setxor1d)
 implements(np.unique_values)(unique_values)
-implements(np.unique_all, np.unique_counts, np.unique_inverse)(refused)
+implements(np.unique_counts)(unique_counts)
+implements(np.unique_inverse)(unique_inverse)
+implements(np.unique_all)(unique_all)

@@ -111,6 +111,21 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
     "an unknown kind of sort": (lambda x: np.sort(x, kind="bogus"), ValueError),
     "an unknown kind of quantile": (lambda x: np.nanquantile(x, 0.5, method="bogus"), ValueError),
     "many least squares": (lambda x: np.linalg.lstsq(x[None], x[None])[0], np.linalg.LinAlgError),
+    "a line of coordinates for two axes": (lambda x: np.gradient(np.sin(x), x[0]), TypeError),
+    "ddof and correction": (lambda x: np.var(x, ddof=1, correction=0), ValueError),
+    "an unknown mode": (lambda x: np.convolve(x[0], x[0], "f"), ValueError),
+    "no mode": (lambda x: np.correlate(x[0], x[0], None), TypeError),
+    "a choice out of range": (lambda x: np.choose([2, 0, -1, 0], x[:2]), ValueError),
+    "less than no bins": (lambda x: np.bincount(x[0].astype(int), minlength=-1), ValueError),
+    "half a bin": (lambda x: np.bincount(x[0].astype(int), minlength=1.5), TypeError),
+    "bins of rows": (lambda x: np.bincount(x.astype(int), minlength=3), ValueError),
+    "a fraction of bins": (lambda x: np.histogram(x, 2.4), TypeError),
+    "more bins than numbers": (lambda x: np.histogram(1 + 1e-16 * np.arange(9) + 0 * x[0, 0], 10, (1.0, 1.0 + 1e-15)), ValueError),
+    "edges that go back and forth": (lambda x: np.histogram(x, x[0, [0, 2, 1]]), ValueError),
+    "an array to write to and a dtype": (lambda x: np.concatenate([x, x], out=np.zeros((6, 4)), dtype=float), TypeError),
+    "less than no rows": (lambda x: np.broadcast_to(x, (-1, 3, 4)), ValueError),
+    "no bins": (lambda x: np.histogram(x, 0), ValueError),
+    "edges of no bins": (lambda x: np.histogram_bin_edges(x, -1, (0, 1)), ValueError),
     "a matrix norm of a vector": (lambda x: np.linalg.norm(x[0], "fro"), ValueError),
 }
 
@@ -224,6 +239,14 @@ def test_interpolation_between_one_knot() -> None:
            np.array([np.nan, 0.0, 0.5, np.inf, -np.inf]))
 
 
+@pytest.mark.parametrize("heights", [[0.0, 1.0, np.inf, 3.0], [np.inf, np.inf, 1.0, 2.0], [-np.inf, 0.0, np.inf, np.nan], [1.0, np.nan, 2.0, 3.0]])
+@pytest.mark.parametrize("period", [None, 3.5])
+def test_interpolation_beside_infinite_heights(heights: list[float], period: float | None) -> None:
+    points = np.array([-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.4, 4.0, np.nan, np.inf])
+    native(lambda x, y: (np.interp(x, [0.0, 1.0, 2.0, 3.0], y, period=period),), points, np.array(heights))
+    assert bw.grad(lambda x: np.interp(x, [0.0, 1.0, 2.0, 3.0], np.array(heights)))(2.5) == pytest.approx(heights[3] - heights[2], nan_ok=True)
+
+
 @pytest.mark.parametrize("mode", ["full", "same", "valid"])
 @pytest.mark.parametrize("kernel", [[1.0, np.nan, 3.0], [np.inf, 2.0], [np.nan], [-np.inf, 1.0, 2.0, np.nan, 0.5, 1.0]])
 def test_kernels_that_are_not_finite_meet_no_padding(mode: Any, kernel: list[float]) -> None:
@@ -311,3 +334,80 @@ def test_means_of_truth_values_and_defaults_out_of_range_and_no_columns() -> Non
     signs = np.array([[1, -1], [0, 0], [-3, 3]])
     native(lambda x: (np.mean(x, dtype=bool), np.mean(x, 1, dtype=bool), np.vander(x[0], 0), np.vander(x[0] / 2, 0)), signs)
     native(lambda u: (np.select([u > 1], [u], 300), np.select([u > 1], [u], -1)), BYTES)
+
+
+# ----- grids, bit for bit
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(("count", "endpoint"), [(1, True), (2, False), (8, True), (50, True), (33, False)])
+def test_linspace_rounds_as_numpys(rng, dtype, count, endpoint):
+    ends = dtype(rng.standard_normal()), dtype(rng.standard_normal() + 2)
+    found, expected = bw.jit(lambda a, b: np.linspace(a, b, count, endpoint))(*ends), np.linspace(*ends, count, endpoint)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(("bins", "scale"), [(1, 10), (7, 10), (33, 10), (4, 0)])
+def test_edges_of_histograms_are_numpys(rng, dtype, bins, scale):
+    x = (rng.standard_normal(50) * scale + 30).astype(dtype)
+    for found, expected in zip(bw.jit(lambda x: np.histogram(x, bins))(x), np.histogram(x, bins), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i1", "u1", "?"])
+def test_what_is_close_in_the_precision_of_the_elements(dtype: str) -> None:
+    with np.errstate(all="ignore"):
+        x, y = (np.array([1, first, np.nan, np.inf, -127, 0, -0.0]).astype(dtype) for first in (1.0, 1.001))
+    native(lambda x, y: (np.isclose(x, y), np.isclose(x, y, equal_nan=True), np.isclose(x, 1.0000001), np.isclose(1, x), np.isclose(x, y, x, 1),
+                         np.isclose(x[0], 0.9999999999999998, rtol=0, atol=0), np.isclose(x, [1, 2, 3, 4, 5, 6, 7]), np.isclose(x, y, np.float64(1e-3)),
+                         np.allclose(x, y), np.allclose(x[:1], x[1:2]), np.isclose(-x, -x - 1) if x.dtype != bool else x), x, y)
+
+
+def test_polynomials_have_the_precision_of_their_roots() -> None:
+    for dtype in ("f2", "f4", "f8", "c8", "c16", "i4"):
+        native(lambda x: (np.poly(x), np.poly(x[:1])), np.array([1, -2, 3]).astype(dtype) * (1 if dtype[0] != "c" else np.complex64(1 + 2j)))
+
+
+def test_modes_of_convolutions_are_numbers_too(rng: np.random.Generator) -> None:
+    native(lambda x: tuple([function(x, x[:2], mode) for mode in (0, 1, 2) for function in (np.convolve, np.correlate)]), rng.integers(0, 9, 5))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "u1"])
+def test_folds_of_what_a_mask_leaves(dtype: str) -> None:
+    ufuncs = (np.fmax, np.fmin) if dtype[0] == "f" else (np.fmax, np.fmin, np.bitwise_and)
+    native(lambda x, m: tuple([ufunc.reduce(x, initial=first, where=mask) for ufunc in ufuncs for first in (0, 3) for mask in (m, ~m & m)]
+                              + ([np.bitwise_and.reduce(x, where=m)] if np.bitwise_and in ufuncs else [np.fmax.reduce(x, initial=np.nan, where=m)])),
+           np.array([7, 5, 1, 13]).astype(dtype), np.array([True, True, False, True]))
+
+
+def test_out_has_more_rows_than_the_masked_operand() -> None:
+    def written(x: Any, m: Any) -> Any:
+        y = np.ones((2, 3))
+        return np.add(x, 1.0, out=y, where=m), y
+    native(written, np.arange(3.0), np.array([True, False, True]))
+
+
+def test_positions_of_numbers_between_bins_are_numbers() -> None:
+    found = bw.jit(lambda x, edges: (np.digitize(x[0], edges), np.digitize(x[0], edges[::-1])))(np.array([0.3]), np.array([0.0, 1.0]))
+    assert [(int(one), type(one)) for one in found] == [(1, np.int64), (1, np.int64)]
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "i4"])
+def test_edges_of_bins_have_the_dtype_of_elements_and_limits(dtype: str, rng: np.random.Generator) -> None:
+    x, limits = rng.normal(size=(6, 2)).astype(dtype), np.array([-1, 1.5], np.float32)
+    for function in (lambda x, r: (*np.histogram(x, 3), *np.histogram(x, 3, r), *np.histogram(x, 3, (-1, 2)), np.histogram_bin_edges(x, 2, r)),
+                     lambda x, r: (*np.histogram2d(x[:, 0], x[:, 1], 3), *np.histogram2d(x[:, 0], r[x[:, 0].astype(bool) * 1], 2),
+                                   np.histogramdd(x, 2)[1][1], np.histogramdd(x, [2, 3], [(-1, 1), None])[1][0])):
+        for found, expected in zip(bw.jit(function)(x, limits), function(x, limits), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-3 if dtype == "f2" else 1e-6)
+            assert found.dtype == expected.dtype
+
+
+def test_segments_that_there_are_none_of() -> None:
+    native(lambda x: (np.add.reduceat(x, [], axis=0), np.maximum.reduceat(x, [], axis=1), np.add.reduceat(x > 0, [], 1)), X)
+
+
+@pytest.mark.parametrize("places", [(0, 2), (1,), (), (0, -1), (1, 1), (True, False, True)])
+def test_places_to_delete_are_a_tuple(places: tuple[int, ...]) -> None:
+    native(lambda x: (np.delete(x, places, 0), np.delete(x[:, 0], places)), X)

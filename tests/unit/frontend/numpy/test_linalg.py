@@ -217,3 +217,37 @@ def test_what_is_not_square_is_not_hermitian(shape: tuple[int, ...]) -> None:
         for call in (function, bw.jit(function, static_argnames="hermitian")):
             with pytest.raises(ValueError, match="must be square"):
                 call(np.ones(shape), hermitian=True)
+
+
+@pytest.mark.parametrize("a", [np.diag([1.0, 0.0]), np.diag([0.0, -2.0, 0.0]), np.zeros((2, 2)), np.diag([1.0, -0.0]).astype(complex)])
+def test_singular_vectors_of_singular_symmetric_matrices(a: np.ndarray) -> None:
+    found = bw.jit(lambda a: np.linalg.svd(a, hermitian=True))(a)
+    for vectors in (found.U, found.Vh):
+        np.testing.assert_allclose(vectors @ vectors.conj().T, np.eye(len(a)), atol=1e-15)
+    np.testing.assert_allclose(found.U * found.S @ found.Vh, a, atol=1e-15)
+
+
+def test_one_cutoff_of_a_pseudoinverse() -> None:
+    with pytest.raises(ValueError, match="both"):
+        bw.jit(lambda a: np.linalg.pinv(a, 0.1, rtol=0.1))(np.eye(2))
+
+
+WITH_ZEROS = [[[0.0], [0.0]], [[1.0], [0.0]], [[-1.0], [0.0]], [[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]],
+              [[0.3, 1.0], [0.0, -2.0], [0.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0], [1.0, 0.0]], [[1.0, 2.0], [3.0, 5.0], [0.5, 7.0]]]
+
+
+@pytest.mark.parametrize("matrix", WITH_ZEROS)
+@pytest.mark.parametrize("dtype", [float, np.float32, complex])
+def test_bases_are_completed_beside_columns_of_the_identity(matrix: list[list[float]], dtype: type) -> None:
+    a, tolerance = np.array(matrix, dtype), 1e-5 if dtype is np.float32 else 1e-13
+    q, r = bw.jit(lambda a: tuple(np.linalg.qr(a, "complete")))(a)
+    np.testing.assert_allclose(q, np.linalg.qr(a, "complete")[0], atol=tolerance)
+    np.testing.assert_allclose(q @ r, a, atol=tolerance)
+    for b in (a, a.T):
+        u, s, v = bw.jit(lambda b: tuple(np.linalg.svd(b)))(b)
+        for square in (u, v):
+            np.testing.assert_allclose(square @ square.conj().T, np.eye(len(square)), atol=tolerance)
+        np.testing.assert_allclose(u[:, :len(s)] * s @ v[:len(s)], b, atol=tolerance)
+    if np.linalg.matrix_rank(a) == a.shape[1] and dtype is float:
+        turning = q.T @ bw.jvp(lambda a: np.linalg.qr(a, "complete")[0], (a,), (np.cos(np.arange(a.size)).reshape(a.shape),))[1]
+        np.testing.assert_allclose(turning, -turning.T, atol=tolerance)

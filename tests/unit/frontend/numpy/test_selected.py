@@ -44,7 +44,8 @@ def rows(x):
     b = a[m]
     return (b.mean(axis=0), b.sum(1).sum(), (b - b.mean(axis=0)).std(), b.T @ b, b @ np.ones(3) @ x[m], b[:, 0].max(), b[0], b[-1, 1], b.shape[0],
             b.shape[1], (b * x[m][:, None]).sum(0), b.max(axis=0), np.median(b, axis=0), b.argmax(axis=1).sum(), np.einsum("ij,i->j", b, x[m]),
-            np.outer(x[m], np.arange(2.0)).sum(0), np.dot(x[m], b), b.ravel().sum(), len(b.ravel()))
+            np.outer(x[m], np.arange(2.0)).sum(0), np.dot(x[m], b), b.ravel().sum(), len(b.ravel()), (b / x[m, None]).sum(0),
+            (x[None, m] * x[m]).sum(), a[m, None, 1:].sum(axis=0))
 
 
 def columns(x):
@@ -119,6 +120,20 @@ def changed_in_place(x):
     return v.sum(), w[0], w.sum()
 
 
+def changed_in_place_by_other_masks(x):
+    v, m, i = x[x > 0], np.outer(x, x[:3]) > 0, (np.arange(27) % 11).reshape(9, 3)
+    v -= x[np.argsort(np.argsort(-x)) < (x > 0).sum()][::-1]
+    w, a = x[x > 0], np.outer(x, x[:3])
+    w *= x[x < 0][:1]
+    y = x.copy()
+    y[np.argsort(np.argsort(x)) < 3] -= x[np.argsort(np.argsort(x)) >= len(x) - 3]
+    a[m] += np.append(x, x)[i[m]] * a[m]                # one axis where a[m] has those of its mask
+    b = a[m]
+    b += np.append(x, x)[i[m]]
+    a[a < 0] /= np.append(x, x)[i][a < 0]
+    return (v * np.cumsum(np.ones_like(v))).sum(), (w * np.cumsum(np.ones_like(w))).sum(), y, a, b.sum()
+
+
 def complex_numbers(x):
     v = (x + 1j * x ** 2)[x > 0]
     return v.sum(), abs(v).max(), v.real.sum(), v.imag.mean(), np.angle(v).sum(), v.conj().sum()
@@ -126,7 +141,10 @@ def complex_numbers(x):
 
 def integrals(x):
     m, t = x > -0.5, np.arange(len(x)) * 1.0
-    return np.trapezoid(x[m], t[m]), np.interp(1.7, t[m], x[m]), np.average(x[m], weights=t[m]), np.histogram(x[m], [0, 1, 2, 3])[0]
+    a, least = np.outer(x, np.arange(1.0, 4)), np.argsort(np.argsort(x)) < 3
+    return (np.trapezoid(a[m], t[m], axis=0), np.trapezoid(a[m]).sum(), np.trapezoid(a.T[:, m], t[m]), np.trapezoid(a[m] ** 2, a[m], axis=0),
+            np.trapezoid(np.arange(3.0), x[least]), np.trapezoid(a[least], np.arange(3.0), axis=0), np.trapezoid(a[m], dx=0.5, axis=-2),
+            np.trapezoid(x[m], t[m]), np.interp(1.7, t[m], x[m]), np.average(x[m], weights=t[m]), np.histogram(x[m], [0, 1, 2, 3])[0])
 
 
 def kept(x):
@@ -149,6 +167,15 @@ def as_many_as_unknowns(x):
     return found, rest.sum(), rank, values
 
 
+def covariances(x):
+    m, a, t = x > -0.5, np.outer([1.0, -2.0, 0.3], x) + np.cos(np.outer(np.arange(3.0), x)), np.arange(len(x)) * 1.0
+    nothing = np.where(m, x, np.nan)
+    return (np.cov(x[m]), np.cov(x[m], t[m] ** 2), np.cov(a[:, m]), np.cov(a[:, m].T, rowvar=False, bias=True), np.cov(x[m], t[m], ddof=2),
+            np.cov(x[m], aweights=t[m] + 1), np.cov(a[:, m], ddof=0, fweights=(t[m] % 3 + 1).astype(int)), np.corrcoef(x[m], t[m])[0, 1],
+            np.corrcoef(a[:, m]), np.corrcoef(nothing[~np.isnan(nothing)], t[~np.isnan(nothing)]), np.cov((a[0] + 1j * a[1])[m], x[m]),
+            np.cov(np.arange(len(x))[m]), np.cov(x[x >= x.max()], ddof=0))
+
+
 def side_by_side(x):
     rows, columns = np.nonzero(np.outer(x, x[:4]) > 0.1)
     total = 0.0
@@ -159,8 +186,8 @@ def side_by_side(x):
     return total
 
 
-PROGRAMS = [least_squares, as_many_as_unknowns, side_by_side, reductions, order, slices, elementwise, joined, rows, columns, masks_of_two_axes, positions, different_numbers, loops, chains, assigned,
-            changed_in_place, complex_numbers, integrals, kept]
+PROGRAMS = [covariances, least_squares, as_many_as_unknowns, side_by_side, reductions, order, slices, elementwise, joined, rows, columns, masks_of_two_axes, positions, different_numbers, loops, chains, assigned,
+            changed_in_place, changed_in_place_by_other_masks, complex_numbers, integrals, kept]
 
 
 def as_tuple(result):
@@ -205,10 +232,17 @@ def test_nan_among_the_selected():
         np.testing.assert_array_equal(bw.jit(program)(x), program(x))
 
 
+def test_covariances_in_another_precision():
+    x = np.array([1.0, np.nan, -2.0, 3.0, 0.5])
+    found = bw.jit(lambda x: np.cov(x[x > -9], 2 * x[x > -9], dtype=np.float32))(x)
+    np.testing.assert_allclose(found, np.cov(x[x > -9], 2 * x[x > -9], dtype=np.float32), rtol=1e-6)
+    assert found.dtype == np.float32
+
+
 @pytest.mark.parametrize("program", [
     lambda x: (x[x > 0] + x[x < 0]).sum(), lambda x: (x[x > 0] * np.ones(2)).sum(), lambda x: x[x > 0][3], lambda x: x[x > 5].max(),
     lambda x: x[x > 5].argmin() * 1.0, lambda x: x[x > 0][np.where(x > -2)[0]].sum(), lambda x: x.__setitem__(x > 0, np.ones(2)),
-    lambda x: x.__setitem__(x > 0, x[x < 0])])
+    lambda x: x.__setitem__(x > 0, x[x < 0]), lambda x: x[x > 2].__iadd__(x[x < 0]).sum(), lambda x: x[x > 0].__iadd__(x[x < 0]).sum()])
 def test_wrong_numbers_of_elements_raise_when_they_are_known(program):
     x = np.array([1.0, 2.0, 3.0, -1.0, -2.0])
     with pytest.raises((ValueError, IndexError)) as expected:
@@ -234,8 +268,10 @@ def a_view_changed(x):
 
 @pytest.mark.parametrize(("program", "kind", "hint"), [
     (changed_under_a_view, UnsupportedError, "y = y + 1"), (a_view_changed, UnsupportedError, "y = y + 1"),
-    (lambda x: np.kron(x[x > 0], x), TracerIndexError, "np.kron needs it"), (lambda x: np.ones(len(x[x > 0])), TracerIndexError, "size"),
-    (lambda x: list(zip(x[x > 0], x, strict=False)), TracerIndexError, "unrolled")])
+    (lambda x: np.kron(x[x > 0], x), TracerIndexError, "np.kron needs it"), (lambda x: np.eye(len(x[x > 0])), TracerIndexError, "size"),
+    (lambda x: list(zip(x[x > 0], x, strict=False)), TracerIndexError, "unrolled"),
+    (lambda x: np.cov(np.outer(x, x)[x > 0]), TracerIndexError, "np.cov of variables that are selected"),
+    (lambda x: np.corrcoef(x[x > 0], np.ones(2)), TracerIndexError, "some of which have not been selected")])
 def test_refused(program, kind, hint):
     with pytest.raises(kind, match="test_selected.py") as caught:
         bw.jit(program)(np.array([1.0, -2.0, 3.0]))

@@ -1,0 +1,153 @@
+"""Arrays as long as data says: np.arange(n), np.ones(n), np.linspace(a, b, n) where n counts what data selects.
+
+They have room for the largest number that n can be, which the way that it is computed says (`most`), and are selections of their first n
+elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from bwcompiler import ops
+from bwcompiler.errors import TracerIndexError, UnsupportedError
+from bwcompiler.frontend.numpy.selected.packing import prefix, require
+from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.indexing.index_sides import outside
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, same_value
+from bwcompiler.frontend.tracing.operands import as_tracer, known
+from bwcompiler.frontend.tracing.storages.region import Region, open_region
+from bwcompiler.frontend.tracing.tracer import ScalarTracer
+from bwcompiler.ir.extent import lower, upper
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.types import BOOL, I64
+
+_PARTS = (ops.slice, ops.reshape, ops.transpose, ops.broadcast, ops.flip, ops.gather, ops.cast)     # of the first operand
+
+
+def is_count(x: Any) -> bool:
+    """Whether it is an integer that data says."""
+    return isinstance(x, ScalarTracer) and not isinstance(x, IndexTracer) and x._type.dtype.is_integer and known(x) is x
+
+
+def _room(count: Any, what: str = "") -> int:
+    """The largest number that `count` can be."""
+    high = _ends(value_of(count), open_region())[1]
+    if high == inf:
+        raise TracerIndexError(f"a traced value as a size{what}: the number is not known while tracing, nor how large it can be\n"
+                               "  hint: make it static (static_argnums), or np.minimum(n, 100), which is at most 100; what a mask selects "
+                               "is at most as much as the mask has elements")
+    return max(int(high), 0)
+
+
+# ----- np.zeros, ones, empty, full
+def filled_by_count(make: Callable[..., Any], shape: Any, *args: Any) -> Selection | None:
+    """make(shape, *args) of a shape, one extent of which data says; None where none is."""
+    extents = list(shape) if isinstance(shape, tuple | list) else [shape]
+    places = [place for place, extent in enumerate(extents) if is_count(extent)]
+    if len(places) != 1:
+        return None
+    place, = places
+    count = extents[place]
+    extents[place] = _room(count)
+    require(count >= 0, ValueError("negative dimensions are not allowed"))
+    return prefix(make(tuple(extents), *args), count, place)
+
+
+# ----- np.arange, np.linspace
+def arange(*bounds: Any, dtype: Any = None) -> Selection:
+    """np.arange of integers, some of which data says."""
+    start, stop, step = (*bounds, 1)[:3] if len(bounds) > 1 else (0, *bounds, 1)
+    step = known(step)
+    if not isinstance(step, int | np.integer) or isinstance(step, bool) or not all(_is_integer(bound) for bound in (start, stop)):
+        raise UnsupportedError("np.arange of traced bounds: they are to be integers, and the step one that is known\n"
+                               "  hint: start + step * np.arange(n)")
+    if not step:
+        raise ZeroDivisionError("division by zero")
+    length, stride = stop - start if step > 0 else start - stop, abs(int(step))
+    found = np.arange((_room(length, " (np.arange of a traced bound)") + stride - 1) // stride) * int(step)
+    count = np.maximum((length + (stride - 1)) // stride, 0)
+    return prefix(as_tracer(start + found).astype(dtype or np.int64), count, 0)
+
+
+def linspace(start: Any, stop: Any, num: Any, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Selection:
+    """np.linspace of as many numbers as data says."""
+    if retstep or axis or np.ndim(start) or np.ndim(stop):
+        raise UnsupportedError("np.linspace of a traced number of elements: with endpoint= and dtype=, between numbers")
+    places = np.arange(_room(num))
+    require(num >= 0, ValueError("Number of samples must be non-negative."))
+    parts = num - 1 if endpoint else num
+    found = places * ((stop - start) / np.maximum(parts, 1)) + start
+    if endpoint:
+        found = np.where(np.logical_and(places == parts, num > 1), stop, found)
+    return prefix(as_tracer(found) if dtype is None else as_tracer(found).astype(dtype), num, 0)
+
+
+def _is_integer(x: Any) -> bool:
+    return (isinstance(x, ScalarTracer) and x._type.dtype.is_integer) or (isinstance(x, int | np.integer) and not isinstance(x, bool))
+
+
+# ----- between which numbers an integer is
+def _ends(value: Value, region: Region, depth: int = 24) -> tuple[float, float]:
+    """The least and the largest number that an integer, or the elements of an array of such, can be."""
+    value, region = outside(value, region)
+    if value.dtype is BOOL:
+        return 0, 1
+    if not depth or value.dtype is not I64:        # of few bits, which sums may leave
+        return -inf, inf
+    if value.op is ops.full:
+        return value.attrs["value"], value.attrs["value"]
+    if value.op is ops.iota:
+        return 0, upper(value.shape[value.attrs["axis"]]) - 1
+    if value.op is ops.index_value:
+        return lower(value.attrs["extent"]), upper(value.attrs["extent"])
+    if value.op in _PARTS:
+        return _ends(value.operands[0], region, depth - 1)
+    if value.op in _RULES:
+        return _RULES[value.op](value, *[_ends(operand, region, depth - 1) for operand in value.operands])  # type: ignore[no-any-return]
+    return -inf, inf
+
+
+def _times(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    found = [0.0 if 0 in (x, y) else x * y for x in a for y in b]
+    return min(found), max(found)
+
+
+def _added_up(value: Value, ends: tuple[float, float], empty: bool) -> tuple[float, float]:
+    """Of sums of as many elements as an axis has, or fewer."""
+    count = math.prod([upper(extent) for extent in value.operands[0].shape])
+    low, high = _times(ends, (count, count))
+    return min(low, ends[0], 0 if empty else low), max(high, 0 if empty else ends[1])
+
+
+def _chosen(value: Value, a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    """Of one of two numbers: the smaller or larger one, if the test compares them."""
+    test, x, y = value.operands
+    turned = 1 if test.op in (ops.less, ops.less_equal) else -1 if test.op in (ops.greater, ops.greater_equal) else 0
+    if turned and same_value(test.operands[0], y) and same_value(test.operands[1], x):
+        x, y, turned = y, x, -turned
+    compared = turned and same_value(test.operands[0], x) and same_value(test.operands[1], y)
+    if not compared:
+        return min(a[0], b[0]), max(a[1], b[1])
+    return (min(a[0], b[0]), min(a[1], b[1])) if turned > 0 else (max(a[0], b[0]), max(a[1], b[1]))
+
+
+_RULES: dict[Any, Any] = {
+    ops.add: lambda value, a, b: (a[0] + b[0], a[1] + b[1]),
+    ops.subtract: lambda value, a, b: (a[0] - b[1], a[1] - b[0]),
+    ops.multiply: lambda value, a, b: _times(a, b),
+    ops.negative: lambda value, a: (-a[1], -a[0]),
+    ops.maximum: lambda value, a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    ops.minimum: lambda value, a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    ops.select: lambda value, _, a, b: _chosen(value, a, b),
+    ops.floor_divide: lambda value, a, b: (-inf, inf) if b[0] != b[1] or b[0] <= 0 else (a[0] // b[0], a[1] // b[0]),
+    ops.sum: lambda value, a: _added_up(value, a, True),
+    ops.argmax: lambda value, _: (0, upper(value.operands[0].shape[value.attrs["axes"][0]]) - 1),
+    ops.argmin: lambda value, _: (0, upper(value.operands[0].shape[value.attrs["axes"][0]]) - 1),
+    ops.cumsum: lambda value, a: _added_up(value, a, False),
+}
