@@ -130,12 +130,17 @@ WRONG: dict[str, tuple[Callable[[Any], Any], type[Exception]]] = {
 }
 
 
+REFUSED_SINCE = {"an unknown mode": (2, 3), "more bins than numbers": (2, 2)}       # by NumPy; by us with older ones, too
+
+
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_arguments(case: str) -> None:
     function, kind = WRONG[case]
-    for run in (function, bw.jit(function)):
+    with pytest.raises(kind):
+        bw.jit(function)(X)
+    if tuple(map(int, np.__version__.split(".")[:2])) >= REFUSED_SINCE.get(case, (2, 0)):
         with pytest.raises(kind):
-            run(X)
+            function(X)
 
 
 # ----- infinite and missing elements
