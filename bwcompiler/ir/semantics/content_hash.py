@@ -154,7 +154,8 @@ class _Writer:
 
 
 class _FormWriter(_Writer):
-    """Leaves constants open that values of the outermost graph read."""
+    """Leaves constants open that values of the outermost graph read.  Rules for derivatives, which are still to be taken, count as
+    themselves."""
 
     def __init__(self, has_line: Callable[[Value], bool], is_open: Callable[[Value, Value], bool]) -> None:
         super().__init__(has_line)
@@ -166,6 +167,9 @@ class _FormWriter(_Writer):
         self.depth += 1
         super().graph(graph)
         self.depth -= 1
+
+    def attribute(self, value: Any) -> str:
+        return f"{id(value)}" if getattr(value, "content_key", None) == "" else super().attribute(value)
 
     def operands(self, value: Value, names: dict[Value, str]) -> str:
         if self.depth > 1:

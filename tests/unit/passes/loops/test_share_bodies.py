@@ -130,3 +130,28 @@ def test_bodies_with_lines_that_errors_name_stay_apart() -> None:
         return solved(first + 1.0)
 
     assert shared(twice) == (2, 2)
+
+
+def _with_cotangent(factor):
+    @bw.custom_vjp
+    def halved(x):
+        return x * 0.5
+    halved.defvjp(lambda x: (x * 0.5, None), lambda _, ct: ct * factor)
+    return halved
+
+
+def _repeated(fun, x):
+    for _ in range(12):
+        x = fun(np.sin(x) * 1.5) + x
+    return x
+
+
+def test_bodies_that_call_functions_with_other_derivatives_stay_apart() -> None:
+    one, other = _with_cotangent(3.0), _with_cotangent(7.0)
+
+    def total(x, y):
+        return (_repeated(one, x) + _repeated(other, y)).sum()
+
+    found = bw.grad(total, argnums=(0, 1))(X, X * 0.5)
+    np.testing.assert_allclose(found[0], bw.grad(lambda x: _repeated(one, x).sum())(X), rtol=1e-14)
+    np.testing.assert_allclose(found[1], bw.grad(lambda y: _repeated(other, y).sum())(X * 0.5), rtol=1e-14)
