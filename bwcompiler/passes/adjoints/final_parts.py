@@ -80,14 +80,11 @@ class _Array(NamedTuple):
 
     def final(self, users: Mapping[Value, Sequence[Value]], cotangents: Set[Value]) -> Iterator[tuple[Value, Final]]:
         """The versions of which only final parts are read, the final slices, and what is written and stays."""
+        reads = [self._reads(place, users) for place in range(len(self.versions))]
         for place, version in enumerate(self.versions):
-            following = self.versions[place + 1] if place < len(self.writes) else None
-            readers = [user for user in users.get(version, ()) if not _makes(user, following, version)]
-            reads = [read_parts(user, version) for user in readers]
-            last = [parts is not None and all(self._is_final(part, place) for part in parts) for parts in reads]
-            if all(last) and version not in cotangents:
+            if self._is_read_finally(place, reads, cotangents):
                 yield version, Final(self.number, None)
-            for user, is_final in zip(readers, last, strict=True):
+            for user, is_final in reads[place]:
                 if user.op is ops.slice and is_final:
                     yield user, Final(self.number, section_of(user, user.shape))
         for place, (_, after) in enumerate(pairwise(self.versions), 1):
@@ -102,6 +99,25 @@ class _Array(NamedTuple):
                 if new.op is not ops.reshape:
                     break
                 new = new.operands[0]
+
+    def _reads(self, place: int, users: Mapping[Value, Sequence[Value]]) -> list[tuple[Value, bool]]:
+        """What reads a version, other than to make the following one, and whether it reads final parts of it."""
+        version = self.versions[place]
+        following = self.versions[place + 1] if place < len(self.writes) else None
+        found = []
+        for user in users.get(version, ()):
+            if not _makes(user, following, version):
+                parts = read_parts(user, version)
+                found.append((user, parts is not None and all(self._is_final(part, place) for part in parts)))
+        return found
+
+    def _is_read_finally(self, place: int, reads: Sequence[Sequence[tuple[Value, bool]]], cotangents: Set[Value]) -> bool:
+        """Whether only final parts are read of a version, and of those that may be computed again from it.  What is added, or written by a
+        loop inside, is in the array when the loop has ended: it must not be written again."""
+        behind = list(zip(self.versions, reads, strict=True))[place:]
+        last = max([0, *[number for number, (version, found) in enumerate(behind) if found or version in cotangents]])
+        return all(version not in cotangents and all(is_final for _, is_final in found) for version, found in behind) and all(
+            version.op is ops.slice_update for version, _ in behind[1:last + 1])
 
     def _is_final(self, part: Part, place: int) -> bool:
         """Whether what the version of this number has in a part is there when the loop has ended."""

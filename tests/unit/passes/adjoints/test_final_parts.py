@@ -10,6 +10,7 @@ from bwcompiler import ops
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.frontend import trace
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
+from tests.support.derivatives import check_derivatives
 from tests.support.loop_programs import check_gradients
 
 N = 9
@@ -134,3 +135,14 @@ def test_what_is_kept(rng):
     assert stacked(recurrence, x) == 0
     assert stacked(orthogonal, x) == 3                    # the column before it is divided by its norm, but none of the matrix
     assert stacked(written_again, x) > 0
+
+
+def test_versions_that_are_computed_again_are_what_they_were(rng):
+    """Of what the second derivative reads after an update, later iterations write again."""
+    def triangular(y, b):
+        y = y.copy()
+        for j in range(N):
+            y[j] += b[j, :j + 1] @ y[:j + 1]
+        return y
+
+    check_derivatives(triangular, rng.uniform(-1, 1, N), 0.3 * rng.uniform(-1, 1, (N, N)))
