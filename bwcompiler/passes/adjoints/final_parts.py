@@ -81,10 +81,11 @@ class _Array(NamedTuple):
     def final(self, users: Mapping[Value, Sequence[Value]], cotangents: Set[Value]) -> Iterator[tuple[Value, Final]]:
         """The versions of which only final parts are read, the final slices, and what is written and stays."""
         reads = [self._reads(place, users) for place in range(len(self.versions))]
-        for place, version in enumerate(self.versions):
-            if self._is_read_finally(place, reads, cotangents):
+        finally_read = self._finally_read(reads, cotangents)
+        for version, readers in zip(self.versions, reads, strict=True):
+            if version in finally_read:
                 yield version, Final(self.number, None)
-            for user, is_final in reads[place]:
+            for user, is_final in readers:
                 if user.op is ops.slice and is_final:
                     yield user, Final(self.number, section_of(user, user.shape))
         for place, (_, after) in enumerate(pairwise(self.versions), 1):
@@ -111,13 +112,19 @@ class _Array(NamedTuple):
                 found.append((user, parts is not None and all(self._is_final(part, place) for part in parts)))
         return found
 
-    def _is_read_finally(self, place: int, reads: Sequence[Sequence[tuple[Value, bool]]], cotangents: Set[Value]) -> bool:
-        """Whether only final parts are read of a version, and of those that may be computed again from it.  What is added, or written by a
-        loop inside, is in the array when the loop has ended: it must not be written again."""
-        behind = list(zip(self.versions, reads, strict=True))[place:]
-        last = max([0, *[number for number, (version, found) in enumerate(behind) if found or version in cotangents]])
-        return all(version not in cotangents and all(is_final for _, is_final in found) for version, found in behind) and all(
-            version.op is ops.slice_update for version, _ in behind[1:last + 1])
+    def _finally_read(self, reads: Sequence[Sequence[tuple[Value, bool]]], cotangents: Set[Value]) -> set[Value]:
+        """The versions of which only final parts are read, and of those that may be computed again from them.  What is added, or written by
+        a loop inside, is in the array when the loop has ended: it must not be written again."""
+        found: set[Value] = set()
+        is_read = False
+        for version, readers in zip(self.versions[::-1], reads[::-1], strict=True):
+            if version in cotangents or not all(is_final for _, is_final in readers):
+                break
+            found.add(version)
+            is_read |= bool(readers)
+            if is_read and version.op is not ops.slice_update:
+                break
+        return found
 
     def _is_final(self, part: Part, place: int) -> bool:
         """Whether what the version of this number has in a part is there when the loop has ended."""
