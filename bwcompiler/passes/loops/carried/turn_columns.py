@@ -73,7 +73,7 @@ def _reading_rows(loop: Value, turned: dict[Value, Value], record: Record) -> Va
     values = [*inside.values, *copied(body.body, mapping)]
     outputs = [mapping.get(output, output) for output in body.outputs]
     live = live_values(values, outputs)
-    read = {operand for value in live for operand in value.operands}
+    read = {*outputs, *[operand for value in live for operand in value.operands]}
     kept = [k for k, one in enumerate(inputs) if k not in found or one in read]
     made = body.replace(inputs=[inputs[k] for k in kept], body=live, outputs=outputs)
     attributes = {**attrs, "body": made}

@@ -81,6 +81,19 @@ def test_the_matrix_is_given_to_loops_that_read_more_of_it():
         assert len([operand for operand in loop.operands if operand.rank == 2]) == count, fun.__name__
 
 
+def test_the_matrix_is_given_to_loops_that_carry_it_on():
+    def carried_on(a, b, x):
+        total, y = 0.0, np.zeros(40)
+        for k in range(24):
+            y = np.sin(y * 0.5 + a[:, k] * x[k])
+            total = total + b[0, k] * y[0]
+            b = a
+        return total, y, b
+
+    for found, expected in zip(bw.jit(carried_on)(A, A + 1.0, X), carried_on(A, A + 1.0, X), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
 def places(graph, depth=0):
     """How many loops are around each transpose of a matrix."""
     found = [depth for value in graph.body if value.op is ops.transpose and 1 not in value.shape]
