@@ -11,12 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, most, scale_extent, substitute, upper
+from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, most, scale_extent, substitute, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const, index_value
 from bwcompiler.ir.types import DType
 
 Leaf = Callable[[Value, tuple[IndexExpression, ...]], Scalar]
+
+
+def section_of(value: Value) -> Section:
+    """The part of its array that a slice reads, or an update writes."""
+    sizes = value.attrs["sizes"] if "sizes" in value.attrs else value.operands[1].shape
+    return Section(value.attrs["starts"], sizes, value.attrs["steps"])
 
 
 def reshape_index(at: Sequence[IndexExpression], source: Sequence[Extent],

@@ -101,11 +101,6 @@ class FusionGroup:
         return list(last.items())
 
 
-def update_section(value: Value) -> Section:
-    """The part of its array that a slice_update or slice_add writes."""
-    return Section(value.attrs["starts"], value.operands[1].shape, value.attrs["steps"])
-
-
 def starts_filled(value: Value, number: int) -> bool:
     """Whether operand `number` of a loop is a state that starts as one number everywhere, or as anything: its memory is filled, or left as
     it is, and not copied."""

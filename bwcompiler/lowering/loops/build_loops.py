@@ -23,7 +23,8 @@ from collections.abc import Sequence
 
 from bwcompiler import ops
 from bwcompiler.errors import InternalError
-from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
+from bwcompiler.ir.access import section_of
+from bwcompiler.ir.contracts.fusion import FusionGroup, Member
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent, upper
 from bwcompiler.ir.loop import (
     Accumulate,
@@ -147,7 +148,7 @@ class _Tree:
 
     def _write_slice(self, member: Member, scalar: Scalar) -> Statement:
         """value[start + step * k] = or += scalar."""
-        value, section = member.value, update_section(member.value)
+        value, section = member.value, section_of(member.value)
         at = [add_extents(scale_extent(position, step), start)
               for position, step, start in zip(self.layout.at(member.domain), section.steps, section.starts, strict=True)]
         target = self.layout.buffer(value), linear_offset(value.shape, tuple(at))

@@ -13,10 +13,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bwcompiler import ops
+from bwcompiler.ir.access import section_of
 from bwcompiler.ir.extent import Index, Section
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, input_value
-from bwcompiler.passes.loops.array_parts import Part, read_parts, section_of, versions_of, written_parts
+from bwcompiler.passes.loops.array_parts import Part, read_parts, versions_of, written_parts
 from bwcompiler.passes.loops.dependence import are_apart, are_apart_later
 from bwcompiler.passes.loops.region_bodies import copied
 
@@ -87,12 +88,12 @@ class _Array(NamedTuple):
                 yield version, Final(self.number, None)
             for user, is_final in readers:
                 if user.op is ops.slice and is_final:
-                    yield user, Final(self.number, section_of(user, user.shape))
+                    yield user, Final(self.number, section_of(user))
         for place, (_, after) in enumerate(pairwise(self.versions), 1):
             if after.op is not ops.slice_update:
                 continue
             new = after.operands[1]
-            section = section_of(after, new.shape)
+            section = section_of(after)
             if not self._is_final(Part(section, frozenset()), place):
                 continue
             while new.op.kind not in ("input", "constant"):

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bwcompiler import ops
+from bwcompiler.ir.access import section_of
 from bwcompiler.ir.extent import Extent, Section, add_extents, known_le, scale_extent
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, is_constant
@@ -56,7 +57,7 @@ def _kept(total: Value, users: Mapping[Value, int], record: Record) -> Value:
     steps: list[_Step] = []
     end = total
     while end.op in ops.UPDATES and users[end] == 1 and (end.op is ops.slice_add or _is_zero(end.operands[1])):
-        steps.append(_Step(end, _section(end), end.op is ops.slice_update, end.operands[1]))
+        steps.append(_Step(end, section_of(end), end.op is ops.slice_update, end.operands[1]))
         end = end.operands[0]
     steps.reverse()
     changed = False
@@ -132,10 +133,6 @@ def _is_zero(value: Value) -> bool:
     return is_constant(value) and value.attrs["value"] == 0
 
 
-def _section(update: Value) -> Section:
-    return Section(update.attrs["starts"], update.operands[1].shape, update.attrs["steps"])
-
-
 def _without_itself(part: Value, array: Value, place: Section, record: Record) -> tuple[bool, Value | None]:
     """Whether what is added contains that section of the array, and the rest of it, if there is one."""
     if _reads(part, array, place):
@@ -154,11 +151,10 @@ def _reads(part: Value, array: Value, place: Section) -> bool:
     """Whether it is that section of the array, or of an earlier version that is the same there."""
     while part.op is ops.reshape:
         part = part.operands[0]
-    attrs = part.attrs
-    if part.op is not ops.slice or Section(attrs["starts"], attrs["sizes"], attrs["steps"]) != place:
+    if part.op is not ops.slice or section_of(part) != place:
         return False
     while array is not part.operands[0]:
-        if array.op not in ops.UPDATES or not _section(array).is_apart(place):
+        if array.op not in ops.UPDATES or not section_of(array).is_apart(place):
             return False
         array = array.operands[0]
     return True

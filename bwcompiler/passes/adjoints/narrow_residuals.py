@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Extent, Section, add_extents, element_count, known_le, scale_extent, upper
+from bwcompiler.ir.access import section_of
+from bwcompiler.ir.extent import Extent, add_extents, element_count, known_le, scale_extent, upper
 from bwcompiler.ir.op import Record, Value, input_value
 
 LEAST = 2                      # how many times smaller a section has to be that does not move with the loop
@@ -71,7 +72,7 @@ def _hulls(body: Sequence[Value], holders: Mapping[Value, Value], outputs: Set[V
 
 
 def _hull_of(part: Value) -> _Hull:
-    section = Section(part.attrs["starts"], part.attrs["sizes"], part.attrs["steps"])
+    section = section_of(part)
     bounds = [section.bounds(axis) for axis in range(part.rank)]
     return _Hull(tuple([first for first, _ in bounds]), tuple([last for _, last in bounds]))
 

@@ -12,8 +12,8 @@ import math
 from collections.abc import Container, Iterable, Sequence
 
 from bwcompiler import ops
-from bwcompiler.ir.access import element, plain_axes, root
-from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, SHORT_ROW, SHORT_ROWS, FusionGroup, Member, update_section
+from bwcompiler.ir.access import element, plain_axes, root, section_of
+from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, SHORT_ROW, SHORT_ROWS, FusionGroup, Member
 from bwcompiler.ir.extent import Affine, Extent, Index, Section, add_extents, scale_extent, span, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar
@@ -101,7 +101,7 @@ class Attempt:
 
         versions: earlier ones of the array, that lie in its memory.
         """
-        array, section, own = root(self.value.operands[0]), update_section(self.value), self.own_element()
+        array, section, own = root(self.value.operands[0]), section_of(self.value), self.own_element()
         for base, index in self.reads:
             version = root(base)
             if (version is array or version in versions) and (base is not version or index != own):
@@ -112,7 +112,7 @@ class Attempt:
 
     def own_element(self) -> tuple[Extent, ...]:
         """For an update: the index of the element that an iteration writes."""
-        section = update_section(self.value)
+        section = section_of(self.value)
         return tuple([add_extents(scale_extent(index.extent(), step) if extent != 1 else 0, start) for index, extent, start, step
                       in zip(self.indices, self.shape, section.starts, section.steps, strict=True)])
 

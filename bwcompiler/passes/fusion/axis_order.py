@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
-from bwcompiler.ir.access import contiguous_strides
-from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
+from bwcompiler.ir.access import contiguous_strides, section_of
+from bwcompiler.ir.contracts.fusion import FusionGroup, Member
 from bwcompiler.ir.extent import Affine, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar
@@ -77,7 +77,7 @@ def _accesses(group: FusionGroup, member: Member, attempt: Attempt, stored: Coll
     found = [(base, (_read_strides(base, index, attempt, member, count), APART_READ))
              for base, index in attempt.reads if base not in group.by_value]
     if member.update:
-        steps = update_section(value).steps
+        steps = section_of(value).steps
         strides = [stride * step for stride, step in zip(contiguous_strides(value.shape), steps, strict=True)]
         found.append((value, (_by_axis(member.domain, strides, count), APART_WRITTEN)))
     elif value in stored:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from bwcompiler.ir.access import root
-from bwcompiler.ir.contracts.fusion import FusionGroup, Member, update_section
+from bwcompiler.ir.access import root, section_of
+from bwcompiler.ir.contracts.fusion import FusionGroup, Member
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.fusion.attempt import Attempt, section_read
 
@@ -21,7 +21,7 @@ def readers_in_step(update: Attempt, group: FusionGroup, versions: Set[Value],
 
     versions  of the array, which are the same where the update writes; attempts: of the members, with what they read.
     """
-    axes, written = update.axes_in(group), update_section(update.value)
+    axes, written = update.axes_in(group), section_of(update.value)
     if axes is None or set(axes) - {-1} != set(range(len(group.extents))):
         return None
     own = update.place(update.own_element(), axes)

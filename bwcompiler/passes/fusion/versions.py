@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from bwcompiler.ir.access import root
-from bwcompiler.ir.contracts.fusion import FusionGroup, update_section
+from bwcompiler.ir.access import root, section_of
+from bwcompiler.ir.contracts.fusion import FusionGroup
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression
 from bwcompiler.passes.fusion.attempt import Attempt, section_read
@@ -44,7 +44,7 @@ class Versions:
         """The value, a member of the group, has the memory of the array it updates, from here on."""
         array = root(value.operands[0])
         written = group.updated.setdefault(array, [])
-        written.append(update_section(value))
+        written.append(section_of(value))
         group.updated[value] = written
         group.touched[value] = group.touched.setdefault(array, [])
 
@@ -69,7 +69,7 @@ class Versions:
         return True
 
     def _update_is_apart(self, attempt: Attempt, group: FusionGroup, attempts: Mapping[Value, Attempt]) -> bool:
-        array, mine = root(attempt.value.operands[0]), update_section(attempt.value)
+        array, mine = root(attempt.value.operands[0]), section_of(attempt.value)
         made_here = array in group.by_value
         if made_here != (array in group.updated):          # made by a fused value, or another update has its memory already
             return False

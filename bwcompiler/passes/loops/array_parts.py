@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Extent, Index, Section
+from bwcompiler.ir.access import section_of
+from bwcompiler.ir.extent import Index, Section
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
@@ -48,7 +49,7 @@ def _is_result(value: Value) -> bool:
 def written_parts(after: Value) -> list[Part] | None:
     """The parts that an update, or a loop inside, writes; None where that is not known."""
     if after.op in ops.UPDATES:
-        return [Part(section_of(after, after.operands[1].shape), frozenset())]
+        return [Part(section_of(after), frozenset())]
     body, number = after.operands[0].attrs["body"], after.attrs["index"]
     between = versions_of(body.outputs[number], body.inputs[number])
     return None if between is None else _inside(body, [written_parts(version) for version in between[1:]])
@@ -62,14 +63,10 @@ def _inside(body: Graph, found: Iterable[list[Part] | None]) -> list[Part] | Non
     return [Part(part.section, part.inner | {body.index}) for one in parts if one is not None for part in one]
 
 
-def section_of(value: Value, sizes: tuple[Extent, ...]) -> Section:
-    return Section(value.attrs["starts"], sizes, value.attrs["steps"])
-
-
 def read_parts(user: Value, array: Value) -> list[Part] | None:
     """The parts of an array that a value reads; None where that is not known, or all of it."""
     if user.op is ops.slice:
-        return [Part(section_of(user, user.shape), frozenset())]
+        return [Part(section_of(user), frozenset())]
     if user.op is not ops.loop or array in user.operands[:user.attrs["carried"]]:
         return None
     body, places = user.attrs["body"], [k for k, operand in enumerate(user.operands) if operand is array]

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bwcompiler import ops
-from bwcompiler.ir.access import is_virtual
-from bwcompiler.ir.contracts.fusion import update_section
+from bwcompiler.ir.access import is_virtual, section_of
 from bwcompiler.ir.extent import Section
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value
@@ -162,7 +161,7 @@ def _path(value: Value, first: dict[Value, int]) -> list[Value]:
 def _latest(part: Value, graph: Graph, first: dict[Value, int], position: int) -> Value | None:
     """The version of an array before a position; None where updates since, or the one there, do not leave a slice as it is."""
     [version] = part.operands
-    section = Section(part.attrs["starts"], part.shape, part.attrs["steps"])
+    section = section_of(part)
     while first.get(version, position) < position:
         update = graph.body[first[version]]
         if not _leaves(update, version, section):
@@ -174,7 +173,7 @@ def _latest(part: Value, graph: Graph, first: dict[Value, int], position: int) -
 
 def _leaves(update: Value, array: Value, section: Section) -> bool:
     """Whether a value is an update of an array that leaves a section as it is."""
-    return update.op in ops.UPDATES and update.operands[0] is array and section.is_apart(update_section(update))
+    return update.op in ops.UPDATES and update.operands[0] is array and section.is_apart(section_of(update))
 
 
 def _late_reads(graph: Graph, first: dict[Value, int]) -> dict[Value, dict[Value, None]]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from bwcompiler import ops
+from bwcompiler.ir.access import section_of
 from bwcompiler.ir.extent import Extent, Section, most
 from bwcompiler.ir.op import Value
 
@@ -79,8 +80,8 @@ def _linked(x: Value) -> Link:
 
 
 def _make_link(x: Value) -> Link:
-    before, v = x.operands
-    section = Section(x.attrs["starts"], v.shape, x.attrs["steps"])
+    before = x.operands[0]
+    section = section_of(x)
     cells = _cells_of(section, x.shape)
     last = _links.get(before)
     if last is None:

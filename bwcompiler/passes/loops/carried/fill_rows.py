@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 from bwcompiler import ops
+from bwcompiler.ir.access import section_of
 from bwcompiler.ir.extent import Affine, Extent, Section, add_extents, evaluate, scale_extent
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, is_constant
 from bwcompiler.ops.region import loop_indices
-from bwcompiler.passes.loops.array_parts import section_of
 from bwcompiler.passes.loops.carried.forget_overwritten import LEAST_WRITTEN, Rows, with_rows_filled
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
@@ -114,9 +114,9 @@ def _left(loop: Value, rows: int, row: Extent) -> list[Rows] | None:
 
 def _rest(writes: Sequence[Value], shape: Sequence[Extent]) -> Section:
     """What the parts leave of a row, where they are its beginning or its end; else the row."""
-    parts: Section | None = section_of(writes[0], writes[0].operands[1].shape)
+    parts: Section | None = section_of(writes[0])
     for write in writes[1:]:
-        parts = None if parts is None else parts.joined(section_of(write, write.operands[1].shape))
+        parts = None if parts is None else parts.joined(section_of(write))
     row = Section((writes[0].attrs["starts"][0], *[0] * (len(shape) - 1)), (1, *shape[1:]), (1,) * len(shape))
     if parts is None:
         return row

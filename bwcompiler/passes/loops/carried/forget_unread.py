@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from bwcompiler import ops
+from bwcompiler.ir.access import section_of
 from bwcompiler.ir.extent import Index, Section
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value
@@ -53,16 +54,8 @@ def _read_behind(loop: Value, users: Users, outputs: Sequence[Value]) -> dict[in
         if item in outputs or any(reader.op is not ops.slice for reader in readers):
             whole.add(number)
             continue
-        found.setdefault(number, []).extend([_section(reader, reader.shape) for reader in readers])
+        found.setdefault(number, []).extend([section_of(reader) for reader in readers])
     return {number: found.get(number, []) for number in range(loop.attrs.get("carried", 0)) if number not in whole}
-
-
-def _section(value: Value, sizes: Sequence[object]) -> Section:
-    return Section(value.attrs["starts"], tuple(sizes), value.attrs["steps"])           # type: ignore[arg-type]
-
-
-def _written(update: Value) -> Section:
-    return _section(update, update.operands[1].shape)
 
 
 def _sparing(loop: Value, behind: Mapping[int, Sequence[Section]]) -> list[Value] | None:
@@ -102,12 +95,12 @@ def _unread(body: Graph, number: int, behind: Sequence[Section], users: Users, s
             return []
         if following is not None and following.operands.count(version) != 1:
             return []
-        reads.append([_section(user, user.shape) for user in others])
+        reads.append([section_of(user) for user in others])
         if following is not None and following.op is ops.slice_add:
-            reads[-1].append(_written(following))
+            reads[-1].append(section_of(following))
     assert body.index is not None
     return [update for place, update in enumerate(versions[1:], 1)
-            if _is_unread(_written(update), _flat(reads[place:]), _flat(reads), behind, body.index, step)]
+            if _is_unread(section_of(update), _flat(reads[place:]), _flat(reads), behind, body.index, step)]
 
 
 def _versions(body: Graph, number: int) -> list[Value]:

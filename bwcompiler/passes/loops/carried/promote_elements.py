@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bwcompiler import ops
+from bwcompiler.ir.access import section_of
 from bwcompiler.ir.extent import Extent, Section, add_extents, known_le
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
@@ -86,7 +87,7 @@ def _with_elements(body: Graph, places: Mapping[int, Section]) -> tuple[Graph, l
                 more = mapping.get(value.operands[1], value.operands[1])
                 current[value] = more if value.op is ops.slice_update else ops.add(current[whole], more)
                 numbers[value] = numbers[whole]
-            elif whole in current and _place(value) == places[numbers[whole]]:
+            elif whole in current and section_of(value) == places[numbers[whole]]:
                 mapping[value] = current[whole]
             else:
                 for version in [operand for operand in value.operands if operand in current]:
@@ -99,7 +100,7 @@ def _with_elements(body: Graph, places: Mapping[int, Section]) -> tuple[Graph, l
 
 def _before(array: Value, place: Section) -> Value:
     """The array before anything was written at a place, so that the loop is no reader between two updates of one array."""
-    while array.op in ops.UPDATES and _place(array) == place:
+    while array.op in ops.UPDATES and section_of(array) == place:
         array = array.operands[0]
     return array
 
@@ -115,7 +116,7 @@ def _only_element(body: Graph, number: int) -> Section | None:
             continue
         if value.op in ops.UPDATES and versions.isdisjoint(value.operands[1:]) and not mentions(value, index):
             versions.add(value)
-            writes.add(_place(value))
+            writes.add(section_of(value))
             continue
         found = _places_read(value, versions)
         if found is None:
@@ -133,7 +134,7 @@ def _only_element(body: Graph, number: int) -> Section | None:
 def _places_read(value: Value, versions: set[Value]) -> set[Section] | None:
     """What a slice, or a loop that does not change the array, reads of these versions of an array; None where that is not known."""
     if value.op is ops.slice:
-        return {_place(value)}
+        return {section_of(value)}
     if value.op is not ops.loop or not versions.isdisjoint(value.operands[:value.attrs["carried"]]):
         return None
     body, places = value.attrs["body"], set()
@@ -147,11 +148,6 @@ def _places_read(value: Value, versions: set[Value]) -> set[Section] | None:
                 return None
             places |= found
     return places
-
-
-def _place(value: Value) -> Section:
-    sizes = value.attrs["sizes"] if value.op is ops.slice else value.operands[1].shape
-    return Section(value.attrs["starts"], sizes, value.attrs["steps"])
 
 
 def _is_inside(starts: Sequence[Extent], shape: Sequence[Extent]) -> bool:

@@ -9,10 +9,11 @@ So a cotangent of which every iteration makes its own row is not read, and where
 from __future__ import annotations
 
 from bwcompiler import ops
+from bwcompiler.ir.access import section_of
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, is_constant
-from bwcompiler.passes.loops.array_parts import Part, section_of, versions_of, written_parts
+from bwcompiler.passes.loops.array_parts import Part, versions_of, written_parts
 from bwcompiler.passes.loops.dependence import are_apart, are_apart_later
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
@@ -53,9 +54,9 @@ def _setting(loop: Value) -> list[Value] | None:
 
 def _is_zero(array: Value, addition: Value, index: Index) -> bool:
     """Whether an array is zero in all places that a loop adds to: it is zeros, but for updates of others."""
-    added = section_of(addition, addition.operands[1].shape)
+    added = section_of(addition)
     while array.op in ops.UPDATES:
-        if not are_apart(added, section_of(array, array.operands[1].shape), frozenset([index]), frozenset()):
+        if not are_apart(added, section_of(array), frozenset([index]), frozenset()):
             return False
         array = array.operands[0]
     return is_constant(array) and bool(array.attrs["value"] == 0)
@@ -78,7 +79,7 @@ def _additions(body: Graph, number: int, index: Index, step: int) -> list[Value]
         written += parts
 
     def is_first(addition: Value) -> bool:
-        section = section_of(addition, addition.operands[1].shape)
+        section = section_of(addition)
         return all(are_apart_later(part.section, section, index, step, part.inner) for part in written)
 
     return [addition for addition in found if is_first(addition)]
