@@ -25,6 +25,7 @@ NOTHING = np._NoValue
 
 def whole_number(x: Tracer) -> Tracer:
     """round(x) of a rounded number: one of Python's integers."""
+    HANDLERS["check_whole"](x)
     return fresh(cast(value_as(x), I64), int)
 
 

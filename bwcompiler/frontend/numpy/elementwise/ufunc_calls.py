@@ -153,22 +153,22 @@ def operator(name: str, *inputs: Any) -> Any:
     if not result.type.shape:
         kind = _weak_result(inputs, result)
         if name in _DIVIDING:
-            _note_division(name, kind, inputs[1], result)
+            _note_division(name, kind, inputs, made)
         made._kind = kind or made._kind
         return made
     return laid_out(made, inputs)
 
 
-_DIVIDING = frozenset(("divide", "floor_divide", "remainder"))
+_DIVIDING = frozenset(("divide", "floor_divide", "remainder", "power"))
 
 
-def _note_division(name: str, kind: type | None, divisor: Any, result: Value) -> None:
-    """A division, which raises ZeroDivisionError if both are Python's numbers: it matters where that is caught."""
+def _note_division(name: str, kind: type | None, inputs: tuple[Any, ...], made: Tracer) -> None:
+    """A division or power, which may raise something if both are Python's numbers: it matters where that is caught."""
     region = active_region()
     if region is not None and region.policy is not None and (region.policy.trying or region.policy.attempts):
-        if kind is not None and not HANDLERS["check_divisor"](name, kind, divisor):
+        if kind is not None and not HANDLERS["check_operator"](name, kind, inputs, made):
             return
-        region.policy.divisions.add(result)
+        region.policy.divisions.add(value_of(made))
         region.policy.types_asked = True
 
 

@@ -37,13 +37,13 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 class Body(NamedTuple):
     """Of a `try`: its statements, and which of them have others inside; the variables that are read where it has failed.
 
-    divides: a handler is for divisions by zero.
+    errors: the names of what the handlers are for.
     """
 
     statements: Sequence[Callable[[], Any]]
     nested: Sequence[bool]
     caught: Sequence[str]
-    divides: bool
+    errors: Sequence[str]
 
 
 class Handler(NamedTuple):
@@ -123,7 +123,7 @@ class _Try:
     def _ran(self, policy: Policy | None, number: int, state: _State) -> tuple[Any, bool]:
         """What a statement returns, or the handler of what it raises; and whether there was one."""
         try:
-            with Trying(self.body.divides):
+            with Trying(self.body.errors):
                 return self._in_state(policy, self.body.statements[number], state), False
         except passing():
             raise

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import operator
 import re
 import sys
 import warnings
@@ -41,6 +40,7 @@ from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import F64, tensor
 
 _DIVIDING = frozenset((ops.divide, ops.floor_divide, ops.remainder))
+_DIVISION_ERRORS = frozenset(("ArithmeticError", "ZeroDivisionError"))      # that Python raises where NumPy gives inf or nan
 _PLACE = re.compile("\0(\\d+)\0")      # of a traced value in a text: see Tracer.__format__
 
 
@@ -61,12 +61,12 @@ def is_raised(error: BaseException) -> bool:
 
 
 def raises_when_taken(error: Exception, policy: Policy) -> bool:
-    """Whether a side of a branch raises what NumPy raises if that side is taken: shapes that do not fit, an index out of range.
+    """Whether a side of a branch raises what Python does if that side is taken: shapes that do not fit, an index out of range, no value.
 
     Not in a loop, where shapes that move may have to be found first: that is unrolled.
     """
-    is_numpys = isinstance(error, ValueError | IndexError | KeyError) and not any(scope.loop is not None for scope in policy.scopes)
-    return is_numpys and _refusal(error) is None
+    is_pythons = isinstance(error, ValueError | IndexError | KeyError | NameError)
+    return is_pythons and not any(scope.loop is not None for scope in policy.scopes) and _refusal(error) is None
 
 
 def error_source(error: BaseException) -> Source | None:
@@ -108,29 +108,6 @@ def check(failing: Tracer, side: Callable[[], Any], error: BaseException, source
 
 
 HANDLERS["check"] = check
-
-
-_PYTHONS = {"divide": operator.truediv, "floor_divide": operator.floordiv, "remainder": operator.mod}
-
-
-def check_divisor(name: str, kind: type, divisor: Any) -> bool:
-    """Record what Python raises where it divides by zero, in a `try` that is taken apart and catches that; whether that was done."""
-    policy = open_policy()
-    if policy is None or policy.trying > len(policy.attempts):
-        return False
-    if isinstance(divisor, Tracer) and any(attempt.body.divides for attempt in policy.attempts):
-        try:
-            _PYTHONS[name](kind(1), kind(0))
-        except ZeroDivisionError as found:
-            error = ZeroDivisionError(*found.args)
-
-        def fail() -> None:
-            raise error
-        check(divisor == 0, fail, error, current_source(open_region().outer))
-    return True
-
-
-HANDLERS["check_divisor"] = check_divisor
 
 
 def note(token: Tracer) -> None:
@@ -194,17 +171,20 @@ def _with_values(error: BaseException, texts: list[Any], numbers: Any, specifica
 class Trying:
     """Around the body of a `try` that has handlers: these are for errors of the user's program, not for what tracing refuses.
 
-    divides: they catch what Python raises for a division by zero, which compiled code does not: it gives what NumPy gives.
+    errors: the names of what they catch.  divides: they are for what Python raises for a division by zero, which compiled code does
+    not: it gives what NumPy gives.
     """
 
-    def __init__(self, divides: bool) -> None:
-        self.divides = divides
+    def __init__(self, errors: Sequence[str]) -> None:
+        self.errors = errors
+        self.divides = not _DIVISION_ERRORS.isdisjoint(errors)
         self.before: tuple[Region, int] | None = None
 
     def __enter__(self) -> None:
         policy = open_policy()
         if policy is not None:
             policy.trying += 1
+            policy.tries.append(self)
             self.before = (open_region(), len(open_region().record.values))
 
     def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:
@@ -212,6 +192,7 @@ class Trying:
         if policy is None:
             return
         policy.trying -= 1
+        policy.tries.pop()
         if self.divides and error is None and self.before is not None and self.before[0] is open_region():
             for found in _divisions(open_region().record.values[self.before[1]:]):
                 if found in policy.divisions:
@@ -233,13 +214,17 @@ class Trying:
             raise NotCapturable(str(refused), getattr(refused, "source", None)) from None
         raise Recapture(("", 0, policy.trying), refused) from None
 
+    def catches(self, error: BaseException) -> bool:
+        """Whether a handler is for an exception of Python's."""
+        return any(one.__name__ in self.errors for one in type(error).__mro__)
+
 
 class Suppressing(contextlib.suppress):
     """In the place of `contextlib.suppress`, which is a `try` whose handlers do nothing."""
 
     def __init__(self, *exceptions: type[BaseException]) -> None:
         super().__init__(*exceptions)
-        self.trying = Trying(any(issubclass(ZeroDivisionError, one) for one in exceptions))
+        self.trying = Trying([one.__name__ for one in exceptions])
 
     def __enter__(self) -> None:
         self.trying.__enter__()

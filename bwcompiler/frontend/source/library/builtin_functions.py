@@ -53,6 +53,8 @@ def _number(kind: Kind, dtype: DType, what: str) -> Callable[..., Any]:
             raise TypeError("only length-1 arrays can be converted to Python scalars")
         if kind is not complex and x._type.dtype.kind == "c":
             raise TypeError(f"can't convert complex to {what}")
+        if kind is int:
+            HANDLERS["check_whole"](x)
         return call(converted, x, dtype, kind)
     convert.__name__ = what
     return convert

@@ -1,4 +1,7 @@
-"""Python's modules math and cmath: NumPy's functions for traced numbers, which give nan where those of math raise ValueError."""
+"""Python's modules math and cmath: NumPy's functions for traced numbers, which give nan where those of math raise ValueError.
+
+In a `try` that catches it, they raise as those do (`effects/number_errors.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.frontend.source.effects.number_errors import check_function, check_whole
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
@@ -23,7 +27,11 @@ from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
 def mathematical(function: Any, numpy: Any) -> Callable[..., Any]:
     """A function of `math` that takes numbers: `numpy` of traced ones."""
     def compute(*args: Any, **kwargs: Any) -> Any:
-        return _with_type(function, numpy, numpy(*args, **kwargs)) if _is_traced(args) else function(*args, **kwargs)
+        if not _is_traced(args):
+            return function(*args, **kwargs)
+        found = _with_type(function, numpy, numpy(*args, **kwargs))
+        check_function(function, args, found)
+        return found
     compute.__name__ = function.__name__
     return compute
 
@@ -94,7 +102,10 @@ def _named(name: str) -> Callable[..., Any]:
 
 def _rounded(numpy: Any) -> Callable[[Any], Any]:
     """Rounding to an integer."""
-    return lambda x: x if x._type.dtype.kind in "iu" else numpy(x).astype(np.int64)
+    def rounded(x: Any) -> Any:
+        check_whole(x)
+        return x if x._type.dtype.kind in "iu" else numpy(x).astype(np.int64)
+    return rounded
 
 
 def _log(x: Any, *base: Any) -> Any:

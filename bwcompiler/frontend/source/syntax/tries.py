@@ -20,7 +20,6 @@ from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.liveness import stores
 from bwcompiler.frontend.source.syntax.nodes import children
 
-_DIVISION_ERRORS = frozenset(("ArithmeticError", "ZeroDivisionError"))      # that Python raises where NumPy gives inf or nan
 ERROR = f"{PREFIX}error__"
 VALUE = f"{PREFIX}value_of_attempt"
 
@@ -49,7 +48,7 @@ def _apart(rewriter: Any, node: ast.Try, is_tail: bool) -> list[ast.stmt]:
     if is_tail:
         variables = variables._replace(results=tuple([name for name in variables.results if name in rewriter.free]))
     kinds = [_kinds(rewriter, handler) for handler in node.handlers]
-    divides = _catches_divisions(node)
+    errors = _plain(_errors(node))
     nested = tuple([any(isinstance(part, ast.stmt) for part in children(one)) for one in statements])
     attempts = [rewriter.function("attempt", rewriter.block([one]), variables, one) for one in statements]
     handlers = [rewriter.function("handler", rewriter.block(handler.body), variables, handler, (handler.name or ERROR,))
@@ -60,7 +59,7 @@ def _apart(rewriter: Any, node: ast.Try, is_tail: bool) -> list[ast.stmt]:
         made.append(rewriter.function("otherwise", rewriter.block(node.orelse), variables, node))
         last = _load(made[-1])
     caught = tuple(sorted(node.live_caught))  # type: ignore[attr-defined]
-    body = _tuple(_tuple(*map(_load, attempts)), *[_plain(one) for one in (nested, caught)], ast.Constant(divides))
+    body = _tuple(_tuple(*map(_load, attempts)), *[_plain(one) for one in (nested, caught)], errors)
     pairs = _tuple(*[_tuple(kind, _load(handler)) for kind, handler in zip(kinds, handlers, strict=True)])
     call = rewriter.statement("try_", node, body, pairs, last, variables)
     if is_tail:
@@ -79,7 +78,7 @@ def _value_first(node: ast.stmt) -> list[ast.stmt]:
 
 def _in_its_form(rewriter: Any, node: ast.Try) -> ast.Try:
     rewriter.generic_visit(node)
-    around = ast.withitem(rewriter.runtime("trying", node.body[0], ast.Constant(_catches_divisions(node))), None)
+    around = ast.withitem(rewriter.runtime("trying", node.body[0], _plain(_errors(node))), None)
     node.body = [ast.copy_location(ast.With([around], node.body), node.body[0])]
     first = node.handlers[0]
     if any(handler.type is None or ast.unparse(handler.type) == "BaseException" for handler in node.handlers):
@@ -88,9 +87,10 @@ def _in_its_form(rewriter: Any, node: ast.Try) -> ast.Try:
     return node
 
 
-def _catches_divisions(node: ast.Try) -> bool:
-    caught = [part.id for handler in node.handlers if handler.type for part in ast.walk(handler.type) if isinstance(part, ast.Name)]
-    return not _DIVISION_ERRORS.isdisjoint(caught)
+def _errors(node: ast.Try) -> tuple[str, ...]:
+    """The names of what the handlers are for."""
+    return tuple([name for handler in node.handlers for name in (["BaseException"] if handler.type is None else [
+        part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name)])])
 
 
 def _kinds(rewriter: Any, handler: ast.ExceptHandler) -> ast.expr:

@@ -163,6 +163,7 @@ class Policy:
     one_kind    whether the two sides of a branch must give the same kind of numbers, as np.vectorize asks the first element for its type.
     objects     objects that the function made, by their ids.
     raised      the last exception that a `raise` of the user's raised in a body; trying: inside of how many `try` with handlers.
+    tries       these, innermost last (`source.effects.checks.Trying`).
     attempts    those of them whose handlers can be sides of branches (`source.bodies.attempts`), innermost last.
     divisions   what divisions gave inside of a `try`, of which one number at least was of NumPy's, so that it raises nothing.
     formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
@@ -186,7 +187,7 @@ class Policy:
     __slots__ = ("ahead", "any_results", "as_data", "attempts", "bounded", "calls", "captured", "choices", "containers", "converting",
                  "copies", "depth", "divisible", "divisions", "doubles", "events", "foreseen", "formatted", "gaps", "heavy",
                  "inner_calls", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects", "one_kind", "parted",
-                 "parts", "raised", "recorded", "scopes", "shown", "summed", "sure", "told", "trying", "types_asked", "unbound",
+                 "parts", "raised", "recorded", "scopes", "shown", "summed", "sure", "told", "tries", "trying", "types_asked", "unbound",
                  "uncounted", "undone", "unrolled", "unrolling", "windows", "wishes")
 
     def __init__(self, converting: bool) -> None:
@@ -252,6 +253,7 @@ class Policy:
         self.raised: BaseException | None = None
         self.formatted: list[tuple[Any, str]] | None = None
         self.trying = 0
+        self.tries: list[Any] = []
         self.attempts: list[Any] = []
         self.calls: dict[int, list[int]] = {}
         self.inner_calls = 0

@@ -350,16 +350,31 @@ def in_a_loop(x, n):
     return y
 
 
-@pytest.mark.parametrize("function", [of_shapes, of_both_sides, of_an_index, in_a_loop], ids=lambda function: function.__name__)
+def of_a_name(x, n):
+    return undefined_here + x[0] if n > 3 else x[2] * n        # noqa: F821
+
+
+def of_a_variable(x, n):
+    y = 0.0
+    for k in range(6):
+        if n + y > 4.5 + x[0] * k:
+            y = y + z                              # noqa: F821
+        y = y + x[k] * 0.1
+    z = y
+    return z
+
+
+@pytest.mark.parametrize("function", [of_shapes, of_both_sides, of_an_index, in_a_loop, of_a_name, of_a_variable],
+                         ids=lambda function: function.__name__)
 def test_what_numpy_raises_in_a_branch_is_raised_where_it_is_taken(function):
     compiled, x = bw.value_and_grad(function), np.linspace(0.5, 2.0, 6)
     value, gradient = compiled(x, 1.0)
     assert value == pytest.approx(function(x, 1.0), rel=1e-12)
     differences = [(function(x + 1e-6 * one, 1.0) - function(x - 1e-6 * one, 1.0)) / 2e-6 for one in np.eye(6)]
     assert gradient == pytest.approx(differences, rel=1e-6, abs=1e-8)
-    with pytest.raises((ValueError, IndexError)) as python:
+    with pytest.raises((ValueError, IndexError, NameError)) as python:
         function(x, 5.0)
-    with pytest.raises(type(python.value)) as ours:
+    with pytest.raises(NameError if isinstance(python.value, NameError) else type(python.value)) as ours:
         compiled(x, 5.0)
     assert "test_captured_checks.py:" in str(ours.value)
     assert bw.jit(function)(x, 1.0) == pytest.approx(value, rel=1e-12)

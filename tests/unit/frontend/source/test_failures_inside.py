@@ -1,5 +1,8 @@
 """What fails in a loop, a branch or a function inside of a `try`: the handler is taken, for values and derivatives."""
 
+import contextlib
+import math
+
 import numpy as np
 import pytest
 
@@ -235,3 +238,105 @@ def test_what_was_done_before_it_failed_is_refused():
         return np.sum(y)
     with pytest.raises(TracerBoolError, match="(?s)it assigns to an array, list or object before.*hint: write the test as `if`"):
         bw.jit(written)(X)
+
+
+# ----- what Python's functions of numbers raise, where NumPy's give nan or inf
+def roots(x):
+    total = 0.0
+    for v in x:
+        try:
+            total += math.sqrt(v) + math.log(v - 0.5)
+        except ValueError:
+            total -= 0.5 * v
+    return total
+
+
+def any_error(x):
+    try:
+        return math.acos(x[0]) + x[1]
+    except Exception:
+        return 3.0 * x[1]
+
+
+def too_large(x):
+    total = x[0]
+    for v in x:
+        try:
+            total += math.exp(600 * v) * 1e-300
+        except OverflowError:
+            total += v
+    return total
+
+
+def where_it_overflows_and_where_not(x):
+    try:
+        return math.gamma(200 * x[0] + 0.3) * 1e-300 + math.pow(float(x[1]), -1)
+    except OverflowError:
+        return x[1]
+    except ValueError:
+        return 2.0 * x[0]
+
+
+def integers(x):
+    total = 0.0
+    for v in x:
+        try:
+            total += int(v / (np.abs(v) > 0.5)) * v
+        except (OverflowError, ValueError):
+            total += v
+    return total
+
+
+def of_a_helper(x):
+    def safe(v):
+        try:
+            return math.log(v)
+        except ValueError:
+            return -1.0
+    return sum(safe(v) * x[0] for v in x)
+
+
+def powers(x):
+    total = 0.0
+    for v in x:
+        try:
+            total += float(np.floor(v)) ** -2 + v
+        except ZeroDivisionError:
+            total += 2 * v
+    return total
+
+
+def any_division(x):
+    try:
+        return float(x[0]) / float(np.floor(x[1]))
+    except Exception:
+        return x[0]
+
+
+OF_NUMBERS = [roots, any_error, too_large, where_it_overflows_and_where_not, integers, of_a_helper, powers, any_division]
+
+
+@pytest.mark.parametrize("program", OF_NUMBERS, ids=lambda program: program.__name__)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_errors_of_numbers_are_caught(program):
+    as_python(program, *PLACES[:2])
+    as_python(program, *PLACES[2:4])
+
+
+def test_where_nothing_catches_it_numbers_are_numpys():
+    def program(x):
+        try:
+            return math.sqrt(x[0])
+        except KeyError:
+            return x[1]
+    assert np.isnan(bw.jit(program)(np.array([-1.0, 2.0])))
+
+
+def test_an_error_of_numbers_in_a_try_that_is_not_taken_apart_is_refused():
+    def program(x):
+        y = x[1]
+        with contextlib.suppress(ValueError):
+            y = math.sqrt(x[0])
+        return y
+    with pytest.raises(TracerBoolError, match="whether ValueError is raised"):
+        bw.jit(program)(X)
