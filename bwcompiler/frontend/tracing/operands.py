@@ -102,7 +102,7 @@ def array_operand(x: Any) -> tuple[Payload, Kind]:
             return operand(int(x) if isinstance(x, int) else float(x) if isinstance(x, float) else complex(x))
         if isinstance(x, Rational):                                # fractions: Python floats, as NumPy's objects would be with floats
             return operand(float(x))
-        if not hasattr(x, "__array__"):
+        if not hasattr(x, "__array__") and not isinstance(x, range):
             hint = "\n  hint: it is what a function gives whose `return` is missing" if x is None else ""
             raise DTypeError(f"an object of type {type(x).__name__} is not an array: {x!r}{hint}")
         x = np.asarray(x)

@@ -11,6 +11,7 @@ from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.manipulation.joining import join
+from bwcompiler.frontend.tracing.calls import call_back
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_extents
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, filled, is_traced, value_as
 from bwcompiler.frontend.tracing.registry import implements
@@ -45,7 +46,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
         raise UnsupportedError(f"np.pad: mode={mode!r} by amounts that depend on a loop index, or of an array whose shape does, {x.shape}, "
                                "is supported with constants alone\n  hint: np.concatenate")
     if callable(mode):
-        raise UnsupportedError("np.pad: a function as mode is not supported on traced arrays\n  hint: np.concatenate")
+        return _written_by(mode, fresh_array(_constant(x, widths, 0)), widths, options)
     if mode not in KEYWORDS:
         raise ValueError(f"mode {mode!r} is not supported")
     for key in options:
@@ -89,6 +90,15 @@ def _widths(pad_width: Any, rank: int) -> list[tuple[Any, Any]]:
     if any(isinstance(amount, int) and amount < 0 for pair in widths for amount in pair):
         raise ValueError("index can't contain negative values")
     return widths
+
+
+def _written_by(function: Callable[..., Any], padded: Any, widths: list[tuple[int, int]], options: dict[str, Any]) -> Any:
+    """The user's function writes to each row of the padded array, along one axis after the other."""
+    for axis, pair in enumerate(widths):
+        rows = np.moveaxis(padded, axis, -1)
+        for position in np.ndindex(rows.shape[:-1]):
+            call_back(function, rows[(*position, slice(None))], pair, axis, options)
+    return padded
 
 
 def _constant(x: Value, widths: list[tuple[int, int]], constants: Any) -> Value:

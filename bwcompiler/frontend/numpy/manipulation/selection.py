@@ -380,12 +380,29 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: A
                          f"elements and `x.ndim` is {array.ndim}.")
     axes = tuple(range(array.ndim)) if axis is None else tuple(
         [normalize_axis(one, array.ndim) for one in (axis if isinstance(axis, tuple | list) else (axis,))])
-    if len(axes) != len(sizes) or len(set(axes)) != len(axes):
-        raise ValueError("Must provide matching length window_shape and axis, of distinct axes")
-    if any(size < 0 for size in sizes) or any(array.shape[k] < size for k, size in zip(axes, sizes, strict=True)):
-        raise ValueError("window shape cannot be larger than input array shape")
-    window = WindowView(array.shape, sizes, axes)
-    return viewed(array, (*array._chain, window), window.shape)
+    if len(axes) != len(sizes):
+        raise ValueError(f"Must provide matching length window_shape and axis; got {len(sizes)} window_shape elements and {len(axes)} axes "
+                         "elements.")
+    if any(size < 0 for size in sizes):
+        raise ValueError("`window_shape` cannot contain negative values")
+    for places in _without_repeats(axes):           # an axis that comes again has windows of what the first ones leave of it
+        spans = tuple([sizes[place] for place in places])
+        along = tuple([axes[place] for place in places])
+        if any(array.shape[k] < size for k, size in zip(along, spans, strict=True)):
+            raise ValueError("window shape cannot be larger than input array shape")
+        window = WindowView(array.shape, spans, along)
+        array = viewed(array, (*array._chain, window), window.shape)
+    return array
+
+
+def _without_repeats(axes: tuple[int, ...]) -> list[list[int]]:
+    """The places in `axes`, cut where an axis comes again."""
+    found: list[list[int]] = [[]]
+    for place, axis in enumerate(axes):
+        if axis in [axes[k] for k in found[-1]]:
+            found.append([])
+        found[-1].append(place)
+    return found
 
 
 def view(x: Tracer, dtype: Any = None, type: Any = None) -> Any:

@@ -203,7 +203,7 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
 # ----- order statistics that skip nan: where they are depends on how many elements are left
 def _counted(lanes: Value) -> tuple[Value, Value]:
     """The lanes sorted (nan last), and how many of each are not nan, as floats."""
-    ordered = sorted_value(lanes if lanes.dtype.is_float else cast(lanes, F64), lanes.rank - 1)
+    ordered = sorted_value(lanes if lanes.dtype.is_differentiable else cast(lanes, F64), lanes.rank - 1)
     present = cast(ops.invert(ops.isnan(ordered)), F64)
     return ordered, reduce_value(ops.sum, present, (ordered.rank - 1,))
 

@@ -42,6 +42,12 @@ def _with_out(x: Any) -> Any:
     return row, rows, np.choose([0, 1, 2, 0], x, out=row * 1), row
 
 
+def _doubles_ends(row: Any, widths: Any, axis: Any, keywords: Any) -> None:
+    low, high = widths
+    row[:low] = row[low] * keywords.get("factor", 2) + axis
+    row[len(row) - high:] = -1.0
+
+
 EXPRESSIONS: dict[str, tuple[Any, ...]] = {
     "views see later writes": (_reads_later_writes, X),
     "diagonals of stacks": (lambda c: (np.diagonal(c, 1, 0, 2), np.diagonal(c, -1, -1, 0)[..., 0], c.diagonal(axis1=1, axis2=2)), C),
@@ -73,6 +79,8 @@ EXPRESSIONS: dict[str, tuple[Any, ...]] = {
     "sliding windows": (lambda x: (np.lib.stride_tricks.sliding_window_view(x, 2, 1),
                                    np.lib.stride_tricks.sliding_window_view(x, (2, 3)),
                                    np.lib.stride_tricks.sliding_window_view(x, (2, 1), (1, 0))), X),
+    "windows of windows": (lambda x: (np.lib.stride_tricks.sliding_window_view(x, (2, 3), (1, 1)),
+                                      np.lib.stride_tricks.sliding_window_view(x, (2, 2, 2), (-1, 0, 1))), X),
     "along an axis": (lambda c: (np.apply_along_axis(np.sum, 1, c), np.apply_along_axis(lambda r: r[:, None] * r, -1, c),
                                  np.apply_over_axes(np.sum, c, (0, -1))), C),
     "ravel": (lambda x: tuple(np.ravel(y, order) for y in (x, x.T, x[:, ::-1]) for order in "CFAK"), X),
@@ -83,6 +91,8 @@ EXPRESSIONS: dict[str, tuple[Any, ...]] = {
     "pad with keywords": (lambda x: (np.pad(x, 2, "reflect", reflect_type="odd"), np.pad(x, 2, "mean", stat_length=2),
                                      np.pad(x, 1, "linear_ramp", end_values=((1, 2), (3, 4))), np.pad(x, 1, constant_values=2),
                                      np.pad(x, [(0, 0), (2, 0)], "symmetric", reflect_type="odd")), X),
+    "pad with a function": (lambda x: (np.pad(x, ((1, 2), (0, 3)), _doubles_ends), np.pad(x, 2, _doubles_ends, factor=x[0, 1]),
+                                       np.pad(x.astype(int), (1, 0), _doubles_ends)), X),
     "pad by reflections of reflections": (lambda x: [np.pad(y, width, mode, reflect_type="odd") for y in (x, np.floor(x * 9).astype(np.int8))
                                                      for width in (5, (0, 9), ((11, 1), (0, 3))) for mode in ("reflect", "symmetric")], X),
 }

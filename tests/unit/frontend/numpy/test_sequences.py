@@ -38,3 +38,11 @@ def test_sequences(name: str, kind: Any) -> None:
 
 def test_a_window_that_moves_in_a_loop() -> None:
     np.testing.assert_allclose(bw.jit(window)(X), window(X), rtol=1e-14)
+
+
+def test_ranges() -> None:
+    function = lambda x: (np.power(range(3), x), x * np.array(range(3)), np.concatenate([x, range(2)]), np.dot(range(3), x), np.add(x, range(3)),
+                          np.interp(x, range(3), [2.0, 5.0, 4.0]), np.sum(range(3)) * x, x[range(2)])
+    for found, expected in zip(bw.jit(function)(X), function(X), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-15)

@@ -44,6 +44,7 @@ EXPRESSIONS: dict[str, tuple[Any, ...]] = {
     "median": (lambda x: (np.median(x), np.median(x, 0), np.median(x, (0, -1)), np.median(x, 1, keepdims=True)), C),
     "median of nan": (lambda x: (np.median(x), np.median(x, 1), np.nanmedian(x), np.nanmedian(x, 0)), N),
     "median of integers": (lambda i: (np.median(i), np.median(i, 0), np.nanmedian(i)), I),
+    "median of complex numbers": (lambda x: (np.median(x + 1j * x[::-1], 0), np.nanmedian(x + 1j * x[::-1]), np.nanmedian(1j * x, 1)), N),
     "median of float32": (lambda x: (np.median(x), np.median(x[:2], 0)), F),
     "quantile": (lambda x: (np.quantile(x, 0.3), np.quantile(x, [0.0, 0.5, 1.0], 0), np.percentile(x, [[10, 20]], (0, 2))), C),
     "quantile keepdims": (lambda x: (np.quantile(x, [0.2, 0.7], 1, keepdims=True), np.percentile(x, 40, keepdims=True)), C),
