@@ -13,14 +13,14 @@ from bwcompiler.frontend.tracing.operands import is_traced, number_value, real_v
 from bwcompiler.frontend.tracing.tracer import fresh
 
 
-def _lines(y: Any, x: Any, axis: int) -> tuple[Any, Any, int]:
-    """y with the axis put last, the distances along it (or None), the axis."""
+def _lines(y: Any, x: Any, axis: int, points_as: Any = real_value) -> tuple[Any, Any, int]:
+    """y with the axis put last, the distances along it (or None), the axis.  points_as: real_value, or number_value for paths, too."""
     values: Any = fresh(number_value(y))
     place = normalize_axis(axis, values.ndim)
     lines = np.moveaxis(values, place, -1)
     if x is None:
         return lines, None, place
-    points: Any = fresh(real_value(x))
+    points: Any = fresh(points_as(x))
     if points.ndim not in (1, values.ndim) or points.shape[-1 if points.ndim == 1 else place] != lines.shape[-1]:
         raise ShapeError(f"x of shape {points.shape} does not fit y of shape {values.shape} along axis {axis}")
     return lines, np.diff(points if points.ndim == 1 else np.moveaxis(points, place, -1), axis=-1), place
@@ -34,10 +34,9 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
     >>> float(bw.scipy.integrate.trapezoid(np.array([1.0, 2.0, 3.0])))
     4.0
     """
-    lines, steps, _ = _lines(y, x, axis)
-    if x is not None and value_as(x).dtype.is_integer:
-        steps = steps.astype(lines.real.dtype)                              # integers do not widen float32
-    return ((lines[..., 1:] + lines[..., :-1]) * (dx if steps is None else steps) / 2.0).sum(-1)
+    kept = number_value if value_as(y).dtype.is_complex else real_value          # SciPy's integral has the dtype of y
+    lines, steps, _ = _lines(y, x, axis, kept)
+    return ((lines[..., 1:] + lines[..., :-1]) * (dx if steps is None else steps) / 2.0).sum(-1, dtype=lines.dtype)
 
 
 @graph_function
@@ -48,7 +47,7 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1,
     >>> bw.scipy.integrate.cumulative_trapezoid(np.array([1.0, 2.0, 3.0]), initial=0).tolist()
     [0.0, 1.5, 4.0]
     """
-    lines, steps, place = _lines(y, x, axis)
+    lines, steps, place = _lines(y, x, axis, number_value)
     found = np.cumsum((lines[..., 1:] + lines[..., :-1]) * (dx if steps is None else steps) / 2.0, -1)
     if initial is not None:
         if initial != 0:

@@ -128,6 +128,8 @@ def _spherical(name: str) -> Any:
 
     def function(n: int, z: Any, derivative: bool = False) -> Any:
         order, x = _order(name, n), fresh(number_value(z))
+        if name != "spherical_kn" and not np.iscomplexobj(x):                  # SciPy has no loops of narrower numbers
+            x = x.astype(np.float64)
         if not derivative:
             return formula(order, x)
         above = high * (order + 1) * formula(order + 1, x)

@@ -24,9 +24,12 @@ DISTANCES = "rogerstanimoto russellrao sokalsneath yule dice jaccard hamming can
 
 # name -> (function of SciPy's namespace and an array, dtypes)
 CASES: dict[str, tuple[Any, ...]] = {
-    "trapezoid": (lambda s, x: (s.integrate.trapezoid(x), s.integrate.trapezoid(x, np.arange(5) ** 2)), ALL),
+    "trapezoid": (lambda s, x: (s.integrate.trapezoid(x), s.integrate.trapezoid(x, np.arange(5) ** 2), s.integrate.trapezoid(x, POINTS)), ALL),
     "simpson": (lambda s, x: (s.integrate.simpson(x), s.integrate.simpson(x, x=POINTS, axis=1), s.integrate.simpson(x[:, :4])), ALL),
     "cumulative trapezoid": (lambda s, x: s.integrate.cumulative_trapezoid(x, initial=0), ALL),
+    "along paths": (lambda s, x: (s.integrate.trapezoid(x + 1j, x[0] * 1j), s.integrate.cumulative_trapezoid(x, x * (1 + 2j), axis=0)), ALL),
+    "spherical functions": (lambda s, x: tuple(getattr(s.special, f"spherical_{kind}n")(1, abs(x), derivative)
+                                               for kind in "jyik" for derivative in (False, True)), REAL),
     "cumulative simpson": (lambda s, x: (s.integrate.cumulative_simpson(x, x=POINTS, initial=2.0), s.integrate.cumulative_simpson(x, axis=0),
                                          s.integrate.cumulative_simpson(x[:, :2], dx=0.5), s.integrate.cumulative_simpson(x[:, :4])), ALL),
     "romb": (lambda s, x: s.integrate.romb(x, 0.5), ALL),

@@ -49,6 +49,8 @@ def flatnonzero(a: Any) -> Selection:
 def argwhere(a: Any) -> Selection:
     if isinstance(a, Selection):
         refuse("np.argwhere")
+    if not np.ndim(a):                              # one position without coordinates, or none
+        return Selection(as_tracer(np.zeros((1, 0), np.int64)), _mask(a).reshape(1))
     found = nonzero(a)
     return Selection(np.stack([merged(one).array for one in found], axis=-1), merged(found[0]).where)
 

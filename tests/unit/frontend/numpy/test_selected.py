@@ -59,7 +59,7 @@ def masks_of_two_axes(x):
     a = np.outer(x, x[:3])
     r, c = np.where(a > 0)
     return (a[a > 0].sum(), a[a > 0].mean(), np.sort(a[a > 0])[0], a[r, c].sum(), (r * c).sum(), a[r].sum(), a[r, 1].sum(), a[:, c].sum(),
-            np.argwhere(a > 0)[0], a[a > 0][1:].sum())
+            np.argwhere(a > 0)[0], a[a > 0][1:].sum(), len(np.argwhere(x[0])), np.argwhere(x[0] > 1).shape[1])
 
 
 def positions(x):
