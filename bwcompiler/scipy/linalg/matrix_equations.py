@@ -15,7 +15,7 @@ from bwcompiler.api.inside.callbacks import pure_callback
 from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.reverse import custom_jvp, custom_vjp
 from bwcompiler.errors import ShapeError, UnsupportedError
-from bwcompiler.frontend.tracing.operands import cast, number_value
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, number_value
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.scipy.linalg.batches import over_batches
@@ -223,7 +223,7 @@ def solve_discrete_are(a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = N
 
 
 def _of_system(name: str, a: Any, b: Any, q: Any, r: Any) -> list[Any]:
-    found = matrices(name, a, b, q, r)
+    found = matrices(name, *[np.atleast_2d(as_tracer(one)) for one in (a, b, q, r)])
     (n, m), given = found[1].shape, found
     _require(given[0].shape == (n, n) and given[2].shape == (n, n) and given[3].shape == (m, m), name, *given)
     return found

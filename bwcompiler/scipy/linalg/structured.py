@@ -206,7 +206,7 @@ def kron(a: Any, b: Any) -> Any:
 
 
 def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False, workers: Any = None) -> Any:
-    """toeplitz(c, r) @ x, for (c, r) or c.
+    """toeplitz(c, r) @ x, for (c, r) or c, by Fourier transforms.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.matmul_toeplitz(np.array([1.0, 2.0]), np.array([1.0, 1.0])).tolist()
@@ -219,7 +219,17 @@ def matmul_toeplitz(c_or_cr: Any, x: Any, check_finite: bool = False, workers: A
 
 @over_batches(c=1, r=1, x=EITHER)
 def _times_toeplitz(c: Any, r: Any, x: Any) -> Any:
-    return toeplitz(c, r) @ x
+    column, right = fresh(number_value(c)), fresh(number_value(x))
+    line: Any = np.conj(column) if r is None else fresh(number_value(r))
+    rows: Any = right[:, None] if right.ndim == 1 else right
+    if rows.shape[0] != line.shape[0]:
+        raise ShapeError(f"matmul_toeplitz: x of shape {right.shape} does not fit a matrix of {line.shape[0]} columns")
+    circle: Any = np.concatenate([column, line[:0:-1]])                    # the column of a circulant matrix around it
+    count, real = circle.shape[0], not any(np.iscomplexobj(one) for one in (circle, rows))
+    forwards, backwards = (np.fft.rfft, np.fft.irfft) if real else (np.fft.fft, np.fft.ifft)
+    spectrum: Any = forwards(circle)
+    found: Any = backwards(spectrum[:, None] * forwards(rows, count, 0), count, 0)[:column.shape[0]]
+    return found[:, 0] if right.ndim == 1 else found
 
 
 @graph_function

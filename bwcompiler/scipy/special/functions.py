@@ -146,13 +146,16 @@ def zeta(x: Any, q: Any = None) -> Any:
 
 
 @graph_function
-def factorial(n: Any) -> Any:
+def factorial(n: Any, exact: bool = False) -> Any:
     """Γ(n + 1), 0 for negative n, as scipy.special.factorial with exact=False.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.special.factorial(np.array([0.0, 3.0])).tolist()
     [1.0, 6.0]
     """
+    if exact:
+        raise UnsupportedError("factorial: exact=True gives Python integers of any size, which traced arrays do not have\n"
+                               "  hint: exact=False")
     value = real_value(n)
     below = ops.less(value, constant(0, value))
     above = ops.add(ops.select(below, constant(0, value), value), constant(1, value))

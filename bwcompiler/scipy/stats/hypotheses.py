@@ -298,7 +298,7 @@ POWERS = {"pearson": 1.0, "log-likelihood": 0.0, "freeman-tukey": -0.5, "mod-log
 
 
 @graph_function
-def power_divergence(f_obs: Any, f_exp: Any = None, ddof: int = 0, axis: int | None = 0, lambda_: float | str | None = None, *,
+def power_divergence(f_obs: Any, f_exp: Any = None, ddof: Any = 0, axis: int | None = 0, lambda_: float | str | None = None, *,
                      nan_policy: str = "propagate", keepdims: bool = False) -> Any:
     """(statistic, pvalue) of a divergence of observed and expected frequencies, which are equal ones unless given.
 
@@ -311,9 +311,11 @@ def power_divergence(f_obs: Any, f_exp: Any = None, ddof: int = 0, axis: int | N
     if isinstance(lambda_, str) and lambda_ not in POWERS:
         raise ValueError(f"invalid string for lambda_: {lambda_!r}. Valid strings are {sorted(POWERS)}")
     power = 1.0 if lambda_ is None else POWERS[lambda_] if isinstance(lambda_, str) else float(lambda_)
+    if f_exp is not None:
+        f_obs, f_exp = np.broadcast_arrays(real(f_obs), real(f_exp))
     sample = Sample("power_divergence", f_obs, axis, nan_policy)
     observed = sample.lines
-    expected = observed.mean(-1, keepdims=True) if f_exp is None else Sample("", np.broadcast_to(real(f_exp), sample.shape), axis).lines
+    expected = observed.mean(-1, keepdims=True) if f_exp is None else Sample("", f_exp, axis).lines
     if power == 1:
         terms = (observed - expected) ** 2 / expected
     elif power == 0:
@@ -323,11 +325,11 @@ def power_divergence(f_obs: Any, f_exp: Any = None, ddof: int = 0, axis: int | N
     else:
         terms = observed * ((observed / expected) ** power - 1) / (0.5 * power * (power + 1))
     statistic = sample.restored(terms.sum(-1), keepdims)
-    return Power_divergenceResult(statistic, special("chdtrc", float(sample.count - 1 - ddof), statistic))
+    return Power_divergenceResult(statistic, special("chdtrc", sample.count - 1 - real(ddof), statistic))
 
 
 @graph_function
-def chisquare(f_obs: Any, f_exp: Any = None, ddof: int = 0, axis: int | None = 0, *, sum_check: bool = True,
+def chisquare(f_obs: Any, f_exp: Any = None, ddof: Any = 0, axis: int | None = 0, *, sum_check: bool = True,
               nan_policy: str = "propagate", keepdims: bool = False) -> Any:
     """(statistic, pvalue) of the chi-squared test of observed and expected frequencies; see `power_divergence`.
 

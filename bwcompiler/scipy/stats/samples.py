@@ -13,6 +13,7 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.scipy.stats.continuous import special
 from bwcompiler.scipy.stats.distributions import real
 
@@ -243,8 +244,9 @@ def describe(a: Any, axis: int | None = 0, ddof: int = 1, bias: bool = True, nan
     2.0
     """
     sample = Sample("describe", a, axis, nan_policy)
-    lines = sample.lines
-    return DescribeResult(sample.count, (lines.min(-1), lines.max(-1)), lines.mean(-1), lines.var(-1, ddof=ddof), skewness_of(lines, bias),
+    lines, given = sample.lines, as_tracer(a)
+    ends = np.min(given, tuple(sample.axes)), np.max(given, tuple(sample.axes))             # integers, where these are
+    return DescribeResult(sample.count, ends, lines.mean(-1), lines.var(-1, ddof=ddof), skewness_of(lines, bias),
                           kurtosis_of(lines, True, bias))
 
 

@@ -10,6 +10,8 @@ import scipy
 import scipy.integrate
 import scipy.ndimage
 import scipy.spatial
+import scipy.special
+import scipy.stats
 
 import bwcompiler as bw
 from tests.support.derivatives import check_derivatives
@@ -30,6 +32,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "along paths": (lambda s, x: (s.integrate.trapezoid(x + 1j, x[0] * 1j), s.integrate.cumulative_trapezoid(x, x * (1 + 2j), axis=0)), ALL),
     "spherical functions": (lambda s, x: tuple(getattr(s.special, f"spherical_{kind}n")(1, abs(x), derivative)
                                                for kind in "jyik" for derivative in (False, True)), REAL),
+    "descriptions": (lambda s, x: tuple(s.stats.describe(x))[1:], (np.float64, np.int64)),
     "cumulative simpson": (lambda s, x: (s.integrate.cumulative_simpson(x, x=POINTS, initial=2.0), s.integrate.cumulative_simpson(x, axis=0),
                                          s.integrate.cumulative_simpson(x[:, :2], dx=0.5), s.integrate.cumulative_simpson(x[:, :4])), ALL),
     "romb": (lambda s, x: s.integrate.romb(x, 0.5), ALL),

@@ -119,6 +119,8 @@ def test_riccati(name: str) -> None:
         return ours(a, b, (q + q.T) / 2, (r + r.T) / 2)
 
     close(traced(ours, A, B, q, R), getattr(scipy.linalg, name)(A, B, q, R), 1e-8)
+    close(traced(lambda r: ours(A, B[:, :1], q, r), 2.0), getattr(scipy.linalg, name)(A, B[:, :1], q, 2.0), 1e-8)
+    close(traced(lambda a: ours(a, 1.0, [[3.0]], 2.0), 0.5), getattr(scipy.linalg, name)(0.5, 1.0, [[3.0]], 2.0), 1e-8)
     check_derivatives(symmetric, A, B, q, R, tolerance=1e-4)
     with pytest.raises(ShapeError, match="do not fit"):
         traced(ours, A, B.T, q, R)
@@ -170,6 +172,7 @@ OTHERS: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "leslie": ("leslie", (A[0], A[1, :3]), {}), "fiedler": ("fiedler", (A[0],), {}), "khatri_rao": ("khatri_rao", (A, POSITIVE[:3]), {}),
     "convolution": ("convolution_matrix", (A[0],), {"n": 3}), "valid": ("convolution_matrix", (A[0],), {"n": 3, "mode": "valid"}),
     "same": ("convolution_matrix", (A[0],), {"n": 6, "mode": "same"}), "toeplitz": ("matmul_toeplitz", (A[0], B), {}),
+    "wide toeplitz": ("matmul_toeplitz", ((A[0, :2], A[1]), B), {}),
     "circulant": ("solve_circulant", (A[0], B), {}),
     "upper bands": ("solveh_banded", (np.array([[0, 0.3, 0.2, 0.1], [4, 5, 3, 2.0]]), B), {}),
     "lower bands": ("solveh_banded", (np.array([[4, 5, 3, 2.0], [0.3, 0.2, 0.1, 0]]), B), {"lower": True}),
@@ -187,6 +190,12 @@ def test_others(case: str) -> None:
         return getattr(linalg, name)(*args, **options)
 
     check_derivatives(derived, *args, tolerance=1e-4)
+
+
+def test_toeplitz_matrices_are_not_made(rng: np.random.Generator) -> None:
+    c, x = rng.normal(size=300_000), rng.normal(size=300_000)                      # of which it would have 720 GB
+    close(bw.jit(linalg.matmul_toeplitz)(c, x), scipy.linalg.matmul_toeplitz(c, x), 1e-6)
+    close(traced(linalg.matmul_toeplitz, A[0] + 1j * A[1], B), scipy.linalg.matmul_toeplitz(A[0] + 1j * A[1], B))
 
 
 def test_least_squares_and_eigenvalues(rng: np.random.Generator) -> None:

@@ -65,7 +65,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "normality": (lambda s, x, y: [tuple(r) for r in (
         s.skewtest(x), s.skewtest(y, 1, alternative="less"), s.kurtosistest(x, alternative="greater"), s.kurtosistest(y), s.normaltest(x),
         s.normaltest(y, axis=None), s.jarque_bera(x), s.jarque_bera(x, axis=0, keepdims=True))], (rng.normal(size=(9, 2)), rng.normal(size=(5, 9)))),
-    "chisquare": (lambda s, p, q: (tuple(s.chisquare(p)), tuple(s.chisquare(p, q * p.sum() / q.sum(), 1))), (P, P[::-1])),
+    "chisquare": (lambda s, p, q: (tuple(s.chisquare(p)), tuple(s.chisquare(p, q * p.sum() / q.sum(), 1)), tuple(s.chisquare(p, ddof=[0, 1])),
+                                          tuple(s.chisquare(p, np.stack([q, np.roll(q, 1)]) * (p.sum() / q.sum()), axis=1))), (P, P[::-1])),
     "power_divergence": (lambda s, p: [tuple(s.power_divergence(p, lambda_=name)) for name in (
         None, "log-likelihood", "freeman-tukey", "mod-log-likelihood", "neyman", "cressie-read", 2.0)], (P,)),
 }
