@@ -80,6 +80,17 @@ class Arguments:
         self.static.update(positions)
         self.dynamic = [position for position in self.dynamic if position not in self.static]
 
+    def beside(self, positions: Sequence[int]) -> list[int]:
+        """What stands beside these numbers in lists and tuples, if one number there is a compile-time value already.
+
+        Whoever asks for two numbers of a list asks for all: one after the other, each would have the function traced again.
+        """
+        entries = [tuple([None if level > 1 and isinstance(part.entry, int) else part.entry for level, part in enumerate(accessor)])
+                   for accessor in self.treedef.accessors()]
+        known = {entries[position] for position in self.static if isinstance(self.leaves[position], int | np.integer)}
+        families = known & {entries[position] for position in positions if None in entries[position]}
+        return [position for position in self.dynamic if entries[position] in families and position not in positions]
+
     def without_leaves(self) -> Arguments:
         """The same structure and static values; arrays and numbers are not kept alive by it."""
         made = copy.copy(self)

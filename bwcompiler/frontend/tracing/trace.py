@@ -259,10 +259,15 @@ def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Sour
     unknown.update(without)
     if without:
         return
-    for position, number in zip(positions, numbers, strict=True):
+    found = dict(zip(positions, numbers, strict=True))
+    for position in arguments.beside(positions):
+        number = _number(arguments.leaves[position])
+        if number is not None:
+            found[position] = number
+    for position, number in found.items():
         arguments.leaves[position] = number
         demanded[position] = demand.source
-    arguments.also_static(positions)
+    arguments.also_static(found)
 
 
 def _number(leaf: Any) -> Any:

@@ -117,6 +117,17 @@ def test_a_demand_reaches_through_inner_traces() -> None:
     assert trace(outer, (np.ones(2), 3)).input_names == ["x"]
 
 
+def test_who_asks_for_two_numbers_of_a_list_gets_all() -> None:
+    runs = []
+
+    def fun(x: Any, edges: Any, rest: Any) -> Any:
+        runs.append(1)
+        return sum([x[i] for i, j in edges for _ in range(j)]) + rest[1]
+
+    result = trace(fun, (np.ones(9), [(k, k + 1) for k in range(8)], [1, 0.5]))
+    assert result.input_names == ["x", "rest.0", "rest.1"] and len(runs) == 3          # the list has 16 numbers
+
+
 def test_values_that_depend_on_nothing_are_known() -> None:
     def fun(x: Any) -> Any:
         n = bnp.zeros(3, int).sum() + 2
