@@ -147,7 +147,8 @@ def ops_of(name: str, function: Any, sample: Sequence[Any]) -> tuple[str, ...]:
         found = given[0] if name in ASSIGNS else result
         return [part for part in flat(found) if isinstance(part, Tracer | np.ndarray | np.generic)]
 
-    graph = trace(call, [np.array(array) for part in sample for array in arrays_of(part)]).graph
+    arrays = [np.array(array) for part in sample for array in arrays_of(part)]
+    graph = trace(call, [bwcompiler.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]).graph
     found = dict.fromkeys(value.op.name for value in values_of(graph) if value.op.name != "full" and not only_raises(value))
     return tuple(found) if found or name not in CREATION else ("full",)
 

@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from bwcompiler import ops
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.errors import bytes_text
@@ -129,6 +131,9 @@ def _traced(program: ProgramLike) -> list[str]:
     for position in sorted(traced.arguments.static):
         where = traced.demanded.get(position)
         why = f", which was asked for its number ({where.short})" if where is not None else ""
+        if isinstance(traced.arguments.leaves[position], np.ndarray):
+            lines.append(f"what {names[position]} holds is compiled in, as it says what is computed; other numbers compile again")
+            continue
         lines.append(f"{names[position]} = {unwrapped(traced.arguments.leaves[position])!r} is compiled in{why}")
     return lines
 

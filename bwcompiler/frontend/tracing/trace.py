@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import BwError, TracerError
+from bwcompiler.errors import BwError, TracerError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.known_arrays import KnownArrays, knowing_arrays, known_in
 from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
@@ -138,10 +139,37 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     any_results: whether results may be texts and types, and have as many elements as data says (`results`).
     windows: whether slices of known sizes may be views although NumPy might cut them: who calls the program then traces again where it
     raises IndexError.  Not where fun assigns to its arguments, which then may have changed.
+    Arrays of integers whose numbers have to be known are static in the arguments then, too (`known_arrays`).
     """
-    if active_region() is not None:
+    region = active_region()
+    if region is not None:
+        if region.policy is not None and region.policy.known is not None and argument_types is None:
+            known = region.policy.known.arrays
+            arguments.also_static([position for position in arguments.dynamic if id(arguments.leaves[position]) in known])
         return _traced(fun, arguments, None, name, argument_types, varying, outer)
+
+    def attempt(known: KnownArrays) -> TraceResult:
+        return _in_ways(fun, arguments, known, name, argument_types, varying, autoloop, unrolled, outer, any_results, rebound, windows)
+
+    try:
+        return attempt(known_in(arguments))
+    except BwError as error:
+        refusal = error.with_traceback(user_traceback(error.__traceback__))
+    again = None
+    if argument_types is None and isinstance(refusal, TracerError | UnsupportedError):
+        again = knowing_arrays(arguments, attempt)
+    if again is None:
+        raise refusal
+    again[0].demanded.update(dict.fromkeys(again[1]))
+    return again[0]
+
+
+def _in_ways(fun: Callable[..., Any], arguments: Arguments, known: KnownArrays, name: str | None,
+             argument_types: Sequence[ArgumentType] | None, varying: Sequence[OutsideRead], autoloop: bool, unrolled: bool,
+             outer: Source | None, any_results: bool, rebound: Sequence[OutsideRead], windows: bool) -> TraceResult:
+    """As it is captured; where that is refused, with all loops unrolled."""
     policy = Policy(autoloop)
+    policy.known = known
     policy.loops = not unrolled
     policy.any_results = any_results
     policy.windows = windows

@@ -11,6 +11,7 @@ from bwcompiler import tree
 from bwcompiler.api.programs.arguments.forms import layout_of
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, unwrapped
+from bwcompiler.frontend.tracing.known_arrays import contents_key
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.ir.contracts.call_signature import Layout, same_plain
 
@@ -25,7 +26,11 @@ def fitting_leaves(function: str, compiled: Arguments, traced: TraceResult, layo
     for position in compiled.static:
         expected, name = compiled.leaves[position], compiled.names()[position]
         given, expected = unwrapped(leaves[position]), unwrapped(expected)
-        if not (same_plain(given, expected) or given == expected):
+        if type(expected) is np.ndarray:
+            if type(given) is not np.ndarray or contents_key(given) != contents_key(expected):
+                raise SignatureError(f"{name} holds other numbers than those that the program was compiled for, which are compiled in\n"
+                                     "  hint: bw.compile again for these, or bw.jit and bw.grad, which do that by themselves")
+        elif not (same_plain(given, expected) or given == expected):
             raise SignatureError(f"{name} is {given!r}, but the program was compiled for {expected!r}")
     dynamic = [leaves[position] for position in compiled.dynamic]
     rows = zip(dynamic, traced.argument_types, traced.input_names, layouts, strict=True)

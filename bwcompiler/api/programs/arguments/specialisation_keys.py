@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, unwrapped
+from bwcompiler.frontend.tracing.known_arrays import contents_key
 from bwcompiler.ir.contracts.call_signature import is_plain
 
 
@@ -37,6 +38,8 @@ def static_key(value: Any) -> Any:
     """A hashable key of a compile-time value, by type and value; by identity for what cannot be hashed."""
     if is_plain(value):
         return ("plain", type(value), repr(value))
+    if type(value) is np.ndarray:
+        return contents_key(value)
     try:
         hash(value)
     except (TypeError, ValueError):                # ValueError: a memoryview that can be written to
@@ -71,8 +74,14 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, tuple) and isinstance(leaf[0], np.dtype)
 
 
+def _is_contents(leaf: Any) -> bool:
+    return isinstance(leaf, tuple) and isinstance(leaf[0], str) and leaf[0] == "contents"
+
+
 def _advice(name: str, leaf: Any) -> str:
     """How an argument that differs from call to call can be of the same kind in all."""
+    if _is_contents(leaf):
+        return f"the numbers in {name} say what is compiled, such as sizes: masks, np.where and sums with where= take numbers that change"
     if isinstance(leaf, type) or _is_array(leaf):
         return "pad arrays to a few shapes, and pass numbers and arrays of one dtype"
     if isinstance(leaf, tuple) and leaf[:2] == ("plain", int):
@@ -83,6 +92,8 @@ def _advice(name: str, leaf: Any) -> str:
 def _described(leaf: Any) -> str:
     if isinstance(leaf, type):
         return f"a Python {leaf.__name__}"
+    if _is_contents(leaf):
+        return f"an array of other numbers, {leaf[1]}{list(leaf[2])}"
     if isinstance(leaf, tuple) and leaf[0] == "plain":
         return str(leaf[2])
     if isinstance(leaf, tuple) and isinstance(leaf[0], type):

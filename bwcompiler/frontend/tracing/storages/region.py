@@ -172,6 +172,7 @@ class Policy:
     doubles     objects that stand in the place of others, and these, by their ids (`source.effects.doubles`); undone: sites of loops that
                 are unrolled where such an object is changed.
     events      what was asked of dictionaries by keys that move (`source.array_backed.dictionaries`).
+    known       arguments that are compiled in, though they are arrays (`known_arrays`).
     live        memory of arrays outside whose contents are read by the program, not while tracing: they were seen to change.
     any_results whether results may be texts, and have as many elements as data says; told: lines whose messages were left out.
     divisible   indices of the loops around of which several iterations can be made one; parted: of those that can be recorded in parts.
@@ -186,7 +187,7 @@ class Policy:
 
     __slots__ = ("ahead", "any_results", "as_data", "attempts", "bounded", "calls", "captured", "choices", "containers", "converting",
                  "copies", "depth", "divisible", "divisions", "doubles", "events", "foreseen", "formatted", "gaps", "heavy",
-                 "inner_calls", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects", "one_kind", "parted",
+                 "inner_calls", "known", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects", "one_kind", "parted",
                  "parts", "raised", "recorded", "scopes", "shown", "summed", "sure", "told", "tries", "trying", "types_asked", "unbound",
                  "uncounted", "undone", "unrolled", "unrolling", "windows", "wishes")
 
@@ -194,6 +195,7 @@ class Policy:
         self.converting = converting
         self.loops = True
         self.any_results = False
+        self.known: Any = None
         self.live: list[np.ndarray[Any, Any]] = []
         self.met = False
         self.unrolled: dict[Site, str] = {}
@@ -432,7 +434,11 @@ def untraced() -> Iterator[None]:
 def read_contents(array: np.ndarray[Any, Any]) -> None:
     """What a concrete array holds decides what is traced: it is compared at every call, where it is from outside."""
     region = _state.region
-    if region is not None and region.observer is not None:
+    if region is None:
+        return
+    if region.policy is not None and region.policy.known is not None:
+        region.policy.known.note_read(array)
+    if region.observer is not None:
         region.observer.array(array, lambda: current_source(region.outer))
 
 

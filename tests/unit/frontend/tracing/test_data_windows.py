@@ -194,4 +194,4 @@ def test_the_sizes_of_others_are_data(rng):
         return x[places[0]:places[2]] @ np.arange(14.0)
 
     with pytest.raises(TracerIndexError, match="number of elements is not known"):
-        bw.jit(refused)(rng.standard_normal(24), PLACES)
+        bw.compile(refused, bw.ShapeDtypeStruct((24,), float), bw.ShapeDtypeStruct(PLACES.shape, PLACES.dtype))

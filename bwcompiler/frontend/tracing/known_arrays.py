@@ -1,0 +1,95 @@
+"""Arguments that are arrays of integers or booleans and are compiled in: their numbers say what is traced.
+
+Such an array is data, as every array is.  Where a function is refused so (its numbers say how many elements something has, or which
+elements of a sparse matrix there are), it is traced with what the arrays of integers hold, and then with those alone that were read
+while tracing: what only the program reads stays an argument.  Whoever keeps the result finds it by these numbers (`contents_key`).
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from bwcompiler.frontend.tracing.arguments import Arguments
+
+Traced = TypeVar("Traced")
+
+
+class KnownArrays:
+    """The arrays, which nobody can write to, by their ids; of which what they hold was read."""
+
+    def __init__(self, arrays: Sequence[np.ndarray[Any, Any]] = ()) -> None:
+        self.arrays = {id(array): array for array in arrays}
+        self.read: set[int] = set()
+
+    def note_read(self, array: Any) -> None:
+        """An array is read while tracing: one of these, perhaps, or a view of one."""
+        while isinstance(array, np.ndarray):
+            if id(array) in self.arrays:
+                self.read.add(id(array))
+            array = array.base
+
+
+def contents_key(array: np.ndarray[Any, Any]) -> Any:
+    """Equal for arrays that hold the same and lie in memory alike."""
+    layout = None if array.flags.c_contiguous else array.strides
+    return ("contents", array.dtype, array.shape, layout, hashlib.blake2b(array.tobytes(), digest_size=32).digest())
+
+
+def known_in(arguments: Arguments) -> KnownArrays:
+    """The arrays among the compile-time values, which from now on have memory of their own that nobody writes to."""
+    found = []
+    for position in arguments.static:
+        leaf = arguments.leaves[position]
+        if type(leaf) is np.ndarray:
+            if leaf.flags.writeable or leaf.base is not None:
+                leaf = arguments.leaves[position] = np.array(leaf, order="K")
+                leaf.flags.writeable = False
+            found.append(leaf)
+    return KnownArrays(found)
+
+
+def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> tuple[Traced, list[int]] | None:
+    """What `attempt` traces when it knows what arrays of integers hold, and the positions of these; None where it is still refused.
+
+    The arguments have them among their compile-time values then.
+    """
+    candidates = [position for position in arguments.dynamic if _may_be_known(arguments.leaves[position])]
+    before = copy.copy(arguments)
+    with_all = _attempted(arguments, before, candidates, attempt) if candidates else None
+    if with_all is None:
+        return None
+    known, found = with_all
+    needed = [position for position in candidates if id(arguments.leaves[position]) in known.read]
+    if len(needed) == len(candidates):
+        return found, candidates
+    after = copy.copy(arguments)
+    with_needed = _attempted(arguments, before, needed, attempt)
+    if with_needed is None:
+        _restore(arguments, after)
+        return found, candidates
+    return with_needed[1], needed
+
+
+def _attempted(arguments: Arguments, before: Arguments, positions: Sequence[int],
+               attempt: Callable[[KnownArrays], Traced]) -> tuple[KnownArrays, Traced] | None:
+    _restore(arguments, before)
+    arguments.also_static(positions)
+    known = known_in(arguments)
+    try:
+        return known, attempt(known)
+    except Exception:                              # of NumPy's, too: the function may write to such an array
+        _restore(arguments, before)
+        return None
+
+
+def _restore(arguments: Arguments, state: Arguments) -> None:
+    arguments.leaves, arguments.static, arguments.dynamic = list(state.leaves), set(state.static), list(state.dynamic)
+
+
+def _may_be_known(leaf: Any) -> bool:
+    return type(leaf) is np.ndarray and leaf.ndim > 0 and leaf.dtype.kind in "biu"

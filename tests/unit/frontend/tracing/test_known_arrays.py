@@ -1,0 +1,99 @@
+"""Arrays of integers among the arguments whose numbers say what is traced: they are compiled in, and looked at in each call."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import bwcompiler as bw
+from bwcompiler.errors import RecompileWarning, SignatureError, TracerError
+
+
+def free_determinant(matrix: Any, fixed: Any, shown: Any) -> Any:
+    free = np.setdiff1d(np.arange(len(matrix)), fixed)
+    return np.linalg.det(matrix[free][:, free]) + matrix[shown, shown].sum()
+
+
+@pytest.fixture
+def matrix(rng):
+    return rng.random((6, 6)) + 6 * np.eye(6)
+
+
+def test_which_rows_there_are(matrix):
+    compiled, gradient = bw.jit(free_determinant), bw.grad(free_determinant)
+    shown = np.arange(3)
+    for fixed in (np.array([0, 1]), np.array([0, 4]), np.array([2]), np.array([0, 1], np.int32), np.array([0, 4])[::-1]):
+        expected = free_determinant(matrix, fixed, shown)
+        np.testing.assert_allclose(compiled(matrix, fixed, shown), expected, rtol=1e-12)
+        np.testing.assert_allclose(compiled(matrix, fixed.copy(), shown), expected, rtol=1e-12)
+        step = np.zeros_like(matrix)
+        step[3, 5] = 1e-4
+        difference = free_determinant(matrix + step, fixed, shown) - free_determinant(matrix - step, fixed, shown)
+        np.testing.assert_allclose(gradient(matrix, fixed, shown)[3, 5], difference / 2e-4, rtol=1e-6)
+    assert "5 kinds" in repr(compiled)
+
+
+def test_what_is_written_to_them_is_seen(matrix):
+    compiled = bw.jit(free_determinant)
+    fixed, shown = np.array([0, 1]), np.arange(3)
+    compiled(matrix, fixed, shown)
+    fixed[1] = 5
+    np.testing.assert_allclose(compiled(matrix, fixed, shown), free_determinant(matrix, fixed, shown), rtol=1e-12)
+
+
+def test_arrays_that_only_the_program_reads_stay_arguments(matrix):
+    compiled = bw.jit(free_determinant)
+    for shown in (np.array([1, 2]), np.array([3, 3])):
+        np.testing.assert_allclose(compiled(matrix, np.array([0]), shown), free_determinant(matrix, np.array([0]), shown), rtol=1e-12)
+    assert "1 kind " in repr(compiled)
+    text = compiled.explain(matrix, np.array([0]), np.array([1, 2]))
+    assert "what fixed holds is compiled in" in text and "shown holds" not in text
+
+
+def test_programs_and_pullbacks(matrix):
+    fixed, shown = np.array([0, 4]), np.arange(2)
+    program = bw.compile(free_determinant, matrix, fixed, shown)
+    np.testing.assert_allclose(program(matrix, fixed.copy(), shown), free_determinant(matrix, fixed, shown), rtol=1e-12)
+    with pytest.raises(SignatureError, match="fixed holds other numbers"):
+        program(matrix, np.array([0, 3]), shown)
+    _, pullback = bw.vjp(free_determinant, matrix, fixed, shown)
+    found, *others = pullback(1.0)
+    np.testing.assert_allclose(found, bw.grad(free_determinant)(matrix, fixed, shown), rtol=1e-12)
+    assert others == [None, None]
+
+
+def test_the_structure_of_a_sparse_matrix(rng):
+    def residual(data: Any, rows: Any, columns: Any, x: Any) -> Any:
+        a = scipy.sparse.coo_matrix((data, (rows, columns)), shape=(len(x), len(x))).tocsr()
+        return np.sum((a @ x) ** 2)
+
+    data, rows, columns, x = rng.random(4), np.array([0, 1, 2, 2]), np.array([1, 1, 0, 2]), rng.random(3)
+    np.testing.assert_allclose(bw.jit(residual)(data, rows, columns, x), residual(data, rows, columns, x), rtol=1e-12)
+
+
+def test_what_is_refused_all_the_same():
+    def decided(x: Any, k: Any) -> Any:
+        return np.zeros(int(x[0])) + k[0]
+
+    with pytest.raises(TracerError, match="x\\[0\\]"):
+        bw.compile(decided, np.ones(3), np.array([1, 2]))
+
+    def changed(x: Any, k: Any) -> Any:
+        k[0] += 1
+        return x[::k[0]]
+
+    k = np.array([1, 2])
+    with pytest.raises(TracerError, match="a slice with a traced step"):
+        bw.jit(changed)(np.ones(3), k)
+    assert k.tolist() == [1, 2]
+
+
+def test_other_numbers_in_each_call_are_warned_of(matrix):
+    compiled = bw.jit(lambda x, k: x[::k[0]])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for step in range(1, 17):
+            assert len(compiled(matrix, np.array([step]))) == len(matrix[::step])
+    assert [found.category for found in caught] == [RecompileWarning] and "the numbers in k" in str(caught[0].message)
