@@ -2,7 +2,9 @@
 
 The first iteration assigns to the array from before the loop, which others may see; each further one to an array that the iteration before
 has made.  Where that has no other name, nobody sees the write, and the array is carried as a copy.  What the first iteration
-left in its array is carried beside it, and becomes the content of the array from before the loop.  `loop` is a `capture.Traceable`.
+left in its array is carried beside it, and becomes the content of the array from before the loop.  Where data decide whether an iteration
+makes an array (an inner loop does that may have no iterations), it is what all of them have left that still had the array from before.
+`loop` is a `capture.Traceable`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.appended import Row
+from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.concrete.makers import require_traced
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Again, not_capturable
@@ -36,6 +39,8 @@ def look_for_first_writes(loop: Any) -> None:
         require_traced(loop.entry[name], loop.given[name])
         if not _leaves_alone(loop, name) or not _begins_alone(loop, name):
             not_capturable(_REFUSED, peel=_leaves_alone(loop, name))
+    undecided = [name for name in written if _linked(loop.ends[name]._storage)]
+    flags = same_arrays.missing_flags(loop, undecided)
     missing = [name for name in written if _KEPT + name not in loop.carried]
     for name in missing:
         loop.names.add(_KEPT + name, CellType(loop.entry[name]))
@@ -43,20 +48,22 @@ def look_for_first_writes(loop: Any) -> None:
     if _LATER not in loop.carried:
         loop.names.add(_LATER, CellType(False))
         loop.add(_LATER, False)
-    if missing:
-        raise Again(loop, {_KEPT + name for name in missing})
+    if missing or flags:
+        raise Again(loop, {*[_KEPT + name for name in missing], *flags})
     for name in written:
-        loop.ends[_KEPT + name] = np.where(loop.given[_LATER], loop.given[_KEPT + name], loop.given[name])
+        later = np.logical_not(same_arrays.flag_of(loop, name)) if name in undecided else loop.given[_LATER]
+        loop.ends[_KEPT + name] = np.where(later, loop.given[_KEPT + name], loop.given[name])
     loop.ends[_LATER] = True
 
 
 def _begins_alone(loop: Any, name: str) -> bool:
-    """Whether no other variable of the loop has the array that one has before it."""
+    """Whether no other variable of the loop has the array that one has before it, or one that may be the same."""
     start = loop.entry[name]
-    if not isinstance(start, Tracer) or not start._storage.writable or start._storage.links or start._storage in loop.region.lifted:
+    if not isinstance(start, Tracer) or not start._storage.writable:
         return False
     others = [leaf for other in loop.order() if other not in (name, _KEPT + name) for leaf in tree.leaves(loop.entry[other])]
-    return not _has(others, start._storage)
+    return not any(storage in loop.region.lifted or storage.region is not start._storage.region or _has(others, storage)
+                   for storage in _reached(start._storage))
 
 
 def _leaves_alone(loop: Any, name: str) -> bool:
@@ -64,12 +71,27 @@ def _leaves_alone(loop: Any, name: str) -> bool:
     end = loop.ends[name]
     if not isinstance(end, Tracer) or end._chain:
         return False
-    made = end._storage
-    if made.region is not loop.region or made in loop.region.arguments or made.links or not made.writable:
+    made, given = end._storage, loop.given[name]._storage
+    if made.region is not loop.region or made in loop.region.arguments or not made.writable:
+        return False
+    if any(one.storage() is not given or one.chain or one.twin for one in _linked(made)):
         return False
     appended = [leaf.storage for _, elements in loop.elements for one in elements for leaf in one.leaves if isinstance(leaf, Row)]
     others = [leaf for other in loop.names if other != name for leaf in tree.leaves(loop.names[other])]
-    return made not in appended and not _has(others, made)
+    return not any(one in appended or _has(others, one) for one in ([made, given] if _linked(made) else [made]))
+
+
+def _linked(storage: Storage) -> list[Any]:
+    """Links with arrays that somebody still has."""
+    return [one for one in storage.links or () if one.storage() is not None]
+
+
+def _reached(storage: Storage) -> list[Storage]:
+    """An array and all that may be the same one."""
+    found = [storage]
+    for one in found:
+        found += [other for other in dict.fromkeys(one.storage() for one in _linked(one)) if other not in found]
+    return found
 
 
 def _has(leaves: list[Any], storage: Storage) -> bool:
@@ -78,7 +100,7 @@ def _has(leaves: list[Any], storage: Storage) -> bool:
 
 def seen_by(loop: Any, lifted: Any) -> bool:
     """Whether a test of the loop reads, by another name, an array from before the loop that the first iteration assigns to."""
-    storages = [loop.entry[name]._storage for name in loop.order() if name.startswith(_KEPT)]
+    storages = [one for name in loop.order() if name.startswith(_KEPT) for one in _reached(loop.entry[name]._storage)]
     return any(one._storage in storages for one in lifted)
 
 

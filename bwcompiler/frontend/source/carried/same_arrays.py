@@ -65,6 +65,18 @@ def foresee(loop: Any, more: Iterable[str]) -> None:
     _add(loop, [flag for flag in found if flag not in loop.carried])
 
 
+def missing_flags(loop: Any, names: Iterable[str]) -> list[str]:
+    """Of these variables the truth values that the loop does not carry yet; it will."""
+    missing = [_SAME + name for name in names if _SAME + name not in loop.carried]
+    _add(loop, missing)
+    return missing
+
+
+def flag_of(loop: Any, name: str) -> Any:
+    """Whether a variable has, when an iteration begins, the array from before the loop."""
+    return loop.given[_SAME + name]
+
+
 def _add(loop: Any, flags: Iterable[str]) -> None:
     for flag in flags:
         loop.names.add(flag, CellType(True))

@@ -1,5 +1,7 @@
 """Arrays that a loop assigns to and then binds anew: what the first iteration writes is seen by all names of the array from before it."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -235,3 +237,75 @@ def test_what_has_another_name_is_right_or_refused(program):
         return
     for one, other in zip(want if type(want) is tuple else [want], got if type(got) is tuple else [got], strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-13)
+
+
+# An iteration makes an array only where data say so: until then all of them assign to the array from before the loop.
+def inner_loops(x, ends):
+    h = x * 1.0
+    first, t = h, 0.0
+    for i in range(len(ends)):
+        h[0] += 1.0
+        while t < ends[i]:
+            h[1] += t
+            h = 0.5 * h
+            t += 1.0
+        h[2] += 3.0
+    h[0] += 100.0
+    return h, first
+
+
+def one_loop_after_another(x, ends):
+    h = x * 1.0
+    first, t = h, 0.0
+    while t < ends[0]:
+        h[1] += t + 1
+        h = 0.5 * h
+        t += 1.0
+    while t < ends[1]:
+        h[0] += 1.0
+        h = h + 1.0
+        t += 1.0
+    h[0] += 100.0
+    return h, first
+
+
+def a_branch_in_an_inner_loop(x, ends):
+    h = x * 1.0
+    first, t = h, 0.0
+    for i in range(9):
+        while t < ends[i % 3]:
+            h[2] -= 1
+            if t > 2:
+                h = 0.5 * h
+            h[1] += 1
+            t += 1.0
+        h[0] += 1
+    return h, first
+
+
+def read_by_the_name_of_what_may_be_the_same(x, ends):
+    h = x * 1.0
+    first, t = h, 0.0
+    while t < ends[0]:
+        h[1] += t + 1
+        h = 0.5 * h
+        t += 1.0
+    while t < ends[1]:
+        h[0] += 1.0 + first[1]
+        h = h + 1.0
+        t += 1.0
+    return h, first
+
+
+@pytest.mark.parametrize("program", [inner_loops, one_loop_after_another, a_branch_in_an_inner_loop,
+                                     read_by_the_name_of_what_may_be_the_same])
+def test_arrays_that_data_say_are_new(program):
+    compiled = bw.jit(program)
+    for ends in itertools.product((0.0, 1.0, 4.0), repeat=3):
+        try:
+            found = compiled(X[:3], np.array(ends))
+        except TracerError:
+            assert program is read_by_the_name_of_what_may_be_the_same
+            return
+        np.testing.assert_allclose(found, program(X[:3], np.array(ends)), rtol=1e-14)
+    bw.check_grads(lambda x: np.sum(program(x, np.array([0.0, 1.0, 4.0]))[0] * np.arange(3.0)), (X[:3],), order=1)
