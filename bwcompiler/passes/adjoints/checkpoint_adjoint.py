@@ -5,6 +5,7 @@
 
 What is computed of x' (and of what is kept, behind a barrier too) is not merged with what was computed of x, and cannot be computed
 before the cotangents are there; so only x and what the policy keeps live from the forward to the adjoint part, in one program as in two.
+An operand that only loops read, beside a state that is behind a barrier, needs none of its own, which would be a copy of all of it.
 """
 
 from __future__ import annotations
@@ -58,8 +59,11 @@ class CheckpointRule:
         inputs = [*joint.graph.inputs[:count], *held.values(), *joint.graph.inputs[count:]]
         again = replaced_inputs(joint.graph.replace(outputs=outputs, captured=0), dict(held), inputs, [])
         given = [ct for ct, seed in zip(cts, seeds, strict=True) if ct is not None and seed is not None]
-        kept, arrays = [[ops.barrier(one, *given) for one in part] for part in (residuals[:len(self.kept)], residuals[len(self.kept):])]
-        fresh = [ops.barrier(operand, *given) for operand in operands]
+        kept = [ops.barrier(one, *given) for one in residuals[:len(self.kept)]]
+        needed = _behind_barriers(body)
+        fresh, arrays = [[ops.barrier(one, *given) if entry in needed else one for one, entry in zip(part, entries, strict=True)]
+                         for part, entries in ((operands, body.inputs[:len(operands)]),
+                                               (residuals[len(self.kept):], body.inputs[len(operands):]))]
         before = [one for k in started if (one := present[k]) is not None]
         found = iter(inline_with_captured(again, [*fresh, *arrays, *given, *before, *kept], joint.captured))
         totals = list(present)
@@ -67,6 +71,24 @@ class CheckpointRule:
             if place is not None:
                 totals[k] = next(found)
         return totals
+
+
+def _behind_barriers(body: Graph) -> set[Value]:
+    """The inputs that the barrier is for: all but those that only loops read, in every iteration, beside what depends on these."""
+    needed = set(body.outputs)
+    for value in body.body:
+        if value.op is ops.loop:
+            needed.update(value.operands[:value.attrs["carried"]])
+        elif value.op is not ops.region_link:              # which ties a loop to all that it reads
+            needed.update(value.operands)
+    behind = set(needed)
+    for value in body.body:
+        if value.op is ops.loop and behind.isdisjoint(value.operands):
+            needed.update(value.operands)
+            behind.update(value.operands)
+        if not behind.isdisjoint(value.operands):
+            behind.add(value)
+    return needed
 
 
 def expand_checkpoint(value: Value, operands: Sequence[Value], body: Graph, arrays: Sequence[Any], flags: Sequence[bool],

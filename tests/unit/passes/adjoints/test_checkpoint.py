@@ -65,6 +65,18 @@ def test_only_arguments_are_kept():
     assert kept(lambda x: np.sum(deep(x)), X) == 0
 
 
+def test_what_a_loop_reads_beside_nothing_that_was_computed_again_has_a_barrier():
+    """Otherwise the loop would be that of the value, whose results would be kept."""
+    def totals(wrap, begin, x):
+        return np.sum(wrap(lambda x: bw.scan(lambda c, row: (c * np.sin(row), c), begin(x), x)[1])(x) ** 2)
+
+    for begin in (lambda x: np.ones(3), lambda x: x[0], lambda x: np.cos(x[0])):
+        fun = lambda x, begin=begin: totals(bw.checkpoint, begin, x)
+        assert count(fun, STEPS, name="loop") == 3, "the value's, again, and the adjoint"
+        assert kept(fun, STEPS) == STEPS.nbytes, "the results"
+        np.testing.assert_array_equal(bw.grad(fun)(STEPS), bw.grad(lambda x, begin=begin: totals(lambda f: f, begin, x))(STEPS))
+
+
 def test_without_a_derivative_it_is_the_function():
     wrapped = bw.checkpoint(np.sin)
     np.testing.assert_array_equal(wrapped(X), np.sin(X))

@@ -84,6 +84,24 @@ def loops_of(program, *args):
             and any(one.op is ops.loop and not isinstance(one.attrs["lo"], int) for one in value.attrs["body"].body)]
 
 
+def copied(graph):
+    """The shapes of what stands behind barriers, in loops too."""
+    inside = [body for value in graph.body for body in (value.attrs[name] for name in value.op.regions)]
+    return {value.shape for value in graph.body if value.op is ops.barrier}.union(*map(copied, inside))
+
+
+def test_what_iterations_only_read_is_not_copied_for_each_segment(monkeypatch):
+    """Monte Carlo's: the random numbers of all steps are many times as large as a state."""
+    def walk(y, steps):
+        for step in steps:
+            y = np.sin(y) * step
+        return np.sum(y)
+
+    in_segments_of(2, monkeypatch)
+    joint = derive(trace(walk, (np.ones(3), np.ones((10, 3)))).graph, (0, 1), [INPUT_SEED]).graph
+    assert copied(joint) == {(3,)}
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("program", PROGRAMS_HERE, ids=lambda program: program.__name__)
 def test_the_same_gradient(program, size, monkeypatch):
