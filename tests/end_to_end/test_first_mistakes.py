@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import array
+import logging
 import math
 import os
 import re
 import sys
 import sysconfig
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +49,8 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.grad(lambda x: (np.sum(x), x))(X), GradientError, "it returned shape (), (3,)\n  hint: return one number; has_aux=True for a pair"),
     (lambda: bw.grad(np.sum, X), GradientError, "grad: argnums= is an array; it says which arguments are differentiated, by their positions\n"
                                                 "  hint: bw.grad(f)(x), not bw.grad(f, x)"),
-    (lambda: bw.jit(lambda x: x + _forgets(x))(X), TracerError, "hint: None is what a function gives whose `return` is missing"),
-    (lambda: bw.jit(lambda x: np.add(x, _forgets(x)))(X), DTypeError, "hint: it is what a function gives whose `return` is missing"),
+    (lambda: bw.jit(lambda x: x + _forgets(x))(X), TracerError, "hint: None is an argument that was not given, or what a function without `return` gives"),
+    (lambda: bw.jit(lambda x: np.add(x, _forgets(x)))(X), DTypeError, "hint: it is an argument that was not given, or what a function without `return` gives"),
     (lambda: bw.jit(lambda x: x(2))(X), TracerError, "hint: x is an array: x[...] is an element of it"),
     (lambda: bw.jit(lambda x: np.max(x, x))(X), TracerError, "np.max(...): the second argument is an axis, not an operand\n  hint: np.maximum(x, x)"),
     (lambda: bw.jit(lambda x: np.stack(x, x))(X), TracerError, "the second argument is an axis, not an operand\n  hint: np.stack([x, x])"),
@@ -85,6 +87,11 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.jit(lambda x, *n: x, static_argnums=1)(X, [2]), SignatureError, "static argument 1: static arguments must be hashable, "
                                                                 "got list\n  hint: a tuple"),
     (lambda: bw.jit(lambda x: np.busday_count(x, x))(X), UnsupportedError, "np.busday_count is not supported on traced arrays\n  hint: bw.pure_callback"),
+    (lambda: bw.jit(lambda x, mode: x * mode)(X, "sum"), TracerIndexError, "x * mode multiplies a text or another sequence by a traced value"),
+    (lambda: bw.jit(lambda x: np.random.normal(x, 1.0))(X), TracerError, "np.random.normal(...) draws random numbers with a traced parameter"),
+    (lambda: bw.jit(lambda x: np.random.default_rng(0).normal(x))(X), TracerError, "hint: draw standard ones outside, pass them"),
+    (lambda: bw.jit(lambda x: x[x > 1].reshape(np.sum(x > 1), 1))(X), TracerIndexError, "a reshape to other than -1 and 1"),
+    (lambda: bw.jit(lambda x: x.rolling(2))(X), AttributeError, "has no attribute 'rolling', as arrays of NumPy have none\n  hint: data frames"),
     (lambda: bw.jit(_waits)(X), TracerError, "result is of type coroutine"),                  # and no warning that nobody waited for it
 ]
 
@@ -277,6 +284,30 @@ def test_note_of_a_list_stands_once() -> None:
         bw.grad(lambda x: np.sum(x ** 2))([1.0, 2.0])
     [note] = raised.value.__notes__
     assert "is a container of arguments" in note
+
+
+def test_a_traced_value_in_another_thread() -> None:
+    def summed(x: Any) -> Any:
+        with ThreadPoolExecutor(1) as pool:
+            return sum(pool.map(np.sum, [x, x]))
+
+    with pytest.raises(EscapedTracerError, match="a traced value of 'summed' is used in another thread"):
+        bw.jit(summed)(X)
+
+
+def test_loggers_show_traced_values(caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger("first mistakes")
+
+    def told(x: Any) -> Any:
+        log.warning("%s: %.3f of %05d%% %r", "sum", np.sum(x), 100, "text")
+        log.log(logging.ERROR, "%(x)8.2e", {"x": x})
+        return np.sum(x)
+
+    bw.jit(told)(X)
+    where = rf"(<traced f64\[\] from {re.escape(Path(__file__).name)}:\d+>)"
+    first, second = [record.getMessage() for record in caplog.records]
+    assert re.fullmatch(rf"sum: {where} of 100% 'text'", first) and second == "<traced f64[3]>"
+    assert {record.pathname for record in caplog.records} == {__file__}
 
 
 class Frame:

@@ -24,7 +24,7 @@ from bwcompiler.frontend.source.concrete.makers import MAKERS, METHODS, maker, n
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.containers.copying import copying
 from bwcompiler.frontend.source.containers.queues import CHANGING_LISTS, queue_of
-from bwcompiler.frontend.source.effects.checks import is_message, left_out
+from bwcompiler.frontend.source.effects.checks import is_message, left_out, message
 from bwcompiler.frontend.source.effects.doubles import is_double, refuse_double
 from bwcompiler.frontend.source.effects.packages import is_pure_module, wrapped_by_us
 from bwcompiler.frontend.source.effects.places import Place, note_place, own_variables, scopes_around, short, taking_along
@@ -275,6 +275,8 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
     plain = getattr(function, "__func__", function)
     if policy.depth and is_message(function):
         return left_out(function, policy)
+    if (found := message(function)) is not None:
+        return found
     if isinstance(plain, types.FunctionType):
         twin = _twin(plain) or form(in_order(plain))
         if twin is not None and plain is function:

@@ -103,7 +103,7 @@ def array_operand(x: Any) -> tuple[Payload, Kind]:
         if isinstance(x, Rational):                                # fractions: Python floats, as NumPy's objects would be with floats
             return operand(float(x))
         if not hasattr(x, "__array__") and not isinstance(x, range):
-            hint = "\n  hint: it is what a function gives whose `return` is missing" if x is None else ""
+            hint = "\n  hint: it is an argument that was not given, or what a function without `return` gives" if x is None else ""
             raise DTypeError(f"an object of type {type(x).__name__} is not an array: {x!r}{hint}")
         x = np.asarray(x)
     require_plain(x, "")

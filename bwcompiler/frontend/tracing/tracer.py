@@ -307,7 +307,8 @@ class Tracer(Handle):
     def __hash__(self) -> NoReturn:
         refuse(self, TracerError, "a traced value cannot be hashed (dict key, set member, lru_cache argument)\n"
                 "  hint: make the argument static (static_argnums), or key by something that is known while tracing;\n"
-                "  in the place of a set of numbers that grows a mask, seen = np.zeros(n, bool), and seen[k] = True for seen.add(k)")
+                "  instead of a growing set of numbers use a mask: seen = np.zeros(n, bool), and seen[k] = True for seen.add(k);\n"
+                "  instead of a function with lru_cache the one behind it: f.__wrapped__(x)")
 
 
 class ArrayTracer(Tracer):

@@ -300,7 +300,7 @@ def transpose(a: Selection, axes: Any = None) -> Selection:
 @selected(np.reshape)
 def reshape(a: Selection, /, shape: Any = None, order: Any = "C", **options: Any) -> Selection:
     shape = (shape,) if isinstance(shape, int | np.integer | Tracer) else tuple(shape or ())
-    if order != "C" or options or shape.count(-1) != 1 or any(isinstance(one, Tracer) or one not in (-1, 1) for one in shape):
+    if order != "C" or options or any(isinstance(one, Tracer) or one not in (-1, 1) for one in shape) or shape.count(-1) != 1:
         refuse("a reshape to other than -1 and 1")
     x = flat(a)
     place = shape.index(-1)

@@ -282,6 +282,28 @@ def is_message(function: Any) -> bool:
     return getattr(function, "__module__", "") == "logging" and function.__name__ in _LEVELS
 
 
+_CONVERSION = re.compile(r"%(%|(?:\(\w*\))?[-+ #0-9.]*[diouxXeEfFgGc])")
+
+
+def message(function: Any) -> Callable[..., Any] | None:
+    """In the place of a logger's method: it puts its arguments into the text itself, where `%.3f` would ask traced values for numbers."""
+    if getattr(function, "__module__", "") != "logging" or not is_message(function):
+        return None
+
+    def tell(*args: Any, **options: Any) -> Any:
+        options["stacklevel"] = options.get("stacklevel", 1) + levels_to_the_user() - 1
+        if any(isinstance(one, Tracer) for arg in args for one in (arg.values() if isinstance(arg, dict) else (arg,))):
+            args = tuple([_CONVERSION.sub(_shown, arg) if isinstance(arg, str) else arg for arg in args])
+        return function(*args, **options)
+    return tell
+
+
+def _shown(found: re.Match[str]) -> str:
+    """A conversion of a format that takes whatever there is to show."""
+    key = found[1].rpartition(")")
+    return found[0] if found[1] == "%" else f"%{key[0]}{key[1]}s"
+
+
 def left_out(function: Any, policy: Policy) -> Callable[..., None]:
     """In the place of a message in the body of a captured loop or branch."""
     name = getattr(function, "__name__", "a message")

@@ -186,6 +186,9 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
     text = called if len(called) < 60 else name
     if name == "__setitem__":
         return f"{text}(...) assigns a traced value to a concrete array", asked.writable("it")
+    if called.startswith(("np.random.", "numpy.random.")) or callable(getattr(np.random.Generator, name, None)):
+        return (f"{text}(...) draws random numbers with a traced parameter",
+                "draw standard ones outside, pass them as an argument, and scale them here (mean + sigma * z); or use bw.random with a key")
     library = asked.library or called.partition(".")[0]
     if asked.library not in ("", "numpy") or library == "scipy":
         return f"{text}(...) converts its arguments to concrete arrays", _library_hint(library, called, name, asked.function)
@@ -291,6 +294,9 @@ def index_advice() -> str:
     if isinstance(asked.node, ast.Subscript) and not asked.stores:
         what, hint = _array_advice(asked)
         return f"{what}: the position is not known while tracing\n  hint: {hint}; index an array instead of a list"
+    if isinstance(asked.node, ast.BinOp) and isinstance(asked.node.op, ast.Mult):
+        return (f"{ast.unparse(asked.node)} multiplies a text or another sequence by a traced value: how often to repeat it is not known "
+                "while tracing\n  hint: numbers in a sequence become an array by np.array(...); texts do not compute")
     if isinstance(asked.node, ast.Call) and (better := _with_all_operands(asked.node)):
         return f"{ast.unparse(asked.node.func)}(...): the second argument is an axis, not an operand\n  hint: {better}"
     return ("a traced value as a size, axis, range() or list index: the number is not known while tracing\n"
@@ -334,7 +340,7 @@ def number_advice(kind: str) -> str:
         elif asked.library == "scipy" or space.partition(".")[0] == "scipy":
             what, hint = f"{called}() asks for a number", _library_hint("scipy", called, name, asked.function)
         elif called == kind:
-            hint = f"leave the {kind}() away: traced values can be computed with as they are"
+            hint = f"drop the {kind}(): a traced value takes part in computations as it is"
         elif space in ("np", "numpy") and hasattr(np, name) and isinstance(getattr(np, name), type):
             what, hint = f"{called}() makes a concrete number", f"x.astype({called}), or leave it away"
         elif name in ("full", "arange", "linspace", "array"):

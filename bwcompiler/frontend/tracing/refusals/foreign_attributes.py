@@ -1,4 +1,4 @@
-"""Attributes that arrays of JAX and PyTorch have and NumPy's have not: what to write instead, for traced arrays."""
+"""Attributes that arrays of JAX, PyTorch and pandas have and NumPy's have not: what to write instead, for traced arrays."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ INSTEAD = {
     "to": "x.astype(dtype)",
     "unsqueeze": "x[None], x[:, None] or np.expand_dims(x, axis)",
 }
+_OF_FRAMES = ("apply", "assign", "columns", "dropna", "fillna", "groupby", "iloc", "index", "loc", "rolling", "shift", "to_numpy", "values")
+INSTEAD |= dict.fromkeys(_OF_FRAMES, "data frames and series are arrays in here: use NumPy's functions, or call it before, outside of here")
 
 
 def attribute_error(tracer: Any, name: str) -> AttributeError:

@@ -28,7 +28,7 @@ _HINTS = {
 }
 _PACKAGES = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "numba": "numba"}
 _OPERAND_HINT = "traced values go with Python's numbers and NumPy's arrays: float() or np.asarray() of the other operand"
-_MISSING_HINT = "None is what a function gives whose `return` is missing"
+_MISSING_HINT = "None is an argument that was not given, or what a function without `return` gives"
 _CALL_HINT = f"write it with NumPy's functions; {CALL_BACK}"
 
 

@@ -455,6 +455,9 @@ def escaped_message(storage: Storage) -> str:
     """What to tell the user about a tracer that is used outside its trace."""
     source = storage.value.source
     text = at(source, "made here") if source is not None else f"an argument of {storage.region.name}"
+    if not storage.region.closed:
+        return (f"a traced value of {storage.region.name!r} is used in another thread than the one that traces it:\n  {text}\n"
+                "  hint: call the functions one after another; compiled functions use all cores, and may be called from threads")
     return (f"a traced value is used after, or outside of, the call of {storage.region.name!r} that made it:\n  {text}\n"
             "  hint: return the value from the function instead of storing it elsewhere (global, attribute, list)")
 
