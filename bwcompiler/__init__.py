@@ -3,17 +3,17 @@
     import numpy as np, bwcompiler as bw
     loss_and_grad = bw.value_and_grad(lambda w, x: np.mean(np.tanh(x @ w) ** 2))
 
-functions of functions   grad, value_and_grad, vjp, jvp, linearize, jacobian (jacrev, jacfwd), hessian, hvp, vmap, jit
+transforms               grad, value_and_grad, vjp, jvp, linearize, jacobian (jacrev, jacfwd), hessian, hvp, vmap, jit
 sparse derivatives       sparse_jacobian, sparse_hessian
 loops and branches       scan, map, fori_loop, while_loop, cond, switch, associative_scan; checkpoint
-rules of their own       custom_vjp, custom_jvp, custom_root, custom_linear_solve; stop_gradient; check_grads
+custom derivatives       custom_vjp, custom_jvp, custom_root, custom_linear_solve; stop_gradient; check_grads
 the backward program     compile -> Program: backward with seeds, wrt, into, scale; as_text, dump, explain
 Python inside            pure_callback, primitive
-namespaces               nn (PyTorch's functions), numpy (NumPy's, for arrays made inside), random (as jax.random),
+namespaces               nn (PyTorch's functions), numpy (for functions without source), random (like jax.random),
                          scipy (special, stats, linalg, optimize, integrate, signal ...), tree, errors
 threads, memory          set_num_threads, get_num_threads; memory_stats, release_memory
 
-`help(bw.grad)` and so on give the details; docs/tour.md is the way through.
+`help(bw.grad)` and so on give the details; start with docs/tour.md.
 """
 
 from typing import TYPE_CHECKING

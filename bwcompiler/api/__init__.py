@@ -1,7 +1,7 @@
-"""The public functions, composed of the compiler's stages.  Four rooms, each made of those before it:
+"""The public functions, composed of the compiler's stages.  Each folder uses only those before it:
 
-    programs     what users hold and call: the functions that `jit` and all transforms return, and `Program`
-    transforms   functions of functions: grad, vjp, jvp, jacobian, vmap ..., rules that users give, check_grads
+    programs     the objects that users call: the functions that `jit` and all transforms return, and `Program`
+    transforms   grad, vjp, jvp, jacobian, vmap ..., custom derivative rules, check_grads
     sparse       sparse_jacobian, sparse_hessian
-    inside       what is called inside of functions: loops and branches, checkpoints, Python functions, our own libraries
+    inside       for use inside traced functions: loops and branches, checkpoints, callbacks to Python, our own libraries
 """

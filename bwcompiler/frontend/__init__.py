@@ -1,6 +1,7 @@
-"""From Python functions over NumPy to graphs: `tracing` has the handles that record, `numpy` what NumPy's functions do on them.
+"""From Python functions that use NumPy to graphs.
 
-`source` captures Python's control flow from the text of functions.  Importing it registers NumPy's functions.
+`tracing` has the handles (traced values) that record operations, `numpy` implements NumPy's functions for them, and `source` captures
+Python's control flow from the source code of functions.  Importing this package registers NumPy's functions.
 """
 
 from bwcompiler.frontend.numpy import dispatch

@@ -1,8 +1,9 @@
-"""The two languages of the compiler.  Begin with `types.py`, `op.py` (ops and values) and `graph.py`; `loop.py` and `scalar.py` are loops.
+"""The two intermediate languages, graph IR and loop IR.  Begin with `types.py`, `op.py` (ops and values) and `graph.py`; `loop.py` and
+`scalar.py` define the loop IR.
 
-    declaration, routine, source           what an op states; what computes it in a library; where a value came from
-    extent, access                         integers that move with loops; which element of an array an element is
-    texts                                  graphs and kernels printed and parsed
-    semantics                              what they mean (interpreters), and which are valid (verifiers)
-    contracts                              what a stage hands to the next one
+    declaration, routine, source           the declaration of an op; library routines that compute ops; source positions of values
+    extent, access                         integers that depend on loop indices; index maps from an element to the stored element it is
+    texts                                  printers and parsers of graphs and kernels
+    semantics                              their meaning (interpreters) and validity (verifiers)
+    contracts                              the data that one stage passes to the next
 """

@@ -1,8 +1,8 @@
 """Fused graph -> loop IR -> LLVM text.  Start reading at `program.py`.
 
-A program is a sequence of steps (`steps.py`).  A kernel is a loop tree, built and improved in `loops`, written as LLVM text in
-`kernels`, which calls functions of vectors from `math`.  `regions.py` writes loops and branches; `libraries` are calls of LAPACK and of
-NumPy's loops, `products` the matrix products.  Imports go downwards:
+A program is a sequence of steps (`steps.py`).  A kernel is a loop tree: `loops` builds and improves it, `kernels` writes it as LLVM text,
+with vector functions from `math`.  `regions.py` writes loops and branches, `libraries` calls of LAPACK and of NumPy's inner loops, and
+`products` matrix products.  Imports go downwards:
 
     program                                functions of the program (calls); loops and branches (regions); which steps there are (steps)
     libraries                              products are one of them

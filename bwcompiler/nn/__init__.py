@@ -1,8 +1,8 @@
 """Neural network functions on arrays, with PyTorch's layouts, defaults and reductions; axes count as in NumPy.
 
-PyTorch's keywords (`input`, `target`, `weight`, `bias`, `dim`, `keepdim`) are taken where functions here have other names for them.
+PyTorch's keywords (`input`, `target`, `weight`, `bias`, `dim`, `keepdim`) are accepted where functions here use other names.
 
-Compositions of NumPy's functions and of ops, one file per subject; `activations.py` is the simplest.
+The functions are composed of NumPy's functions and of ops, one file per subject; `activations.py` is the simplest.
 """
 
 from typing import Any

@@ -1,12 +1,12 @@
-"""Which ops exist: one file per family, each op declared whole.  Importing this package registers them all.
+"""The ops of the graph: one file per family, one complete declaration per op.  Importing this package registers them all.
 
     elements    elementwise, complex_parts; special/ (special functions); reduction, scan, sorting
     moves       broadcasting (and the sum, its transpose), layout, indexing, sliding, creation
     matrices    contraction (products); linalg/ (solves, decompositions, determinants, eigenvalues); fourier
     calls       region (loops, branches), custom (the user's own rules), callback (Python functions)
 
-Begin with `elementwise.py` and `layout.py`; `rules.py` and `numpy_text.py` are what declarations share.  Stages write
-`ops.broadcast(x, shape=..., axes=...)`; a family imports the ops of another from its module.
+Begin with `elementwise.py` and `layout.py`; `rules.py` and `numpy_text.py` have helpers for declarations.  Other stages write
+`ops.broadcast(x, shape=..., axes=...)`; within this package, a family imports the ops of another from its module.
 """
 
 from bwcompiler.ir.op import item

@@ -6,7 +6,7 @@
     memory_pool, memory                    large blocks of memory, and what users see of them
     addresses, blas_calls                  functions of NumPy's libraries; BLAS in the threads of the pool
     interrupts                             signals during long calls
-    python_abi, machine, locks_and_clocks  what CPython, the machine and LLVM text offer all of these
+    python_abi, machine, locks_and_clocks  interfaces of CPython and the machine, and LLVM text that all of these use
 
 Modules that say "in LLVM text" write functions of the runtime itself.
 """

@@ -1,8 +1,8 @@
 """Functions named as in scipy that work on traced and on plain arrays; the modules are loaded when used.
 
 Functions of arrays (`special`, `stats`, `linalg`, `signal`, `fft`, `ndimage`, `interpolate`, `spatial`) are compositions of NumPy's
-functions and of ops.  Solvers (`optimize`, `integrate`, `sparse`) call SciPy back, and are differentiated by the equation that they solve
-(`solutions.py`).
+functions and of ops.  Solvers (`optimize`, `integrate`, `sparse`) call SciPy when the program runs; the derivative is that of the
+equation that they solve (`solutions.py`).
 """
 
 from typing import TYPE_CHECKING

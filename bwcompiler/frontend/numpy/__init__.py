@@ -1,4 +1,4 @@
-"""NumPy's functions on traced arrays, one file per subject, in rooms as in NumPy's manual; each room uses those before it.
+"""NumPy's functions on traced arrays, one file per subject, in folders like NumPy's manual; each folder uses only those before it.
 
     elementwise     ufuncs, and other functions that replace values element by element
     manipulation    making, moving, joining, indexing and choosing elements

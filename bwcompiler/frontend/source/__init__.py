@@ -1,19 +1,19 @@
-"""Capture of Python's control flow: the user's functions, rewritten from their source so that loops and branches are recorded.
+"""Capture of Python's control flow: the user's functions are rewritten from their source code so that loops and branches are recorded.
 
-`syntax.functions.converted` gives the rewritten form of a function, and `runtime` is what the rewritten code calls: `calls` and
+`syntax.functions.converted` returns the rewritten form of a function.  The rewritten code calls `runtime`, which uses `calls`,
 `decisions`, and `bodies` for loops and branches.  Imports go downwards only:
-    runtime
-    decisions        branches, tests, and what comprehensions keep
-    calls            what is called instead, attributes; `library` for functions of others
-    items            items of containers and arrays, and what loops go over
+    runtime          the functions that rewritten code calls
+    decisions        branches, tests, conditions of comprehensions
+    calls            function calls and attributes: which function is called instead; `library` has replacements of library functions
+    items            items of containers and arrays, iteration
     changes          assignments
-    bodies           loops and branches, recorded; begin with `capture`
-    carried          arrays that loops take along
-    array_backed     lists and dictionaries that are arrays while loops are traced
-    containers       objects and containers, taken apart
-    undecided        lists with gaps, variables of several kinds
+    bodies           recording of loops and branches; begin with `capture`
+    carried          arrays that loops pass from one iteration to the next
+    array_backed     lists and dictionaries represented by arrays while loops are traced
+    containers       objects and containers, split into variables
+    undecided        lists whose length, and variables whose kind, depends on data
     effects          objects and containers that bodies change, exceptions
-    concrete         arrays that are known while tracing
-    variables        of a body, and what they hold
-    syntax           the text of functions
+    concrete         arrays whose contents are known while tracing
+    variables        the variables of a body and their values
+    syntax           source code of functions: lookup, analysis, rewriting
 """

@@ -1,16 +1,16 @@
-"""Handles that record what is done to them, and `trace`, which gives a function handles and makes a graph of what they recorded.
+"""Handles (traced values) record the operations on them; `trace` calls a function with handles and makes a graph of the record.
 
-    trace, arguments               one call: its arguments taken apart, the function run
-    outside/                       what the function read from elsewhere
-    handles, calls, tracer         what stands for an array, and how its methods run
-    operands, promotion            from what the user passes to values of one dtype and shape
-    registry                       the tables of what is supported, which `frontend/numpy` fills
-    indexing/                      what stands in x[...]: integers, arrays, indices of loops, masks, slices between bounds that are data
-    storages/                      what arrays hold, how their elements lie in memory
+    trace, arguments               one call: its arguments are flattened, the function is run
+    outside/                       values that the function reads from outside of its arguments
+    handles, calls, tracer         the objects that stand for arrays, and how their methods run
+    operands, promotion            conversion of operands to values of one dtype and shape
+    registry                       the tables of supported functions, which `frontend/numpy` fills
+    indexing/                      x[...] with integers, arrays, loop indices, masks, and slices whose bounds are data
+    storages/                      the contents of arrays, views, and memory order
     control_flow/                  loops and branches as ops with graphs of their own
-    callbacks, custom_rules        Python functions inside of programs, and functions with the user's own derivative
-    refusals/                      what a handle cannot do, and what to write instead
-    source, user_names             the user's line, and what the user calls a value
+    callbacks, custom_rules        Python functions called by programs, functions with custom derivatives
+    refusals/                      errors about what a handle cannot do, with what to write instead
+    source, user_names             the user's source line, and the user's names of values
 
 Begin with `tracer.py`, then `trace.py`.
 """

@@ -1,3 +1,4 @@
-"""Which memory values live in.  Before fusion: which updates touch only their slice (`find_updates.py`), where they stand
-(`delay_updates.py`), and what is read later than it is written (`save_slices.py`).  After fusion: `plan_memory.py`; begin there.
+"""Memory of values.  Before fusion: which updates are done in place (`find_updates.py`), moving them behind readers of the old version
+(`delay_updates.py`), and saving slices that are read after they are overwritten (`save_slices.py`).  After fusion: `plan_memory.py`;
+begin there.
 """

@@ -1,3 +1,3 @@
-"""Bodies of loops and branches, recorded: `capture` for all kinds, `counted_loops`, `data_loops` and `known_loops` (with what loops go
-over, `iteration`, and `integers` that may overflow), `branches` (with what variables hold after them, `merging`).
+"""Recording of loop and branch bodies: `capture` is common to all; `counted_loops`, `data_loops` and `known_loops` are the kinds of loops
+(with `iteration` over sequences, and `integers` that may overflow); `branches`, with `merging` of the variables after them.
 """

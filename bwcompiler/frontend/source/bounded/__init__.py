@@ -1,7 +1,7 @@
-"""Dictionaries, stacks and heaps of which data decide what they hold: arrays with room for all that there may be.
+"""Dictionaries, stacks and heaps whose contents depend on data: arrays with room for the largest number of elements.
 
-A list, dictionary or set is Python's own until it is asked for something that needs numbers: a key that is traced and may be new, `pop`
-in a loop that data end, the smallest of a heap.  Then the function is traced again, and what is made in that line is such an object from
-the beginning (`sites`); its arrays belong to where it was made, so that loops and branches change them as any other array.
-Begin with `store.py`, which has rows and their number.
+A list, dictionary or set is at first an ordinary Python object, until an operation needs actual numbers: a traced key that may be new,
+`pop` in a loop whose end is data, the smallest element of a heap.  Then the function is traced again, and the line that creates the
+container creates such an object from the start (`sites`); loops and branches change its arrays like any others.
+Begin with `store.py`: rows and their count.
 """

@@ -1,3 +1,3 @@
-"""Arrays that loops take from one iteration to the next: which name has which of them afterwards (`same_arrays`, `copies`, `exchanges`,
-`first_writes`), and those whose shapes move (`moving`).
+"""Arrays that loops pass from one iteration to the next: which name refers to which array afterwards (`same_arrays`, `copies`, `exchanges`,
+`first_writes`), and arrays whose shape changes (`moving`).
 """

@@ -1,3 +1,3 @@
-"""Concrete arrays in captured code: `makers`, those that the function makes; `contents`, those from outside whose numbers it reads;
-`writes`, which arguments functions of NumPy's write to.
+"""Concrete arrays (not traced) in captured code: those that the function makes (`makers`), those from outside whose contents it reads
+(`contents`), and the arguments that NumPy's functions write to (`writes`).
 """

@@ -1,3 +1,3 @@
-"""Objects and containers that bodies bind anew, taken apart into variables: begin with `parts`.  `copying`: copies of them; `queues`: lists
-that give items away; `progressions`: ranges of which data decide.
+"""Objects and containers that bodies create anew, split into variables: begin with `parts`.  `copying`: copies of them; `queues`: lists
+from which items are removed; `progressions`: ranges that depend on data.
 """

@@ -1,1 +1,1 @@
-"""What bodies do besides computing with variables: they change objects and containers (`places`), and raise (`checks`)."""
+"""Side effects of bodies: changes of objects and containers (`places`), exceptions and messages (`checks`)."""

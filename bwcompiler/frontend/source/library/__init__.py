@@ -1,3 +1,3 @@
-"""What is called in the place of functions of others: Python's own (`builtin_functions`), `np.vectorize` (`vectorized`), series of
-np.polynomial (`series`), SciPy's (`libraries`), and what seeds random numbers (`seeds`).
+"""Replacements of library functions that captured code calls: Python's built-in functions (`builtin_functions`), `np.vectorize`
+(`vectorized`), series of np.polynomial (`series`), SciPy's functions (`libraries`), and seeds of random numbers (`seeds`).
 """

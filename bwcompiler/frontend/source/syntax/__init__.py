@@ -1,4 +1,4 @@
-"""What is done to the text of functions: `lookup` finds the syntax tree of one, `rewriting` takes its loops, branches and calls apart,
-with jumps taken out (`jumps`), assignments taken out of tests (`named`), and with what is known of its variables (`liveness`);
-`expressions` tells what expressions may do.
+"""Source code of functions: `lookup` finds the syntax tree of a function, `rewriting` rewrites its loops, branches and calls, after `jumps`
+has removed break, continue and return, and `named` the assignments in tests; `liveness` analyses its variables, and `expressions` the
+possible effects of expressions.
 """

@@ -1,1 +1,1 @@
-"""What data decides while the program runs: which elements a list has (`gaps`), which kind of thing a variable holds (`choices`)."""
+"""Python objects that depend on data: the elements of a list (`gaps`), the kind of thing that a variable holds (`choices`)."""

@@ -1,4 +1,5 @@
-"""What a handle is asked for and cannot give: numbers (`demands.py`; integers are had by tracing again), arrays (`conversions.py`),
-attributes of other libraries' arrays, calls of these libraries (`foreign_calls.py`), functions of arrays whose extents move with a loop.
-Each error says what to write instead; `tracebacks.py` says which frames of it the user sees, `notes.py` what stands below errors of others.
+"""Errors for what a handle cannot do: give its number (`demands.py`; integers are obtained by tracing again) or a concrete array
+(`conversions.py`), attributes of other libraries' arrays, calls of these libraries (`foreign_calls.py`), functions of arrays whose shape
+depends on a loop index.  Each says what to write instead; `tracebacks.py` chooses the frames shown, `notes.py` adds
+notes to errors of others.
 """

@@ -1,8 +1,8 @@
-"""Which iterations a loop has: how many, which of them stand in the loop, and which beside it.
+"""The iterations of a loop: how many there are, and which are in the loop or beside it.
 
-    split_loops       choices that an index decides are none in a range of it; begin here
-    count_whiles      while loops that count are loops between bounds
-    unroll_loops      short loops over large arrays are written out
-    reroll_loops      iterations that stand before their loop are iterations of it again
-    known_extents     integers that are made of loop indices
+    split_loops       splits a loop into index ranges in which choices made by the index are constant; begin here
+    count_whiles      turns while loops that count into loops between bounds
+    unroll_loops      unrolls short loops over large arrays
+    reroll_loops      puts an iteration that stands before its loop back into the loop
+    known_extents     integers computed from loop indices
 """

@@ -1,4 +1,4 @@
-"""What `legalize.py` rewrites values into, a file for each kind of them.  Begin with `window_rules.py`.
+"""The rewrites of `legalize.py`, one file per kind of ops.  Begin with `window_rules.py`.
 
     factorization_rules     linear algebra: solves, inverses and determinants of the same factors
     narrow_products, sliced_products, turned_products     matrix products, by how they are read
