@@ -409,20 +409,20 @@ def jit(fun: None = None, *, static_argnums: int | Iterable[int] = (), static_ar
 @says_instead
 def jit(fun: Callable[..., Any] | None = None, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
         mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> Any:
-    """Compile fun: the first call of a signature traces it, later ones run native code.
+    """Compile fun: the first call with a new kind of arguments traces and compiles it, later calls run native code.
 
     fun             a function of arrays, numbers and containers of them, written with plain NumPy.
-    static_argnums  positions (and static_argnames: names) of hashable arguments that are compile-time values.  Strings, functions
-                    and objects are so by themselves, and integers that fun asks for their number (`range(n)`, an axis, a shape).
-    mutates         arguments that fun assigns to are written back to the caller's arrays; False leaves them; positions or
-                    names select.
-    autoloop        loops of fun and of the functions that it calls are captured from their source: a loop of eight iterations or
-                    more is compiled once, whatever its length (`explain` says which are not, and why).  False traces fun as it runs.
+    static_argnums  positions (and static_argnames: names) of hashable arguments that are compiled in.  Strings, functions and objects
+                    always are, and so are integers whose value fun needs while it is traced (`range(n)`, an axis, a shape).
+    mutates         True: arguments that fun assigns to are changed in the caller's arrays; False: they are not; positions or
+                    names select arguments.
+    autoloop        loops of fun and of the functions that it calls are captured from their source: the body of a loop of eight or
+                    more iterations is compiled once (`explain` names exceptions and reasons).  False only traces fun.
 
-    Results are NumPy arrays and scalars of the shapes and dtypes that NumPy gives.  Raises TracerError (or a kind of it) where fun
-    needs the numbers behind an argument, UnsupportedError for NumPy functions and keywords that are not supported, ShapeError and
-    DTypeError as NumPy would, SignatureError for static arguments that cannot be hashed; ValueError where fun assigns to a
-    read-only array.
+    Results are NumPy arrays and scalars of the shapes and dtypes that NumPy gives.  Raises TracerError (or a subclass) where fun
+    needs the numbers of an argument while it is traced, UnsupportedError for NumPy functions and keywords that are not supported,
+    ShapeError and DTypeError as NumPy would, SignatureError for static arguments that cannot be hashed, and ValueError where fun
+    assigns to a read-only array.
 
     >>> import numpy as np, bwcompiler as bw
     >>> f = bw.jit(lambda x: np.sum(np.sin(x) ** 2))

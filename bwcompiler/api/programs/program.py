@@ -423,11 +423,11 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
 
     wrt      positions of the arguments that need gradients; None: every argument of floating-point dtype.
     mutates  as for `jit`: whether a call of the program writes back to arguments that fun assigns to; derivatives never do.
-    memory_limit  bytes that `vjp` may save for its pullback besides the arguments; what does not fit is computed again.
+    memory_limit  bytes that `vjp` may save for its pullback besides the arguments; the rest is recomputed.
     autoloop as for `jit`: False traces fun as it runs, all its loops unrolled.
 
-    Raises GradientError for a position that does not exist or is of integer dtype, CompileError (from `vjp`) for a memory_limit that
-    cannot be kept, and whatever tracing fun raises (see `jit`).
+    Raises GradientError for a position that does not exist or an argument of integer dtype, CompileError (from `vjp`) for a
+    memory_limit that is too small, and whatever tracing fun raises (see `jit`).
 
     >>> import numpy as np, bwcompiler as bw
     >>> prog = bw.compile(lambda x, a: x @ a, np.ones((2, 3)), np.ones((3, 4)), wrt=(0,))

@@ -92,7 +92,7 @@ def value_and_grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = Fa
     the gradient is its complex derivative.  Raises GradientError for a non-scalar output, integer arguments, or a complex output
     without holomorphic=True, and whatever tracing fun raises (bw.errors).
 
-    All transforms have the options static_argnums, static_argnames and autoloop, with the meaning that they have for `jit`.
+    All transforms have the options static_argnums, static_argnames and autoloop, as described for `jit`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> value, g = bw.value_and_grad(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
@@ -152,8 +152,8 @@ def grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holom
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Unpack[TransformOptions]) -> Any:
     """fun(*primals) and the pullback: a function from a seed (shaped like the output) to one cotangent per primal.
 
-    Arrays of integers and booleans have the cotangent None, and so have Python's integers where fun needs an integer (a size, an axis);
-    else these are floats.  With has_aux, fun returns (out, aux) and the result is
+    The cotangent of an array of integers or booleans is None, as is that of a Python integer where fun needs an integer (a size,
+    an axis); other Python integers are treated as floats.  With has_aux, fun returns (out, aux) and the result is
     (out, pullback, aux).  The pullback raises SeedError for a seed of other shape, dtype or structure than the output.
 
     >>> import numpy as np, bwcompiler as bw
