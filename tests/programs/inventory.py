@@ -1,4 +1,4 @@
-"""Dynamic programming of an inventory, until the costs settle."""
+"""Dynamic programming of an inventory over periods."""
 
 import numpy as np
 from math import lgamma
