@@ -14,7 +14,7 @@ from bwcompiler.frontend.numpy.selected.packing import merged
 from bwcompiler.frontend.source.array_backed.dictionaries import tabled
 from bwcompiler.frontend.source.array_backed.growth import append, refuse_whole
 from bwcompiler.frontend.source.bodies.branches import branch
-from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, want
+from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, View, is_asked, want
 from bwcompiler.frontend.source.changes import changed
 from bwcompiler.frontend.source.concrete.contents import read, user_method
 from bwcompiler.frontend.source.concrete.texts import require_known
@@ -96,7 +96,7 @@ def is_not(x: Any, y: Any) -> Any:
 
 def in_(x: Any, items: Any) -> Any:
     """x in items."""
-    if type(items) is Dictionary:
+    if type(items) in (Dictionary, View):
         return items.contains(x)
     items = gaps.taken(items)
     if gaps.has_gaps(items):
@@ -178,7 +178,7 @@ def and_(x: Any, other: Callable[[], Any], is_test: bool = False) -> Any:
     if not isinstance(found, Tracer):
         return other() if found else x
     if is_test:
-        return choose(found, _tested(other), lambda: _one_truth(x))
+        return choose(found, lambda: decided(other()), lambda: False)
     return choose(found, other, lambda: False if getattr(type(x), "is_bounded", False) else x)
 
 
@@ -187,17 +187,7 @@ def or_(x: Any, other: Callable[[], Any], is_test: bool = False) -> Any:
     found = decided(x)
     if not isinstance(found, Tracer):
         return x if found else other()
-    return choose(found, lambda: _one_truth(x), _tested(other)) if is_test else choose(found, lambda: x, other)
-
-
-def _tested(other: Callable[[], Any]) -> Callable[[], Any]:
-    return lambda: _one_truth(other())
-
-
-def _one_truth(x: Any) -> Any:
-    """An array of one element, or a container with room, as a test sees it; anything else as it is."""
-    is_one = isinstance(x, Tracer) and x.shape and x.size == 1
-    return decided(x) if is_one or getattr(type(x), "is_bounded", False) else x
+    return choose(found, lambda: True, lambda: decided(other())) if is_test else choose(found, lambda: x, other)
 
 
 def not_(x: Any) -> Any:

@@ -235,7 +235,7 @@ def product(left: Any, right: Any) -> Any:
 
 def augmented(name: str, x: Any, value: Any) -> Any:
     """What a variable holds after `x += value`, by the operator's name in `operator`."""
-    x = unwrapped(x) if type(x) is Choice else x
+    x, value = (unwrapped(one) if type(one) is Choice else one for one in (x, value))
     method = None if type(x) in _ITEMS else user_method(type(x), f"__{name}__")
     if method is not None and open_policy() is not None:
         found = call(MethodType(method, x))(value)

@@ -103,6 +103,9 @@ def array_operand(x: Any) -> tuple[Payload, Kind]:
         if isinstance(x, Rational):                                # fractions: Python floats, as NumPy's objects would be with floats
             return operand(float(x))
         if not hasattr(x, "__array__") and not isinstance(x, range):
+            value = HANDLERS["unwrapped"](x)
+            if value is not x:                                     # one of several things, as data decide
+                return operand(value)
             hint = "\n  hint: it is an argument that was not given, or what a function without `return` gives" if x is None else ""
             raise DTypeError(f"an object of type {type(x).__name__} is not an array: {x!r}{hint}")
         x = np.asarray(x)

@@ -101,7 +101,7 @@ class Dictionary(Bounded):
         if self.kind is collections.Counter:
             return self.get(key, 0)
         found, place = self._found(key)
-        gaps.require(found, f"{key}", KeyError)
+        gaps.require(found, lambda: f"{key}", KeyError)
         return self._value(place)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -109,7 +109,10 @@ class Dictionary(Bounded):
 
     def __delitem__(self, key: Any) -> None:
         found, place = self._found(key)
-        gaps.require(found, f"{key}", KeyError)
+        if self.kind is collections.Counter:       # which knows all keys
+            self.store.without(place, found)
+            return
+        gaps.require(found, lambda: f"{key}", KeyError)
         self.store.without(place)
 
     def contains(self, key: Any) -> Any:
@@ -126,29 +129,49 @@ class Dictionary(Bounded):
     def pop(self, key: Any, default: Any = _NOTHING) -> Any:
         found, place = self._found(key)
         if default is _NOTHING:
-            gaps.require(found, f"{key}", KeyError)
+            gaps.require(found, lambda: f"{key}", KeyError)
         value = self._value(place) if default is _NOTHING else HANDLERS["choose"](found, lambda: self._value(place), lambda: default)
         self.store.without(place, found)
         return value
 
-    def keys(self) -> list[Any]:
-        return self.store.elements(lambda row: row[0])
+    def keys(self) -> View:
+        return View(self, type({}.keys()), lambda row: row[0])
 
-    def values(self) -> list[Any]:
-        return self.store.elements(lambda row: row[1])
+    def values(self) -> View:
+        return View(self, type({}.values()), lambda row: row[1])
 
-    def items(self) -> list[Any]:
-        return self.store.elements()
+    def items(self) -> View:
+        return View(self, type({}.items()), lambda row: row)
 
-    listed = in_any_order = keys
+    def listed(self) -> list[Any]:
+        return self.keys().listed()
+
+    in_any_order = listed
 
     def most_common(self, n: int | None = None) -> list[Any]:
-        found = keyed.in_order(self.items(), key=lambda pair: -pair[1])
+        found = keyed.in_order(self.items().listed(), key=lambda pair: -pair[1])
         return found if n is None else moved.item(found, slice(0, n))
 
     def total(self) -> Any:
-        return gaps.total(self.values())
+        return gaps.total(self.values().listed())
 
+
+class View(Bounded):
+    """What `keys`, `values` and `items` give: what the dictionary holds when it is asked for."""
+
+    def __init__(self, of: Dictionary, kind: Any, part: Callable[[Any], Any]) -> None:
+        self.of = of
+        self.kind = kind
+        self.store = of.store
+        self.part = part
+
+    def listed(self) -> list[Any]:
+        return self.store.elements(self.part)
+
+    in_any_order = listed
+
+    def contains(self, x: Any) -> Any:
+        return self.of.contains(x) if self.kind is type({}.keys()) else gaps.contains(self.listed(), x)
 
 
 def made(container: Any) -> Any:

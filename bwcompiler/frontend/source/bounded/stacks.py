@@ -63,7 +63,7 @@ class Stack(Bounded):
     plain = 0                                      # elements that were appended otherwise than to a heap
 
     def append(self, element: Any) -> None:
-        self.plain += 1
+        self.plain += sites.times(self)
         leaves = self.store.leaves(_known(element))
         self.store.make_room()
         count = self.store.count
@@ -198,7 +198,7 @@ class Heap(Stack):
 
 def made(container: Any) -> Any:
     """A list that was just made, or one with room in its place."""
-    plan = sites.note(container) if type(container) in KINDS else None
+    plan = sites.note(container) if type(container) in KINDS and getattr(container, "maxlen", None) is None else None
     policy = open_policy()
     if plan is None or policy is None:
         return container

@@ -185,6 +185,7 @@ def decided(x: Any) -> Any:
     if is_unsure(x):
         return decided(HANDLERS["sure"](x))
     if x.has_value:
+        HANDLERS["require_value"](x)
         return x.value
     return _of_each(x, int) if all(isinstance(thing, int) for thing in x.options.things) else refuse(x)
 
@@ -207,6 +208,9 @@ def unwrapped(x: Any) -> Any:
     if type(x) in (list, tuple) and any(type(part) in (Choice, list, tuple) for part in x):
         return type(x)([unwrapped(part) for part in x])
     return x
+
+
+HANDLERS["unwrapped"] = unwrapped
 
 
 def valued(x: Any) -> Any:
@@ -242,7 +246,7 @@ def is_same(x: Any, other: Any) -> Any:
     if type(other) is Choice:
         refuse(other)
     place = x.options.place(other)
-    return False if place == ABSENT else _only(x, place)
+    return False if place == ABSENT else HANDLERS["asked_for_value"](x, _only(x, place))
 
 
 def _only(x: Choice, place: int) -> Any:

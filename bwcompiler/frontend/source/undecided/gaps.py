@@ -88,9 +88,10 @@ class Maybe:
             raise AttributeError(name)
         if name not in ("present", "value") or self._block is None:
             return refuse("an element")
-        block, number = self._block                # when it is asked for: of a thousand elements few are
+        block, number = self._block                # when it is asked for, as few are; of a side of a branch not behind it
         found = block.present[number] if name == "present" else block.row(number)
-        setattr(self, name, found)
+        if isinstance(block.present, Tracer) and block.present._storage.region is open_region():
+            setattr(self, name, found)
         return found
 
 
@@ -269,14 +270,14 @@ def _extremes(part: Block | list[Any], name: str) -> list[tuple[Any, Any]]:
     return [(np.any(part.present), found)]
 
 
-def require(there: Any, text: str, kind: type[Exception]) -> None:
-    """Raise an error when the program runs and `there` is false."""
+def require(there: Any, text: str | Callable[[], Any], kind: type[Exception]) -> None:
+    """Raise an error when the program runs and `there` is false; text: what makes it, where there are traced values in it."""
     if there is True:
         return
 
     def fail() -> None:
-        raise kind(text)
-    check(np.logical_not(there), fail, kind(text), current_source(open_region().outer))
+        raise kind(text() if callable(text) else text)
+    check(np.logical_not(there), fail, kind("..." if callable(text) else text), current_source(open_region().outer))
 
 
 def element(items: list[Any], index: Any) -> Any:

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from bwcompiler import tree
+import numpy as np
+
+from bwcompiler import ops, tree
 from bwcompiler.frontend.source.effects.checks import check
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
-from bwcompiler.frontend.source.undecided.choices import Choice, Options, becomes_choice, is_known, is_unsure, joined, number_in
+from bwcompiler.frontend.source.undecided.choices import VALUE, Choice, Options, becomes_choice, is_known, is_unsure, joined, number_in
 from bwcompiler.frontend.source.variables import UNBOUND, open_policy
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.op import Value
 
 
 def sure(x: Any, name: str = "") -> Any:
@@ -49,6 +54,46 @@ def _was_checked(x: Choice) -> bool:
 
 
 HANDLERS["sure"] = sure
+
+
+def require_value(x: Choice) -> None:
+    """A choice is used as a number or array: Python raises where it is None.  Of floats there is nan in that place, which tells it."""
+    leaves = [np.asarray(leaf) if not isinstance(leaf, Tracer) else leaf for leaf in tree.leaves(x.value)]
+    if all(leaf.dtype.kind in "fc" for leaf in leaves) or any(thing is not None for thing in x.options.things) or _is_behind_a_test(x):
+        return
+    if not _was_checked(x):
+        def fail() -> NoReturn:
+            raise TypeError("None is used as a number or array")
+        check(x.which != VALUE, fail, TypeError(), current_source(open_region().outer))
+
+
+HANDLERS["require_value"] = require_value
+
+
+def asked_for_value(x: Choice, is_none: Any) -> Any:
+    """`x is None`, which is noted: in the side of a branch by it, it is known."""
+    policy = open_policy()
+    if policy is not None and isinstance(is_none, Tracer):
+        policy.asked.append((x, value_of(is_none)))
+    return is_none
+
+
+HANDLERS["asked_for_value"] = asked_for_value
+
+
+def _is_behind_a_test(x: Choice) -> bool:
+    """Whether a branch around has asked whether there is a value."""
+    policy = open_policy()
+    assert policy is not None
+    return any(_says(scope.test, scope.side, is_none) for of, is_none in policy.asked if of is x for scope in policy.scopes
+               if scope.test is not None)
+
+
+def _says(test: Value, side: int, is_none: Value) -> bool:
+    """Whether a side of a branch is that of a value."""
+    while test.op is ops.invert:
+        test, side = test.operands[0], 1 - side
+    return test is is_none and side == 1
 
 
 def look_for_unsure(loop: Any, nothing_like: Any) -> set[str]:

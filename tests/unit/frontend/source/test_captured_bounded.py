@@ -1,5 +1,6 @@
 """Dictionaries whose keys data say: counts, sums per group, memos, `defaultdict` and `Counter`."""
 
+import heapq
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -226,3 +227,53 @@ def test_what_is_refused():
         bw.jit(too_many)(X)
     with pytest.raises(bw.errors.BwError):
         bw.jit(lambda x: histogram(x, 0.7))(X)
+
+
+# ----- what was wrong once
+def views_are_live(x):
+    d = {}
+    values, keys = d.values(), d.keys()
+    for v in x:
+        d[int(v)] = v
+    n = len(keys)
+    d[77] = x[0]
+    total = sum(values) + (1.0 if 77 in keys else 2.0) + (1.0 if x[1] in values else 2.0)
+    return total + n + 10 * len(keys) + max(values) + sum(k * v for k, v in d.items()) + (x[2] if keys else x[3])
+
+
+def keys_of_a_counter_that_are_not_there_are_deleted(x):
+    c = Counter()
+    for v in x:
+        c[int(v)] += 1
+        del c[int(np.floor(v)) + 1]
+    return sum(k * n for k, n in c.items()) * x[0] + len(c)
+
+
+@pytest.mark.parametrize("program", [views_are_live, keys_of_a_counter_that_are_not_there_are_deleted],
+                         ids=lambda program: program.__name__)
+def test_what_was_wrong(program):
+    as_python(program, *PLACES)
+
+
+def test_a_key_that_is_not_there_is_named():
+    def program(x):
+        d = {}
+        for v in x:
+            d[int(v)] = v
+        return d[int(x[0]) + 40]
+    with pytest.raises(KeyError, match=r"\b40"):
+        bw.jit(program)(X)
+
+
+def test_what_is_no_heap_is_given_to_no_function_of_heaps():
+    def program(x):
+        h = []
+        for v in x:
+            if v > 0:
+                h.append(v)
+            elif h:
+                h.pop()
+        heapq.heappush(h, x[0])
+        return heapq.heappop(h)
+    with pytest.raises(TracerError, match="may be no heap"):
+        bw.jit(program)(X)

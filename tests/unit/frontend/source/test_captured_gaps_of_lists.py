@@ -329,3 +329,37 @@ def test_what_others_may_hold_is_not_changed(program):
     """A list that is appended as data decides is copied: changing it, or what stands for it, is refused."""
     with pytest.raises((UnsupportedError, TracerBoolError), match=r"test_captured_gaps_of_lists.py:\d+"):
         bw.jit(program)(X)
+
+
+def as_parts_of_tests(x):
+    kept, total = [v for v in x if v > 1.0], 0.0
+    if kept and x[0] > 0:
+        total += 1.0 * x[1]
+    if x[0] > 0 and kept:
+        total += 2.0 * x[2]
+    if not kept or x[1] > 0:
+        total += 4.0 * x[3]
+    while kept and total < 10.0:
+        total += 3.0
+    return total
+
+
+def taken_in_a_side(x):
+    kept = sorted([v for v in x if v > 0.3])
+    total = 0.0
+    if x[1] > 0:
+        for v in kept:
+            total += v
+            if total > 2.0:
+                break
+    elif x[0] < 1:
+        total = max(kept, default=2.0)
+    for v in kept:
+        total += v * v
+    return total
+
+
+@pytest.mark.parametrize("program", [as_parts_of_tests, taken_in_a_side], ids=lambda program: program.__name__)
+def test_tests_and_sides(program):
+    x = np.array([0.53, 2.11, -1.23, 1.57, 3.04, -0.21, 1.13, 2.71, 0.37, -2.3, 1.91, 0.35])
+    as_python(program, x, -x, 0.3 * x, -0.2 * x)

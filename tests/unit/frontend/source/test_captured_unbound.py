@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.frontend import trace
+from tests.unit.frontend.comparing import as_python
+
+X = np.array([0.53, 2.11, -1.23, 1.57, 3.04, -0.21, 1.13, 2.71, 0.37, -2.3, 1.91, 0.35])
 
 
 def one_sided(x):
@@ -126,3 +130,62 @@ def test_lists_that_one_side_makes() -> None:
 
     with pytest.raises(bw.errors.TracerError, match=r"y may have no value here(?s:.)*only one side"):
         bw.jit(made)(1.0)
+
+
+# ----- None or an integer, in whose place there is no nan
+def last_above(x):
+    k = None
+    for i, v in enumerate(x):
+        if v > 1.0:
+            k = i
+    return k
+
+
+def as_an_index(x):
+    s, best = 0.0, None
+    for i, v in enumerate(x):
+        if best is not None and x[best] > v:
+            s += x[best] * v
+        if best is None or v > x[best]:
+            best = i
+    return s + x[best]
+
+
+@pytest.mark.parametrize("use", [lambda x: last_above(x) + 1, lambda x: x[0] * last_above(x), lambda x: x[last_above(x)].sum()],
+                         ids=["sum", "product", "index"])
+def test_none_is_no_integer(use):
+    compiled = bw.jit(use)
+    assert compiled(X) == use(X)
+    with pytest.raises(TypeError, match="None is used as a number"):
+        compiled(0 * X)
+    assert compiled(X) == use(X)
+
+
+def test_what_is_asked_for_is_not_checked():
+    as_python(as_an_index, X, -X)
+
+    def callbacks(values):
+        return sum((value.op.name == "callback") + sum(callbacks(value.attrs[name].body) for name in value.op.regions) for value in values)
+    assert callbacks(trace(as_an_index, (X,)).graph.body) == 0
+    assert callbacks(trace(lambda x: last_above(x) + 1, (X,)).graph.body) == 1
+
+
+def added_where_it_is_one(x):
+    def look(v):
+        if v > 1.0:
+            return v * v
+        elif v > 0:
+            return v
+    total, y = 0.0, np.zeros(3)
+    for v in x:
+        found = look(v)
+        if found is not None:
+            total += found
+            y[1] -= found
+            y *= found
+            y[0] = found
+    return total + y.sum()
+
+
+def test_a_choice_is_added_in_place():
+    as_python(added_where_it_is_one, X, -X)
