@@ -28,7 +28,8 @@ def solve_ivp(fun: Function, t_span: Sequence[float], y0: Any, method: Any = "RK
     """scipy.integrate.solve_ivp of fun(t, y, *args), compiled; the Jacobian of "Radau", "BDF" and "LSODA" comes from fun.
 
     jac   in the options: "sparse" or "dense"; left out: sparse where y0 has more than a few hundred elements and the sparse Jacobian takes
-          an eighth of the products at most (`bw.sparse_jacobian`; not for LSODA); a matrix or a function as for SciPy.
+          an eighth of the products at most (`bw.sparse_jacobian`; not for LSODA); a matrix or a function as for SciPy, but for traced
+          functions, inside of which it comes from fun.
 
     Everything else goes to SciPy as it is.  Inside of a traced function it is a native loop with derivatives: for "RK45", "RK23" and
     "DOP853" that of `bw.scipy.integrate.odeint`, for "Radau", "BDF" and "LSODA" an implicit method, both to rtol and atol.  There the
@@ -56,15 +57,20 @@ def solve_ivp(fun: Function, t_span: Sequence[float], y0: Any, method: Any = "RK
 def _solved_in_trace(fun: Function, t_span: Sequence[Any], y0: Any, method: Any, t_eval: Any, dense_output: bool, args: tuple[Any, ...],
                      options: dict[str, Any]) -> Any:
     rtol, atol = options.pop("rtol", 1e-3), options.pop("atol", 1e-6)
+    options.pop("jac", None)                       # it comes from fun
     _refuse(method, options)
     start, end = map(handle, t_span)
     function, y0 = returning_array(fun), handle(_stacked(y0))
+    if y0.dtype.kind == "c":
+        function, y0, whole = _in_parts(function, y0)
+    else:
+        whole = lambda found: found
 
     def at(times: Any) -> Any:
         times = np.concatenate([np.reshape(start, (1,)), times])
         if method in STIFF:
-            return stiff_solution(lambda t, y: function(t, y, *args), y0, times, rtol, atol, MOST_STEPS)[1:].T
-        return solution_at(lambda y, t: function(t, y, *args), y0, times, rtol, atol, MOST_STEPS)[1:].T
+            return whole(stiff_solution(lambda t, y: function(t, y, *args), y0, times, rtol, atol, MOST_STEPS)[1:].T)
+        return whole(solution_at(lambda y, t: function(t, y, *args), y0, times, rtol, atol, MOST_STEPS)[1:].T)
 
     def sol(t: Any) -> Any:
         times = np.reshape(handle(_stacked(t)), (-1,))
@@ -80,10 +86,24 @@ def _solved_in_trace(fun: Function, t_span: Sequence[Any], y0: Any, method: Any,
     return result
 
 
+def _in_parts(function: Function, y0: Any) -> tuple[Function, Any, Callable[[Any], Any]]:
+    """An equation of complex numbers as one of their real parts and then their imaginary parts, and the way back."""
+    size = y0.shape[0]
+
+    def whole(parts: Any) -> Any:
+        return parts[:size] + 1j * parts[size:]
+
+    def parts(t: Any, y: Any, *args: Any) -> Any:
+        found = function(t, whole(y), *args)
+        return np.concatenate([np.real(found), np.imag(found)])
+
+    return parts, np.concatenate([y0.real, y0.imag]), whole
+
+
 def _refuse(method: Any, options: dict[str, Any]) -> None:
     """What traced functions do not take."""
     hints = {"events": "the time of an event is a root, which has derivatives too: bw.scipy.optimize.brentq(lambda t: event(t, "
-                       "solve_ivp(fun, (t0, t), y0).y[:, -1]), low, high)", "jac": "leave it out, as it comes from fun"}
+                       "solve_ivp(fun, (t0, t), y0).y[:, -1]), low, high)"}
     given = [name for name, value in options.items() if value is not None]
     if given:
         raise UnsupportedError(f"solve_ivp inside of a traced function: {given[0]}= is not supported\n  hint: "

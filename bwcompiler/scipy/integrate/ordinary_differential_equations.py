@@ -37,6 +37,7 @@ STAGES = (
 )
 RESULT = (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)
 ERROR = (71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40)
+PARTS = {"f": ("real",), "c": ("real", "imag")}
 SAFETY, SMALLEST, LARGEST = 0.9, 0.2, 5.0             # of the factors by which a step may change
 
 
@@ -92,16 +93,16 @@ def _solved(func: Function, y0: Any, times: Any, rtol: float, atol: float, most:
 
 
 def _flat(leaves: Sequence[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
-    """The floats among traced arrays as one vector, and the way back."""
-    moving = [k for k, leaf in enumerate(leaves) if leaf.dtype.kind == "f"]
-    vector = np.concatenate([np.reshape(leaves[k], (-1,)) for k in moving]) if moving else np.zeros(0)
+    """The floats among traced arrays, and the parts of complex numbers, as one vector, and the way back."""
+    moving = [(k, kind) for k, leaf in enumerate(leaves) for kind in PARTS.get(leaf.dtype.kind, ())]
+    vector = np.concatenate([np.reshape(getattr(leaves[k], kind), (-1,)) for k, kind in moving]) if moving else np.zeros(0)
 
     def back(vector: Any) -> list[Any]:
         found, start = list(leaves), 0
-        for k in moving:
-            size = leaves[k].size
-            found[k], start = vector[start:start + size].reshape(leaves[k].shape).astype(leaves[k].dtype), start + size
-        return found
+        for k, kind in moving:
+            part: Any = vector[start:start + leaves[k].size].reshape(leaves[k].shape)
+            found[k], start = part if kind == "real" else found[k] + 1j * part, start + leaves[k].size
+        return [one.astype(leaf.dtype) for one, leaf in zip(found, leaves, strict=True)]
     return vector, back
 
 

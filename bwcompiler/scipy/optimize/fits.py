@@ -42,7 +42,8 @@ def least_squares(fun: Function, x0: Any, jac: Any = None, bounds: Any = (-np.in
 
     x0      and `res.x` as for `minimize`.
     jac     "sparse" or "dense"; None: sparse where the dense one has a million elements or more and the sparse one takes an eighth of its
-            products at most (`bw.sparse_jacobian`); methods "trf" and "dogbox" take it.  A function or "2-point" ... as for SciPy.
+            products at most (`bw.sparse_jacobian`); methods "trf" and "dogbox" take it.  A function or "2-point" ... as for SciPy,
+            but for traced functions, inside of which it comes from fun.
     bounds  (lower, upper), numbers or trees like x0; or scipy.optimize.Bounds.
 
     Other keywords go to SciPy as they are.  Inside of a traced function the program calls SciPy back, and the derivative of x is that of
@@ -111,9 +112,10 @@ def _pays(jacobian: Any, start: Any, args: tuple[Any, ...], rows: int) -> bool:
 def _fitted_in_trace(fun: Function, packing: Packing, start: Any, args: tuple[Any, ...], bounds: Any, jac: Any,
                      options: dict[str, Any]) -> Any:
     loss, f_scale = options["loss"], options["f_scale"]
-    if callable(loss) or (jac is not None and jac not in ("sparse", "dense")):
-        raise UnsupportedError("least_squares inside of a traced function takes no functions for jac and loss\n"
-                               f"  hint: leave jac out; the losses {', '.join(LOSSES)} have derivatives")
+    if callable(loss):
+        raise UnsupportedError("least_squares inside of a traced function takes no function for loss\n"
+                               f"  hint: the losses {', '.join(LOSSES)} have derivatives")
+    own = None if callable(jac) or jac not in ("sparse", "dense") else jac                     # others come from fun as well
 
     def residuals(x: Any) -> Any:
         return as_vector(call_user(fun, (packing.restore(x), *args), {}))
@@ -122,7 +124,7 @@ def _fitted_in_trace(fun: Function, packing: Packing, start: Any, args: tuple[An
         return 0.5 * np.sum(f_scale**2 * LOSSES[loss]((residuals(x) / f_scale) ** 2))
 
     def solve(function: Any, outside: tuple[Any, ...], start: Any) -> Any:
-        result = least_squares(function, start, jac, bounds, args=outside, **options)
+        result = least_squares(function, start, own, bounds, args=outside, **options)
         return result.x, np.bool_(result.success), np.int64(result.status), np.int64(result.nfev)
 
     start = handle(start)
@@ -141,8 +143,8 @@ def curve_fit(f: Function, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = 
     """scipy.optimize.curve_fit of f(xdata, *parameters), whose Jacobian comes from f: (parameters, their covariance).
 
     Arguments and keywords as SciPy's.  Inside of a traced function parameters and covariance have derivatives with respect to xdata,
-    ydata, sigma (one axis) and what f reads from outside, those of the condition for a minimum; bounds and full_output are refused
-    there with UnsupportedError.
+    ydata, sigma (one axis) and what f reads from outside, those of the condition for a minimum; of the keywords maxfev alone is taken
+    there, others are refused with UnsupportedError.
 
     >>> import numpy as np, bwcompiler as bw
     >>> x = np.linspace(0.0, 1.0, 9)
@@ -152,10 +154,13 @@ def curve_fit(f: Function, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = 
     """
     count = len(parameter_names(f)) - 1 if p0 is None else np.size(p0)
     if is_traced_call():
-        if keywords or not _unbounded(bounds) or jac is not None:
-            raise UnsupportedError(f"curve_fit inside of a traced function: {', '.join(keywords) or 'bounds and jac'} cannot be given\n"
-                                   "  hint: least_squares, which takes bounds")
-        return _curve_in_trace(f, xdata, ydata, np.ones(count) if p0 is None else p0, sigma, absolute_sigma)
+        if keywords.keys() - {"maxfev"}:
+            raise UnsupportedError(f"curve_fit inside of a traced function: {', '.join(keywords)} cannot be given\n"
+                                   "  hint: least_squares, which takes more keywords")
+        ends = (bounds.lb, bounds.ub) if isinstance(bounds, scipy_optimize.Bounds) else bounds
+        pair = scipy_optimize.Bounds(*[np.broadcast_to(end, count) for end in ends])
+        start = _inside(pair) if p0 is None else p0
+        return _curve_in_trace(f, xdata, ydata, start, sigma, absolute_sigma, pair, keywords.get("maxfev"))
     if jac is None:
         jac = made_of(f, ("curve_fit", count), lambda: _by_parameters(f, count))
     compiled = made_of(f, "compiled", lambda: jit(f, mutates=False))
@@ -163,8 +168,12 @@ def curve_fit(f: Function, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = 
                                     **keywords)
 
 
-def _unbounded(bounds: Any) -> bool:
-    return isinstance(bounds, tuple) and bool(np.all(np.isneginf(bounds[0])) and np.all(np.isposinf(bounds[1])))
+def _inside(bounds: Any) -> Any:
+    """Where SciPy begins: 1, between two bounds in the middle, else 1 from the one that there is."""
+    low, high = bounds.lb, bounds.ub
+    below, above = np.isfinite(low), np.isfinite(high)
+    start = np.where(below, low + 1.0, np.where(above, high - 1.0, 1.0))
+    return np.where(below & above, 0.5 * (np.where(below, low, 0.0) + np.where(above, high, 0.0)), start)
 
 
 def _by_parameters(f: Function, count: int) -> Function:
@@ -176,7 +185,7 @@ def _by_parameters(f: Function, count: int) -> Function:
     return lambda xdata, *parameters: compiled(np.array(parameters, np.float64), xdata)
 
 
-def _curve_in_trace(f: Function, xdata: Any, ydata: Any, p0: Any, sigma: Any, absolute_sigma: bool) -> Any:
+def _curve_in_trace(f: Function, xdata: Any, ydata: Any, p0: Any, sigma: Any, absolute_sigma: bool, bounds: Any, calls: Any) -> Any:
     if sigma is not None and np.ndim(sigma) > 1:
         raise UnsupportedError("curve_fit inside of a traced function: sigma must have one axis\n  hint: least_squares of L⁻¹ (f - y), "
                                "with the Cholesky factor L of the covariance")
@@ -187,7 +196,8 @@ def _curve_in_trace(f: Function, xdata: Any, ydata: Any, p0: Any, sigma: Any, ab
         return found if sigma is None else found / sigma
 
     start = p0 if isinstance(p0, Tracer) else np.asarray(p0, np.float64)
-    result = least_squares(residuals, start, method="trf" if np.size(ydata) < count else "lm")
+    free = bool(np.isinf(bounds.lb).all() and np.isinf(bounds.ub).all())
+    result = least_squares(residuals, start, bounds=bounds, method="lm" if free and np.size(ydata) >= count else "trf", max_nfev=calls)
     slopes = jacobian(residuals)(result.x)
     covariance = np.linalg.inv(slopes.T @ slopes)
     if not absolute_sigma:

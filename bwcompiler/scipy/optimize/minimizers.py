@@ -38,7 +38,8 @@ def minimize(fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = Non
                  numbers is an array of one axis, as for SciPy.
     bounds       as for SciPy; for a tree a tree of pairs (lower, upper), or None, in the places of its arrays.
     constraints  dicts and NonlinearConstraints of functions of x, whose derivatives come from them too; LinearConstraints of the vector.
-    jac, hess, hessp   given, they are used instead: functions of x, or what else SciPy takes.
+    jac, hess, hessp   given, they are used instead: functions of x, or what else SciPy takes.  Inside of a traced function they come
+                 from fun all the same (with jac=True from the first of its results).
 
     The other arguments go to SciPy as they are.  fun is compiled once for each shape of x0 and args, however often it is minimised; value
     and gradient are one program.  Inside of a traced function the program calls SciPy back, and the derivative of x is that of the
@@ -53,10 +54,11 @@ def minimize(fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = Non
     """
     args = as_arguments(args)
     if is_traced_call():
-        if jac is not None or hess is not None or hessp is not None or not _is_nothing(constraints):
-            raise UnsupportedError("minimize inside of a traced function takes neither constraints nor derivatives, which come from fun\n"
+        if not _is_nothing(constraints):
+            raise UnsupportedError("minimize inside of a traced function takes no constraints\n"
                                    "  hint: bounds, or call it outside of traced functions")
-        return _minimised_in_trace(fun, x0, args, method, bounds, {"tol": tol, "callback": callback, "options": options})
+        objective = first_result(fun) if jac is True else fun
+        return _minimised_in_trace(objective, x0, args, method, bounds, {"tol": tol, "callback": callback, "options": options})
     packing, start = Packing.of(x0)
     derived = Derived.of(fun, packing)
     name = method.lower() if isinstance(method, str) else method
@@ -66,6 +68,11 @@ def minimize(fun: Callable[..., Any], x0: Any, args: Any = (), method: Any = Non
         objective, start, args, method, bounds=vector_bounds(bounds, packing), tol=tol, callback=_callback(callback, packing),
         constraints=_constraints(constraints, packing, name), options=options, **keywords)
     return _restored(result, packing)
+
+
+def first_result(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """A traced function that returns its derivatives as well, without these."""
+    return lambda *args: call_user(fun, args, {})[0]
 
 
 def _is_nothing(constraints: Any) -> bool:

@@ -17,7 +17,7 @@ from bwcompiler.api.transforms.reverse import value_and_grad
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.scipy.optimize.minimizers import as_arguments
+from bwcompiler.scipy.optimize.minimizers import as_arguments, first_result
 from bwcompiler.scipy.packing import Derived, Packing, as_vector, is_traced_call, number_packing
 from bwcompiler.scipy.solutions import COUNT, FLAG, NUMBER, called_back, differentiated_root, elementwise_root, handle
 
@@ -32,8 +32,8 @@ def root(fun: Function, x0: Any, args: Any = (), method: str = "hybr", jac: Any 
     """scipy.optimize.root of fun(x, *args), an array or tree with as many elements as x, whose Jacobian comes from fun.
 
     x0 and `res.x` as for `minimize`; `res.fun` is a vector.  Methods other than "hybr" and "lm" use no Jacobian.  Inside of a traced
-    function the program calls SciPy back, and the derivative of x is that of the equation; this needs an invertible Jacobian.
-    Raises what differentiating fun raises.
+    function the program calls SciPy back, and the derivative of x is that of the equation; this needs an invertible Jacobian, which is
+    fun's, also where jac is given.  Raises what differentiating fun raises.
 
     >>> import numpy as np, bwcompiler as bw
     >>> circle = lambda x, r: np.array([x[0] ** 2 + x[1] ** 2 - r ** 2, x[0] - x[1]])
@@ -46,9 +46,7 @@ def root(fun: Function, x0: Any, args: Any = (), method: str = "hybr", jac: Any 
     packing, start = Packing.of(x0)
     keywords = {"tol": tol, "callback": callback, "options": options}
     if is_traced_call():
-        if jac is not None:
-            raise UnsupportedError("root inside of a traced function takes no jac: it comes from fun\n  hint: leave it out")
-        return _root_in_trace(fun, packing, start, args, method, keywords)
+        return _root_in_trace(first_result(fun) if jac is True else fun, packing, start, args, method, keywords)
     derived = Derived.of(fun, packing)
     if jac is None and method in WITH_JACOBIANS:
         keywords["jac"] = derived.jacobian
@@ -82,7 +80,7 @@ def fsolve(func: Function, x0: Any, args: Any = (), fprime: Any = None, full_out
     """scipy.optimize.fsolve of func(x, *args), as many values as x has elements, whose Jacobian comes from func: the root, or a tuple.
 
     x0 is an array, which func gets with one axis, or a tree, and so is the root.  Other keywords go to SciPy as they are.  Inside of a
-    traced function the derivative of the root is that of the equation, which needs an invertible Jacobian; fprime and full_output are
+    traced function the derivative of the root is that of the equation, which needs an invertible Jacobian, func's own; full_output is
     refused there with UnsupportedError.  Raises what differentiating func raises.
 
     >>> import numpy as np, bwcompiler as bw
@@ -95,7 +93,7 @@ def fsolve(func: Function, x0: Any, args: Any = (), fprime: Any = None, full_out
     args = as_arguments(args)
     packing, start = Packing.of(np.ravel(x0) if isinstance(x0, np.ndarray | Tracer) else x0)
     if is_traced_call():
-        _without(func, "fsolve", fprime=fprime, full_output=full_output)
+        _without("fsolve", full_output=full_output)
         return _fsolve_in_trace(func, packing, start, args, keywords)
     derived = Derived.of(func, packing)
     slopes = derived.jacobian if fprime is None else lambda x, *args: fprime(packing.restore(x), *args)
@@ -128,7 +126,8 @@ def root_scalar(f: Function, args: Any = (), method: str | None = None, bracket:
                 rtol: float | None = None, maxiter: int | None = None, options: Any = None) -> Any:
     """scipy.optimize.root_scalar of f(x, *args); where the method uses the slope (from x0 alone, or method="newton"), it comes from f.
 
-    method="halley" gets the second derivative as well.  Inside of a traced function the derivative of `root` is that of the equation.
+    method="halley" gets the second derivative as well.  Inside of a traced function the derivative of `root` is that of the equation, and
+    the method's come from f, also where fprime and fprime2 are given.
 
     >>> import numpy as np, bwcompiler as bw
     >>> res = bw.scipy.optimize.root_scalar(lambda x, a: x**3 - a, args=(8.0,), x0=1.0)
@@ -139,8 +138,9 @@ def root_scalar(f: Function, args: Any = (), method: str | None = None, bracket:
     keywords: dict[str, Any] = {"method": method, "bracket": bracket, "x0": x0, "x1": x1, "xtol": xtol, "rtol": rtol, "maxiter": maxiter,
                                 "options": options}
     if is_traced_call():
-        _without(f, "root_scalar", fprime=fprime, fprime2=fprime2)
-        return _root_scalar_in_trace(f, args, keywords)
+        if method is None and bracket is None and fprime:              # as SciPy chooses
+            keywords["method"] = "halley" if fprime2 else "newton"
+        return _root_scalar_in_trace(first_result(f) if fprime is True else f, args, keywords)
     function: Any = Derived.of(f, number_packing()).value
     name = method.lower() if method is not None else "newton" if x0 is not None and x1 is None and bracket is None else None
     if fprime is None and name in ("newton", "halley"):
@@ -171,7 +171,7 @@ def _root_scalar_in_trace(f: Function, args: tuple[Any, ...], keywords: dict[str
                                          function_calls=calls)
 
 
-def _without(f: Function, name: str, **options: Any) -> None:
+def _without(name: str, **options: Any) -> None:
     for option, value in options.items():
         if value is not None and value is not False:
             raise UnsupportedError(f"{name} inside of a traced function: {option}= is not supported\n  hint: leave it out")
@@ -195,7 +195,8 @@ def newton(func: Function, x0: Any, fprime: Any = None, args: Any = (), tol: flo
            x1: Any = None, rtol: float = 0.0, full_output: bool = False, disp: bool = True) -> Any:
     """scipy.optimize.newton of func(x, *args), whose slope comes from func; with x1 the secant method, with fprime2=True Halley's.
 
-    x0 may be an array: each element is a problem by itself.  Inside of a traced function the derivative is that of the equation.
+    x0 may be an array: each element is a problem by itself.  Inside of a traced function the derivative is that of the equation, and the
+    method's come from func, also where fprime and fprime2 are given.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.optimize.newton(lambda x, a: x**2 - a, np.ones(3), args=(np.array([1.0, 4.0, 9.0]),)).tolist()
@@ -204,8 +205,8 @@ def newton(func: Function, x0: Any, fprime: Any = None, args: Any = (), tol: flo
     args = as_arguments(args)
     keywords = {"tol": tol, "maxiter": maxiter, "rtol": rtol, "disp": disp}
     if is_traced_call():
-        _without(func, "newton", fprime=fprime, x1=x1, full_output=full_output)
-        return _newton_in_trace(func, x0, args, {**keywords, "fprime2": fprime2})
+        _without("newton", x1=x1, full_output=full_output)
+        return _newton_in_trace(func, x0, args, {**keywords, "fprime2": None if fprime2 is None else True})
     if fprime is None and x1 is None:
         fprime = _first(func)
     if fprime2 is True:
@@ -234,7 +235,7 @@ def _bracketing(name: str) -> Function:
         args = as_arguments(args)
         if not is_traced_call():
             return getattr(scipy_optimize, name)(Derived.of(f, number_packing()).value, a, b, args, **keywords)
-        _without(f, name, full_output=keywords.get("full_output"))
+        _without(name, full_output=keywords.get("full_output"))
 
         def equation(x: Any) -> Any:
             return call_user(f, (x, *args), {})

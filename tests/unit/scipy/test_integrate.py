@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.integrate
+import scipy.linalg
 
 import bwcompiler as bw
 from bwcompiler.errors import ShapeError, UnsupportedError
@@ -147,10 +148,27 @@ def test_solve_ivp_inside_of_traced_functions() -> None:
     last = lambda k: np.sum(integrate.solve_ivp(lambda t, y: oscillator(t, y, k), (0.0, 2.0), np.array([2.0, 0.0]), rtol=1e-10, atol=1e-12).y)
     evaluate = bw.jit(last)
     np.testing.assert_allclose(bw.grad(last)(1.5), (evaluate(1.5001) - evaluate(1.4999)) / 2e-4, rtol=1e-6)
-    for keywords, hint in (({"method": "Euler"}, "method='RK45'"), ({"events": lambda t, y: y[0]}, "brentq"), ({"max_step": 0.1}, "leave it out"),
-                           ({"jac": lambda t, y: -np.eye(1)}, "leave it out")):
+    for keywords, hint in (({"method": "Euler"}, "method='RK45'"), ({"events": lambda t, y: y[0]}, "brentq"), ({"max_step": 0.1}, "leave it out")):
         with pytest.raises(UnsupportedError, match=f"hint: .*{hint}"):
             bw.jit(lambda k, keywords=keywords: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), **keywords).y)(1.0)
+
+
+@pytest.mark.parametrize("method", ["RK45", "BDF"])
+def test_equations_of_complex_numbers(method: str) -> None:
+    matrix = np.array([[-0.3 + 0.1j, 0.5], [-0.2j, 0.4j]])
+
+    def solution(y0: Any, c: Any, **keywords: Any) -> Any:
+        return scipy.integrate.solve_ivp(lambda t, y: (c * matrix) @ y, (0.0, 1.0), y0, method, t_eval=[0.5, 1.0], rtol=1e-9, atol=1e-9, **keywords).y
+
+    y0, c = np.array([1.0 + 0.5j, -2.0j]), 0.8 + 0.3j
+    expected = np.stack([scipy.linalg.expm(c * matrix * t) @ y0 for t in (0.5, 1.0)], -1)
+    np.testing.assert_allclose(bw.jit(solution)(y0, c), expected, rtol=1e-6)
+    np.testing.assert_allclose(bw.jit(lambda y0: solution(y0, c, jac=lambda t, y: c * matrix))(y0), expected, rtol=1e-6)
+    exactly = lambda y0, c: np.sum(np.abs(scipy.linalg.expm(c * matrix) @ y0) ** 2)
+    for found, wanted in zip(bw.grad(lambda y0, c: np.sum(np.abs(solution(y0, c)[:, 1]) ** 2), (0, 1))(y0, c), bw.grad(exactly, (0, 1))(y0, c), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    of_real = lambda c: scipy.integrate.solve_ivp(lambda t, y: np.real(c * c) * y, (0.0, 1.0), np.ones(1), method, rtol=1e-9, atol=1e-9).y[0, -1]
+    np.testing.assert_allclose(bw.grad(of_real)(c), 2 * c * np.exp((c * c).real), rtol=1e-5)
 
 
 def robertson(t: Any, y: Any, rates: Any) -> Any:
