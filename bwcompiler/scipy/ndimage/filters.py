@@ -32,6 +32,9 @@ def _shifted_sum(x: Any, weights: Any, axes: Sequence[int], modes: Sequence[str]
     if weights.size > MOST_SHIFTED:
         windows = np.lib.stride_tricks.sliding_window_view(x, weights.shape, tuple(axes))
         return np.tensordot(windows, weights, len(axes))
+    if weights.ndim == 1 and not spares and not is_traced(weights) and weights.size:
+        before = (slice(None),) * axes[0]
+        return _along_a_line([x[(*before, slice(k, k + shape[axes[0]]))] for k in range(weights.size)], weights)
     total: Any = 0.0
     for place in itertools.product(*[range(size) for size in weights.shape]):
         if spares and not is_traced(weights) and weights[place] == 0:
@@ -41,6 +44,21 @@ def _shifted_sum(x: Any, weights: Any, axes: Sequence[int], modes: Sequence[str]
             part[axis] = slice(start, start + shape[axis])
         total = total + weights[place] * x[tuple(part)]
     return total if is_traced(total) else np.zeros_like(x[tuple([slice(0, n) for n in shape])], dtype=np.float64)
+
+
+def _along_a_line(parts: Sequence[Any], weights: Any) -> Any:
+    """Σ weights[k] parts[k] in SciPy's order, on which it depends whether integers are cut off below a whole number."""
+    size = len(parts)
+    middle = size // 2
+    for sign in (1, -1):
+        if size % 2 and (np.abs(weights - sign * weights[::-1])[:middle] <= np.finfo(np.float64).eps).all():
+            pairs = [parts[k] + parts[-1 - k] if sign > 0 else parts[k] - parts[-1 - k] for k in range(middle)]
+            return _summed(weights[middle] * parts[middle], weights, pairs)
+    return _summed(weights[-1] * parts[-1], weights, parts[:-1])
+
+
+def _summed(first: Any, weights: Any, parts: Sequence[Any]) -> Any:
+    return functools.reduce(lambda x, y: x + y, [weights[k] * part for k, part in enumerate(parts)], first)
 
 
 @graph_function
@@ -263,5 +281,6 @@ def gaussian_gradient_magnitude(input: Any, sigma: Any, output: Any = None, mode
     [0.457, 1.048, 0.591]
     """
     parts = [part * part for part in _derivatives(input, sigma, 1, output, mode, cval, axes, kwargs)]
-    found = np.sqrt(functools.reduce(lambda x, y: x + y, parts))
+    total = functools.reduce(lambda x, y: x + y, parts)
+    found = np.where(total == 0, total, np.sqrt(total))                   # whose derivative at 0 is 0
     return found if found.dtype == parts[0].dtype else found.astype(parts[0].dtype)

@@ -37,6 +37,8 @@ def _sums(input: Any, labels: Any, index: Any, what: str) -> Any:
     x, members, shape = _members(input, labels, index)
     if what == "sum" and index is None:
         return np.where(members, x, np.zeros((), x.dtype)).sum()
+    if what == "sum" and not shape:                # of one label: integers, where these are, as SciPy's
+        return np.where(members[0], x, np.zeros((), x.dtype)).sum()
     x = x.astype(np.promote_types(x.dtype, np.float64))
     total = np.where(members, x, 0.0).sum(-1)
     count = np.sum(members, -1)

@@ -11,6 +11,7 @@ from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.scipy.ndimage.edges import Edges
+from bwcompiler.scipy.ndimage.measurements import sum_labels
 from bwcompiler.scipy.ndimage.ranks import grey_dilation, grey_erosion
 
 
@@ -96,16 +97,14 @@ def black_tophat(input: Any, size: Any = None, footprint: Any = None, structure:
 
 @graph_function
 def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """The mean of the places along each axis, weighted with the values; labels are refused.
+    """The mean of the places along each axis, weighted with the values; a tuple, for several labels a list of them.
 
     >>> import numpy as np, bwcompiler as bw
     >>> [float(place) for place in bw.scipy.ndimage.center_of_mass(np.array([[0.0, 1.0], [0.0, 3.0]]))]
     [0.75, 1.0]
     """
-    if labels is not None or index is not None:
-        raise UnsupportedError("scipy.ndimage.center_of_mass of traced values: labels= is not supported\n"
-                               "  hint: np.where(labels == k, input, 0) for each label k")
     values: Any = fresh(real_value(input))
-    total = values.sum()
+    total = sum_labels(values, labels, index)
     grids = np.ogrid[tuple([slice(0, extent) for extent in values.shape])]
-    return tuple([(values * grid.astype(values.dtype)).sum() / total for grid in grids])
+    places = [sum_labels(values * grid.astype(values.dtype), labels, index) / total for grid in grids]
+    return tuple(places) if not np.ndim(total) else [tuple(place[k] for place in places) for k in range(np.shape(total)[0])]

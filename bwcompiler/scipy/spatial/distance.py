@@ -327,6 +327,8 @@ def _of_vectors(name: str) -> Any:
     scalar = names[0] if names and names[0] in ("p", "base") else None
 
     def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > len(names):
+            raise TypeError(f"{name} takes {2 + len(names)} positional arguments but {2 + len(args)} were given")
         given = dict(zip(names, args, strict=False)) | kwargs
         number = given.pop(scalar, None) if scalar else None
         arrays = [given.pop(one, None) for one in names if one != scalar]
@@ -355,5 +357,31 @@ def _documentation(name: str, formula: Callable[..., Any]) -> str:
     """
 
 
-globals().update({name: _of_vectors(name) for name in METRICS})
+_DISTANCES = {name: _of_vectors(name) for name in METRICS}
+globals().update(_DISTANCES)
+
+
+def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
+    """1 less the correlation of two vectors, or without centered less the cosine between them.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.scipy.spatial.distance.correlation(np.array([1.0, 0.0, 3.0]), np.array([2.0, 1.0, 1.0])).round(4))
+    0.8110
+    """
+    return _DISTANCES["correlation" if centered else "cosine"](u, v, w)
+
+
+@graph_function
+def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, keepdims: bool = False) -> Any:
+    """The distance of distributions along an axis, as scipy.spatial.distance.jensenshannon.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> float(bw.scipy.spatial.distance.jensenshannon(np.array([1.0, 0.0, 3.0]), np.array([2.0, 1.0, 1.0])).round(4))
+    0.3770
+    """
+    x, y = np.broadcast_arrays(*[np.moveaxis(_vectors(one).astype(np.float64), axis, -1) for one in (p, q)])
+    found = _jensenshannon(x, y, base)
+    return np.expand_dims(found, axis) if keepdims else found
+
+
 __all__ = sorted([*METRICS, "cdist", "pdist", "squareform"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import spatial
 from scipy.spatial import distance as theirs
 
 import bwcompiler as bw
@@ -60,6 +61,13 @@ def test_parameters() -> None:
     u, v = np.abs(PAIR[0][0]), np.abs(PAIR[1][0])
     close(lambda u, v: ours.jensenshannon(u, v, 2.0), lambda u, v: theirs.jensenshannon(u, v, 2.0), u, v)
     assert ours.jensenshannon(u, u) == 0
+    for options in ({}, {"axis": 1}, {"base": 2.0, "axis": -1, "keepdims": True}):
+        x, y = np.abs(PAIR[0]), np.abs(PAIR[1][:5])
+        close(lambda x, y, o=options: ours.jensenshannon(x, y, **o), lambda x, y, o=options: theirs.jensenshannon(x, y, **o), x, y)
+    for args in ((None, False), (u, True), (u, False)):
+        close(lambda u, v, a=args: ours.correlation(u, v, *a), lambda u, v, a=args: theirs.correlation(u, v, *a), u, v)
+    with pytest.raises(TypeError, match="positional"):
+        ours.cosine(u, v, u, v)
 
 
 def test_squareform() -> None:
@@ -85,3 +93,9 @@ def test_captured_and_refused() -> None:
         ours.cdist(*PAIR, "euclidean", q=2)
     with pytest.raises(ValueError, match="columns"):
         ours.cdist(PAIR[0], PAIR[1][:, :2])
+
+
+def test_distances_of_scipy_spatial_in_captured_functions() -> None:
+    function = lambda x, y: (spatial.distance_matrix(x, y), spatial.minkowski_distance(x[0], y, 3), spatial.minkowski_distance_p(x[0], y))
+    for found, expected in zip(bw.jit(function)(*PAIR), function(*PAIR), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -44,7 +44,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "squareform": (lambda s, x: s.spatial.distance.squareform(x[0, :3]), REAL),
     "powers of distances": (lambda s, x: (s.spatial.minkowski_distance(x, x[::-1], 3), s.spatial.minkowski_distance_p(x, x[::-1], 3),
                                           s.spatial.distance_matrix(x, x[::-1], 1)), REAL),
-    "sums of labels": (lambda s, x: (s.ndimage.sum(x), s.ndimage.sum_labels(x, LABELS, [1, 3, 9]), s.ndimage.sum(x, LABELS),
+    "sums of labels": (lambda s, x: (s.ndimage.sum(x), s.ndimage.sum_labels(x, LABELS, 2), s.ndimage.sum_labels(x, LABELS, [1, 3, 9]), s.ndimage.sum(x, LABELS),
                                      s.ndimage.mean(x, LABELS, 2), s.ndimage.variance(x, LABELS, [2, 1]),
                                      s.ndimage.standard_deviation(x, LABELS)), (np.float64, np.int64)),
     "extremes of labels": (lambda s, x: (s.ndimage.maximum(x), s.ndimage.minimum(x, LABELS, [1, 9]), s.ndimage.maximum(x, LABELS)), REAL),

@@ -63,14 +63,30 @@ def test_edges_of_each_axis(modes: tuple[str, str]) -> None:
     same(lambda m, x: m.gaussian_gradient_magnitude(x, (1.0, 0.6), mode=modes), X)
 
 
+def test_gradients_of_nothing_have_the_derivative_0() -> None:
+    for x in (np.zeros((5, 6)), np.outer([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0], np.ones(9))):
+        assert np.isfinite(bw.grad(lambda x: ours.gaussian_gradient_magnitude(x, 0.3).sum())(x)).all()
+
+
 def test_centre_of_mass() -> None:
     for x in (X, np.abs(LINE), WHOLE):
         np.testing.assert_allclose(bw.jit(lambda x: scipy.ndimage.center_of_mass(x))(x), scipy.ndimage.center_of_mass(x), rtol=1e-12)
     check_derivatives(ours.center_of_mass, np.abs(X))
-    with pytest.raises(UnsupportedError, match="labels"):
-        ours.center_of_mass(X, X)
+    labels = np.arange(X.size).reshape(X.shape) % 4
+    for index in (None, 2, [3, 1]):
+        found = bw.jit(lambda x, index=index: scipy.ndimage.center_of_mass(x, labels, index))(X)
+        np.testing.assert_allclose(found, scipy.ndimage.center_of_mass(X, labels, index), rtol=1e-12)
     with pytest.raises(UnsupportedError, match="output="):
         ours.white_tophat(X, 3, output=np.zeros_like(X))
+
+
+def test_sums_along_a_line_are_rounded_as_scipys() -> None:
+    for x in (np.arange(0, 50, 2).reshape(5, 5), np.full((4, 9), 100), WHOLE):                 # integers are cut off afterwards
+        for sigma in (0.5, 1.0, 2.0):
+            same(lambda m, x, sigma=sigma: m.gaussian_filter(x, sigma), x, tolerance=0.0)
+            same(lambda m, x, sigma=sigma: m.gaussian_filter1d(x, sigma, order=1), x, tolerance=0.0)
+        for weights in ([0.1, 0.3, 0.1], [0.1, 0.3, 0.2], [0.1, 0.3], [0.7, 0.0, -0.7]):
+            same(lambda m, x, weights=weights: m.convolve1d(x, weights), x, tolerance=0.0)
 
 
 def test_dtypes_of_filters() -> None:

@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
 PLACES = {"sparse": ("sparse", "sparse.linalg"),                                        # where functions are, if not in the module itself
-          "spatial": ("spatial.distance", "spatial.transform")}
+          "spatial": ("spatial", "spatial.distance", "spatial.transform")}
 SOLVERS = ("integrate", "optimize")                          # their functions call functions that they are given
 
 
