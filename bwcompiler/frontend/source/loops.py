@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ HEAVY_TABLE = 1500             # those of a loop over numbers that are known: un
 SOLID = 64                     # values of a body beside which what a loop costs does not count
 TRACED = 3                     # values that are traced while one is compiled
 MOST_ITEMS = 100_000           # that are taken from itertools.product and its like to see whether there are more
+_PLAIN = (int, float, bool, str, type(None), ModuleType)       # what a comprehension computes with known numbers from
 _FINITE = (itertools.product, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations)
 
 
@@ -121,7 +122,8 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     names = Variables(*variables)
     rest_is_tried = False                          # behind the next iterations: the first may be unlike the others
     ahead = 1
-    if policy is not None and elements is not None and _pays(elements, policy, body):
+    if policy is not None and elements is not None and _pays(elements, policy, body) and not (
+            is_tried and type(source) is range and _is_known(body, policy)):
         captured = _captured(elements, body, names, flag, policy)
         if captured:
             return
@@ -332,7 +334,17 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
             return None
         if refused.reason:
             policy.notes.setdefault(site_of(body), refused.reason)
+        elif elements.is_tried:
+            policy.plain.add(site_of(body))
         return False
+
+
+def _is_known(body: Callable[..., Any], policy: Policy) -> bool:
+    """Whether the loop of a comprehension computed with known numbers before, and has nothing but such now: it is not tried again."""
+    if site_of(body) not in policy.plain:
+        return False
+    held = Names(body).held(body.__code__.co_freevars)
+    return all(type(value) in _PLAIN or (type(value) is list and all(type(one) in _PLAIN for one in value)) for value in held.values())
 
 
 def _captured_guarded(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, flag: str, policy: Policy,

@@ -143,9 +143,10 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     """
     region = active_region()
     if region is not None:
-        if region.policy is not None and region.policy.known is not None and argument_types is None:
-            known = region.policy.known.arrays
-            arguments.also_static([position for position in arguments.dynamic if id(arguments.leaves[position]) in known])
+        if argument_types is None:                 # what is known is not asked for, each with another trace
+            known = {} if region.policy is None or region.policy.known is None else region.policy.known.arrays
+            arguments.also_static([position for position in arguments.dynamic if type(arguments.leaves[position]) in (int, bool)
+                                   or id(arguments.leaves[position]) in known])
         return _traced(fun, arguments, None, name, argument_types, varying, outer)
 
     def attempt(known: KnownArrays) -> TraceResult:

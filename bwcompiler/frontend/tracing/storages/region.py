@@ -172,6 +172,7 @@ class Policy:
     doubles     objects that stand in the place of others, and these, by their ids (`source.effects.doubles`); undone: sites of loops that
                 are unrolled where such an object is changed.
     events      what was asked of dictionaries by keys that move (`source.array_backed.dictionaries`).
+    plain       sites of loops of comprehensions that computed with known numbers alone.
     known       arguments that are compiled in, though they are arrays (`known_arrays`).
     live        memory of arrays outside whose contents are read by the program, not while tracing: they were seen to change.
     any_results whether results may be texts, and have as many elements as data says; told: lines whose messages were left out.
@@ -187,10 +188,10 @@ class Policy:
     """
 
     __slots__ = ("ahead", "any_results", "as_data", "asked", "attempts", "bounded", "calls", "captured", "choices", "containers",
-                 "converting", "copies", "depth", "divisible", "divisions", "doubles", "events", "foreseen", "formatted", "gaps", "heavy",
-                 "inner_calls", "known", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects", "one_kind", "parted",
-                 "parts", "raised", "recorded", "scopes", "shown", "summed", "sure", "told", "tries", "trying", "types_asked", "unbound",
-                 "uncounted", "undone", "unrolled", "unrolling", "windows", "wishes")
+                 "converting", "copies", "depth", "divisible", "divisions", "doubles", "events", "foreseen", "formatted", "gaps",
+                 "heavy", "inner_calls", "known", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects", "one_kind",
+                 "parted", "parts", "plain", "raised", "recorded", "scopes", "shown", "summed", "sure", "told", "tries", "trying",
+                 "types_asked", "unbound", "uncounted", "undone", "unrolled", "unrolling", "windows", "wishes")
 
     def __init__(self, converting: bool) -> None:
         self.converting = converting
@@ -204,6 +205,7 @@ class Policy:
         self.heavy: set[Site] = set()
         self.told: set[Any] = set()
         self.uncounted: set[Site] = set()
+        self.plain: set[Site] = set()
         self.windows = False
         self.bounded: dict[Site, Any] = {}
         self.doubles: dict[int, Any] = {}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.frontend.source import loops
 from bwcompiler.frontend.source.syntax.liveness import loads
 from bwcompiler.frontend.tracing.trace import trace
 from tests.unit.frontend.comparing import as_python
@@ -177,3 +178,30 @@ def test_names_of_comprehensions_are_not_variables_of_loops(rng):
     assert loads(ast.parse("[a + b for b in c if b for a in b]").body[0]) == {"c"}
     assert loads(ast.parse("(lambda a, b=d: a + e)(f)").body[0]) == {"d", "e", "f"}
     assert loads(ast.parse("[a for a in a]").body[0]) == {"a"}
+
+
+def test_what_computes_with_known_numbers_is_not_tried_again(monkeypatch):
+    tried = []
+
+    def counted(*args, **kwargs):
+        tried.append(args[0])
+        return loops_counted(*args, **kwargs)
+
+    loops_counted = loops.counted
+    monkeypatch.setattr(loops, "counted", counted)
+
+    def weighted(x):
+        signs = np.array([[1.0 if (state >> bit) & 1 else -1.0 for bit in range(9)] for state in range(64)])
+        return np.sum(signs * x)
+
+    np.testing.assert_allclose(bw.jit(weighted)(2.0), weighted(2.0), rtol=1e-14)
+    assert len(tried) < 8                          # not once for each state
+
+    def helper(scale):
+        return [scale * k for k in range(12)]
+
+    def both(x):
+        return np.sum(np.array(helper(2)) * np.array(helper(x)))
+
+    np.testing.assert_allclose(bw.jit(both)(3.0), both(3.0), rtol=1e-14)
+    assert bw.jit(both).as_text("forward", 3.0).count("multiply") < 12

@@ -135,3 +135,14 @@ def test_elements_of_an_ndarray_are_assigned_two_at_a_time() -> None:
 
     x = np.linspace(1.0, 2.0, 12)
     np.testing.assert_allclose(bw.jit(pairs)(x, 12), x + x**2)
+
+
+def test_a_gradient_asks_for_each_number_once() -> None:
+    runs = []
+
+    def fun(x: Any, n: int, m: int, k: int, flag: bool) -> Any:
+        runs.append(1)
+        return np.sum(x[:n]) + np.sum(x[m:] ** 2) + np.sum(x.reshape(k, -1)[0]) + (x[0] if range(flag) else 0.0)
+
+    bw.grad(fun)(X.ravel(), 3, 20, 4, True)
+    assert len(runs) == 5                          # one for each of them, and the last one
