@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -108,6 +108,30 @@ def check(failing: Tracer, side: Callable[[], Any], error: BaseException, source
 
 
 HANDLERS["check"] = check
+
+
+def check_once(x: Any, failing: Callable[[], Any], error: Exception) -> None:
+    """Record that the program raises this where `failing` says so; not again where that was done for x and holds here as well."""
+    def fail() -> NoReturn:
+        raise error
+
+    if not _was_checked(x):
+        check(failing(), fail, error, current_source(open_region().outer))
+
+
+def _was_checked(x: Any) -> bool:
+    """Whether x was checked before, in this region or one around it; else it is noted as checked here."""
+    policy, region, here = open_policy(), open_region(), open_region()
+    assert policy is not None
+    if policy.trying:                              # what is recorded there may be recorded again
+        return False
+    found = policy.sure.get(id(x))
+    while found is not None and found[0] is x and region is not None:
+        if region is found[1]:
+            return True
+        region = region.parent  # type: ignore[assignment]
+    policy.sure[id(x)] = (x, here)
+    return False
 
 
 def note(token: Tracer) -> None:

@@ -1,8 +1,8 @@
 """Variables of which data decides what kind of thing they hold: None or a number, "heat" or "cool", one object or another.
 
 A `Choice` is one of several known things, which one is a traced number, or a value: numbers and arrays of one structure.  What asks
-which it is (`is`, `==`, `in`, truth) gives traced values; all other uses are those of the value, where there is one, as they would
-raise an exception in Python where there is none.  What the known things have by a name is chosen likewise: `mode.power`, `table[mode]`.
+which it is (`is`, `==`, `in`, truth) gives traced values; all other uses are those of the value, and raise TypeError when the program
+runs, as Python does, where there is none.  What the known things have by a name is chosen likewise: `mode.power`, `table[mode]`.
 """
 
 from __future__ import annotations

@@ -6,19 +6,15 @@ Python raises, and gives the rest of the choice.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
-
-import numpy as np
+from typing import Any
 
 from bwcompiler import ops, tree
-from bwcompiler.frontend.source.effects.checks import check
+from bwcompiler.frontend.source.effects.checks import check_once
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import VALUE, Choice, Options, becomes_choice, is_known, is_unsure, joined, number_in
 from bwcompiler.frontend.source.variables import UNBOUND, open_policy
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
 
@@ -28,43 +24,23 @@ def sure(x: Any, name: str = "") -> Any:
     if type(x) is not Choice or not is_unsure(x):
         return x
     rest = Options([thing for thing in x.options.things if thing is not UNBOUND])
-    if not _was_checked(x):
-        def fail() -> NoReturn:
-            raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value" if name else
-                                    "a variable of an enclosing function is read that has no value")
-        check(x.which == x.options.place(UNBOUND), fail, UnboundLocalError(name), current_source(open_region().outer))
+    check_once(x, lambda: x.which == x.options.place(UNBOUND), UnboundLocalError(
+        f"cannot access local variable '{name}' where it is not associated with a value" if name else
+        "a variable of an enclosing function is read that has no value"))
     if not rest.things:
         return x.value
     return rest.things[0] if len(rest.things) == 1 and not x.has_value else joined(number_in(x, rest), x.value, rest, x.has_value)
-
-
-def _was_checked(x: Choice) -> bool:
-    """Whether that was checked before, where it holds here as well; else it is noted as checked here."""
-    policy, region, here = open_policy(), open_region(), open_region()
-    assert policy is not None
-    if policy.trying:                              # what is recorded there may be recorded again
-        return False
-    found = policy.sure.get(id(x))
-    while found is not None and found[0] is x and region is not None:
-        if region is found[1]:
-            return True
-        region = region.parent  # type: ignore[assignment]
-    policy.sure[id(x)] = (x, here)
-    return False
 
 
 HANDLERS["sure"] = sure
 
 
 def require_value(x: Choice) -> None:
-    """A choice is used as a number or array: Python raises where it is None.  Of floats there is nan in that place, which tells it."""
-    leaves = [np.asarray(leaf) if not isinstance(leaf, Tracer) else leaf for leaf in tree.leaves(x.value)]
-    if all(leaf.dtype.kind in "fc" for leaf in leaves) or any(thing is not None for thing in x.options.things) or _is_behind_a_test(x):
-        return
-    if not _was_checked(x):
-        def fail() -> NoReturn:
-            raise TypeError("None is used as a number or array")
-        check(x.which != VALUE, fail, TypeError(), current_source(open_region().outer))
+    """A choice is used as a number or array: Python raises where it is None, a string or an object."""
+    if isinstance(x.which, Tracer) and x.options.things and not _is_behind_a_test(x):
+        check_once(x, lambda: x.which != VALUE, TypeError(
+            f"a number or array is needed here, but for these arguments there is {' or '.join(map(repr, x.options.things))}\n"
+            "  hint: test it first, as in `if x is not None`"))
 
 
 HANDLERS["require_value"] = require_value

@@ -407,3 +407,54 @@ def _attributes_of_any_name(x):
 
 def test_attributes_of_any_name() -> None:
     as_python(_attributes_of_any_name, np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25]))
+
+
+# ----- nothing, in the place of a number
+def found_one(x):
+    found = None
+    for k in range(len(x)):
+        if x[k] > 10:
+            found = x[k]
+    return found
+
+
+def found_place(x):
+    found = None
+    for k in range(len(x)):
+        if x[k] > 10:
+            found = k
+    return found
+
+
+def word_or_number(x):
+    return "word" if x[0] < 10 else x[1]
+
+
+@pytest.mark.parametrize("use", [
+    lambda x: found_one(x) * 2.0, lambda x: -found_one(x), lambda x: np.sin(found_one(x)), lambda x: x * found_one(x),
+    lambda x: found_one(x) > 3, lambda x: 1.0 if found_one(x) > 3 else 2.0, lambda x: max(found_one(x), 5.0), lambda x: float(found_one(x)),
+    lambda x: found_place(x) + 1, lambda x: x * found_place(x), lambda x: x[found_place(x) + 1:].sum(), lambda x: np.sum(x) * word_or_number(x)])
+def test_what_is_no_number_is_not_computed_with(use):
+    """It was nan, False or 0."""
+    compiled, there, nothing = bw.jit(use), np.array([11.0, 12.0, 3.0]), np.array([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(compiled(there), use(there))
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            use(nothing)
+        with pytest.raises(TypeError, match="a number or array is needed here, but for these arguments there is") as raised:
+            compiled(nothing)
+        assert str(raised.value).startswith(f"{__file__}:") and str(raised.value).count(__file__) == 1
+    np.testing.assert_array_equal(compiled(there), use(there))
+
+
+def test_what_a_test_keeps_from_nothing_is_computed():
+    def use(x):
+        found, total = found_one(x), 0.0
+        for v in x:
+            if found is not None and v < found:
+                total += v * found
+        return total if found is None else total + found
+
+    for x in (np.array([11.0, 12.0, 3.0]), np.array([1.0, 2.0, 3.0])):
+        assert bw.jit(use)(x) == use(x)
+        assert bw.grad(use)(x).shape == (3,)
