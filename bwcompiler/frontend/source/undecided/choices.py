@@ -298,7 +298,8 @@ def truth(x: Choice) -> Any:
     """Whether it is true, as a test sees it."""
     if is_unsure(x):
         return HANDLERS["truth_of"](HANDLERS["sure"](x))
-    return _where(x, [bool(thing) for thing in x.options.things], HANDLERS["truth_of"](x.value) if x.has_value else None)
+    found = _where(x, [bool(thing) for thing in x.options.things], HANDLERS["truth_of"](x.value) if x.has_value else None)
+    return HANDLERS["asked_for_value"](x, found, 0)
 
 
 def attribute(x: Choice, name: str) -> Any:

@@ -46,12 +46,12 @@ def require_value(x: Choice) -> None:
 HANDLERS["require_value"] = require_value
 
 
-def asked_for_value(x: Choice, is_none: Any) -> Any:
-    """`x is None`, which is noted: in the side of a branch by it, it is known."""
+def asked_for_value(x: Choice, test: Any, side: int = 1) -> Any:
+    """`x is None`, or the truth of x, which is noted: in that side of a branch by it x is not None."""
     policy = open_policy()
-    if policy is not None and isinstance(is_none, Tracer):
-        policy.asked.append((x, value_of(is_none)))
-    return is_none
+    if policy is not None and isinstance(test, Tracer):
+        policy.asked.append((x, value_of(test), side))
+    return test
 
 
 HANDLERS["asked_for_value"] = asked_for_value
@@ -61,15 +61,15 @@ def _is_behind_a_test(x: Choice) -> bool:
     """Whether a branch around has asked whether there is a value."""
     policy = open_policy()
     assert policy is not None
-    return any(_says(scope.test, scope.side, is_none) for of, is_none in policy.asked if of is x for scope in policy.scopes
+    return any(_side_of(asked, scope.test, scope.side) == side for of, asked, side in policy.asked if of is x for scope in policy.scopes
                if scope.test is not None)
 
 
-def _says(test: Value, side: int, is_none: Value) -> bool:
-    """Whether a side of a branch is that of a value."""
+def _side_of(asked: Value, test: Value, side: int) -> int | None:
+    """Which side of a branch by `asked` one by `test` is, which is the same or not that."""
     while test.op is ops.invert:
         test, side = test.operands[0], 1 - side
-    return test is is_none and side == 1
+    return side if test is asked else None
 
 
 def look_for_unsure(loop: Any, nothing_like: Any) -> set[str]:

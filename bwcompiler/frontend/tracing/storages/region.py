@@ -183,7 +183,7 @@ class Policy:
     calls       per code of a function, at which depths it is called inside of its own calls; inner_calls: how many there were.
     bounded     sites that make containers with room (`source.bounded`); wishes: that are to; containers: by their ids, where they are made.
     sure        variables that may have no value, by their ids, with the region in which it was checked that they have one.
-    asked       variables that may be None, with the tests whether they are (`source.undecided.unbound`).
+    asked       variables that may be None, with tests that say it (`source.undecided.unbound`).
     summed      a list that is being filled, of which only the sum is wanted: then its length is not to be one that moves.
     """
 
@@ -252,7 +252,7 @@ class Policy:
         self.types_asked = False
         self.choices = False
         self.sure: dict[int, tuple[Any, Region]] = {}
-        self.asked: list[tuple[Any, Value]] = []
+        self.asked: list[tuple[Any, Value, int]] = []
         self.gaps = False
         self.summed: list[Any] | None = None
         self.captured: dict[Site, str] = {}

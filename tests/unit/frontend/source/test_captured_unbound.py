@@ -141,6 +141,22 @@ def last_above(x):
     return k
 
 
+def compared(x):
+    best = None
+    for v in x:
+        if v > 1.0:
+            best = v
+    return x[0] if best > 2.0 else x[1]
+
+
+def largest(x):
+    best = None
+    for v in x:
+        if v > 1.0:
+            best = v
+    return max(best, 0.5)
+
+
 def as_an_index(x):
     s, best = 0.0, None
     for i, v in enumerate(x):
@@ -151,8 +167,20 @@ def as_an_index(x):
     return s + x[best]
 
 
-@pytest.mark.parametrize("use", [lambda x: last_above(x) + 1, lambda x: x[0] * last_above(x), lambda x: x[last_above(x)].sum()],
-                         ids=["sum", "product", "index"])
+def compared_if_it_is_there(x):
+    s, best = 0.0, None
+    for v in x:
+        if best and v > best:
+            s += v
+        if best is None or v < best:
+            best = v
+        if v > 0.3 and not (best is not None and best > 0):
+            s -= best
+    return s
+
+
+@pytest.mark.parametrize("use", [lambda x: last_above(x) + 1, lambda x: x[0] * last_above(x), lambda x: x[last_above(x)].sum(), compared,
+                                 largest], ids=["sum", "product", "index", "comparison", "maximum"])
 def test_none_is_no_integer(use):
     compiled = bw.jit(use)
     assert compiled(X) == use(X)
@@ -163,10 +191,11 @@ def test_none_is_no_integer(use):
 
 def test_what_is_asked_for_is_not_checked():
     as_python(as_an_index, X, -X)
+    as_python(compared_if_it_is_there, X, -X)
 
     def callbacks(values):
         return sum((value.op.name == "callback") + sum(callbacks(value.attrs[name].body) for name in value.op.regions) for value in values)
-    assert callbacks(trace(as_an_index, (X,)).graph.body) == 0
+    assert callbacks(trace(as_an_index, (X,)).graph.body) == callbacks(trace(compared_if_it_is_there, (X,)).graph.body) == 0
     assert callbacks(trace(lambda x: last_above(x) + 1, (X,)).graph.body) == 1
 
 
