@@ -126,3 +126,32 @@ def test_steps_that_data_choose_are_refused() -> None:
 
     with pytest.raises(bw.errors.TracerBoolError, match="cannot be recorded"):
         bw.jit(skipping)(X)
+
+
+def until_one_is_found(x):
+    k, found, sizes = 0, None, 0.0
+    while k < 10 and found is None and x[0] < 9.0:
+        size = np.linalg.norm(np.outer(x[:k + 1], x[:k + 1]) @ x[:k + 1])
+        if size > 4.0:
+            found = size
+        sizes += size
+        k += 1
+    return sizes * k + (x[0] if found is None else found)
+
+
+def is_nothing_on_entry(x):
+    m, found = 0, None
+    while m < 9 and found is None and x[0] < 5:
+        m += 1
+        found = max((u for u in x[:4] if u < 1.3), default=None)
+    return m + found
+
+
+def test_tests_whether_there_is_something() -> None:
+    for factor in (1.0, 0.5, -1.5, 2.0):
+        assert bw.jit(until_one_is_found)(factor * X) == pytest.approx(until_one_is_found(factor * X), rel=1e-11)
+
+
+def test_a_test_whether_there_is_nothing_does_not_end_a_loop() -> None:
+    with pytest.raises(bw.errors.TracerBoolError, match="cannot be recorded"):
+        bw.jit(is_nothing_on_entry)(X)
