@@ -12,7 +12,7 @@ import numpy as np
 from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.numpy.selected.packing import merged
 from bwcompiler.frontend.source.array_backed.dictionaries import tabled
-from bwcompiler.frontend.source.array_backed.growth import append, refuse_whole
+from bwcompiler.frontend.source.array_backed.growth import POISON, append, refuse_whole
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, View, is_asked, want
 from bwcompiler.frontend.source.changes import changed
@@ -84,6 +84,8 @@ def is_(x: Any, y: Any) -> Any:
     """x is y."""
     if type(x) is Choice or type(y) is Choice:
         return is_same(x, y)
+    if x is POISON or y is POISON:
+        bool(POISON)                               # which refuses
     if x is not y:
         refuse_identity(x, y)
     return x is y
