@@ -75,10 +75,11 @@ def in_place(name: str, x: Selection, other: Any) -> Selection:
     """`y += other`, where y is what was selected: a copy, which other names of it see changing."""
     require_unshared(x)
     found = of_selections(name, x, other)
-    if not isinstance(found, Selection):
+    if not isinstance(found, Selection) and np.ndim(found) != x.ndim:
         refuse("np." + name + " in place")
-    require_cast(found.array._type.dtype, x.array._type.dtype, "same_kind", f"np.{name}: in place")
-    if has_mask_of(found, x) and found.array.shape == x.array.shape:
+    array = found.array if isinstance(found, Selection) else found                # as many elements as another array has
+    require_cast(array._type.dtype, x.array._type.dtype, "same_kind", f"np.{name}: in place")
+    if isinstance(found, Selection) and has_mask_of(found, x) and found.array.shape == x.array.shape:
         assign(x.array, cast(value_of(found.array), x.array._type.dtype))
     else:                                          # by another mask, or its axes as one: element by element in their order
         HANDLERS["set_item_of_selection"](x, slice(None), found.astype(x.dtype))

@@ -284,6 +284,8 @@ def _of_places(target: Selection, value: Any, behind: int) -> Value:
         require(number(target) == size, ValueError(
             f"NumPy boolean array indexing assignment cannot assign {size} input values to the output values where the mask is true: "
             "another number is selected"))
+        if not size:                               # nothing is written
+            return value_of(target.array)
         return value_of(_expanded(target, array, array.ndim - behind - 1))
     if value.array.ndim - value.lead - value.where.ndim != behind or value.lead > target.lead:
         refuse("an assignment of another shape")

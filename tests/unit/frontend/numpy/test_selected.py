@@ -276,3 +276,31 @@ def test_refused(program, kind, hint):
     with pytest.raises(kind, match="test_selected.py") as caught:
         bw.jit(program)(np.array([1.0, -2.0, 3.0]))
     assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_as_many_values_as_are_selected(count):
+    def written(x, mask, v):
+        y, z, w = x.copy(), np.stack([x, 2 * x]), x.copy()
+        y[mask] = v
+        z[:, mask] = v
+        w[mask] *= v
+        kept = x[mask]
+        kept -= v
+        other = kept
+        other += 1.0
+        return y, z, w, kept.sum()
+
+    x, v = np.arange(1.0, 5.0), 10.0 + np.arange(count)
+    for selected in range(5):
+        mask = np.arange(4) >= 4 - selected
+        if count in (1, selected):
+            for found, expected in zip(bw.jit(written)(x, mask, v), written(x, mask, v), strict=True):
+                np.testing.assert_array_equal(found, expected)
+        else:
+            with pytest.raises(ValueError, match="selected|broadcast"):
+                bw.jit(written)(x, mask, v)
+    if count == 2:
+        by_values = lambda x, v: np.sum(written(x, np.array([False, True, False, True]) & (x > 0), v)[2] ** 2)
+        for found, expected in zip(bw.grad(by_values, (0, 1))(x, v), ([2.0, 400.0, 6.0, 968.0], [80.0, 352.0]), strict=True):
+            np.testing.assert_allclose(found, expected)
