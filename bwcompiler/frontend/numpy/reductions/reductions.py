@@ -65,7 +65,8 @@ def masked(x: Value, where: Any, neutral: Any) -> Value:
     return ops.select(broadcast_value(mask, x.shape), x, constant(neutral, x))
 
 
-_COMBINE = {ops.sum: ops.add, ops.prod: ops.multiply, ops.max: ops.maximum, ops.min: ops.minimum}
+_COMBINE = {ops.sum: ops.add, ops.prod: ops.multiply, ops.max: ops.maximum, ops.min: ops.minimum, ops.any: ops.bitwise_or,
+            ops.all: ops.bitwise_and}
 
 
 def with_initial(op: Op, value: Value, initial: Any) -> Value:
@@ -92,7 +93,7 @@ def _accumulated(op: Op, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any,
     target = requested(dtype) or with_out(x, out) or resolve_reduction(_UFUNC[op], x.dtype)
     axes = reduction_axes(axis, x.rank)
     if target is BOOL:
-        return _truth_reduction({ops.sum: ops.any, ops.prod: ops.all}[op], fresh(x), axis, out, keepdims, where)
+        return _truth_reduction({ops.sum: ops.any, ops.prod: ops.all}[op], fresh(x), axis, out, keepdims, where, initial)
     x = masked(cast(x, target), where, _NEUTRAL[op])
     return finished(with_initial(op, reduce_value(op, x, axes), initial), x, axes, keepdims, out, op.name)
 
@@ -149,10 +150,10 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> A
     return finished(ops.subtract(largest, least), x, axes, keepdims, out, "ptp")
 
 
-def _truth_reduction(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, where: Any) -> Any:
+def _truth_reduction(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, where: Any, initial: Any = NOTHING) -> Any:
     x = masked(truth(value_as(a)), where, op is ops.all)
     axes = reduction_axes(axis, x.rank)
-    return finished(reduce_value(op, x, axes), x, axes, keepdims, out, op.name)
+    return finished(with_initial(op, reduce_value(op, x, axes), initial), x, axes, keepdims, out, op.name)
 
 
 @implements(np.any)

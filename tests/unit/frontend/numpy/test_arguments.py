@@ -92,6 +92,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "take": lambda x: (np.take(x, [0, -1]), np.take(x, [[7]], mode="clip"), np.take(x, 9, 0, mode="wrap")),
     "take at floats": lambda x: np.take(x, np.array([0.0]), mode="clip"),
     "sums as": lambda x: (np.sum(x, dtype=bool), np.prod(x, -1, dtype=bool), np.cumsum(x, dtype=bool), np.sum(x, dtype=np.float32)),
+    "truth with an initial": lambda x: (np.sum(x, dtype=bool, initial=1.5), np.prod(x, 0, dtype=bool, initial=0), np.add.reduce(x, 0, bool, initial=2),
+                                        np.sum(x, dtype=bool, where=False, initial=0.5), np.sum(x, dtype=bool, initial=0, keepdims=True)),
     "means as integers": lambda x: np.mean(x, dtype=int),
     "means as bytes": lambda x: np.mean(x, 0, dtype=np.uint8),
     "argmax": lambda x: (np.argmax(x), np.argmin(x, -1), np.argmax(x, 0, keepdims=True)),
