@@ -241,7 +241,13 @@ def augmented(name: str, x: Any, value: Any) -> Any:
         found = call(MethodType(method, x))(value)
         if found is not NotImplemented:
             return found
+    plain = {"iand": "and_", "ior": "or_"}.get(name, name[1:])
+    if not hasattr(type(x), f"__{name}__") and user_method(type(x), f"__{plain.strip('_')}__") is not None:
+        return product(x, value) if plain == "matmul" else binary(plain, x, value)             # it stays as it is
     return getattr(operator, name)(x, added(x, value))
+
+
+HANDLERS["augmented"] = augmented
 
 
 def attribute(x: Any, name: str) -> Any:

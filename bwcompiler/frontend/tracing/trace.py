@@ -155,9 +155,11 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     try:
         return attempt(known_in(arguments))
     except BwError as error:
-        refusal = error.with_traceback(user_traceback(error.__traceback__))
+        refusal: Exception = error.with_traceback(user_traceback(error.__traceback__))
+    except RecursionError as error:                # a recursion that ends by numbers in an array, perhaps
+        refusal = error
     again = None
-    if argument_types is None and isinstance(refusal, TracerError | UnsupportedError):
+    if argument_types is None and isinstance(refusal, TracerError | UnsupportedError | RecursionError):
         again = knowing_arrays(arguments, attempt)
     if again is None:
         raise refusal

@@ -282,8 +282,30 @@ def part_of(found: Any) -> Any:
     if type(found) is list and scopes_around(found):
         return Extended(found)
     if not isinstance(found, Tracer | Part):
+        if is_plain_object(found) and not any(hasattr(type(found), f"__i{name}__") for name in _OPERATORS):
+            return Combined(found)                 # x += y is x = x + y
         refuse_change(found)
     return found
+
+
+_OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor", "matmul")
+
+
+class Combined:
+    """An object of the user's that no operator changes, on the left of `+=` and its like."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: Any) -> None:
+        self.base = base
+
+
+def _combined_by(name: str) -> Callable[[Combined, Any], Any]:
+    return lambda self, value: HANDLERS["augmented"](f"i{name}", self.base, value)
+
+
+for _name in _OPERATORS:
+    setattr(Combined, f"__i{_name}__", _combined_by(_name))
 
 
 class Extended:

@@ -97,3 +97,16 @@ def test_other_numbers_in_each_call_are_warned_of(matrix):
         for step in range(1, 17):
             assert len(compiled(matrix, np.array([step]))) == len(matrix[::step])
     assert [found.category for found in caught] == [RecompileWarning] and "the numbers in k" in str(caught[0].message)
+
+
+def test_a_recursion_that_ends_by_their_numbers(rng):
+    def soft(x: Any, threshold: Any, value: Any, left: Any, node: int = 0) -> Any:
+        if left[node] < 0:
+            return value[node]
+        p = 1 / (1 + np.exp(x - threshold[node]))
+        return p * soft(x, threshold, value, left, left[node]) + (1 - p) * soft(x, threshold, value, left, left[node] + 1)
+
+    left, given = np.array([1, -1, 3, -1, -1]), (rng.standard_normal(4), rng.standard_normal(5), rng.standard_normal(5))
+    np.testing.assert_allclose(bw.jit(soft)(*given, left), soft(*given, left), rtol=1e-13)
+    with pytest.raises(RecursionError):
+        bw.compile(soft, *given, bw.ShapeDtypeStruct(left.shape, left.dtype))
