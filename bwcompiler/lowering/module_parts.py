@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from bwcompiler.errors import InternalError
+
 MOST = 4                       # parts
 LEAST = 40_000                 # characters of one: its code takes LLVM some 40 ms
 _SYMBOL = re.compile(r"@([\w.]+)")
@@ -65,6 +67,8 @@ def _items(text: str) -> tuple[dict[str, _Item], dict[str, str]]:
 
 def _add(items: dict[str, _Item], text: str, is_copied: bool) -> None:
     name, *names = _SYMBOL.findall(text)
+    if name in items:
+        raise InternalError(f"two functions are called {name}")
     items[name] = _Item(name, text, is_copied, frozenset(names))
 
 

@@ -107,7 +107,7 @@ class _Module:
         self.callbacks: list[Callback] = []
         self.checked: list[Value] = []
         self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
-        self.emitted: set[int] = set()             # kernels, by their ids
+        self.emitted: set[str] = set()             # names of kernels: what differs in the order of stores has one name
         self.bodies: dict[tuple[int, tuple[Index, ...]], BodyFunction] = {}        # by ids, and the indices of the loops around them
         self.fills: dict[tuple[TensorType, str], Kernel] = {}
 
@@ -128,8 +128,8 @@ class _Module:
         key = (id(kernel), tuple(merged.items()))
         found = self.kernels.get(key)
         if found is None:
-            suffix = f".{len(self.kernels)}" if id(kernel) in self.emitted else ""
-            self.emitted.add(id(kernel))
+            suffix = f".{len(self.kernels)}" if kernel.name in self.emitted else ""
+            self.emitted.add(kernel.name)
             found = self.kernels[key] = [self._piece(piece, merged, f"{piece.kernel.name}{suffix}") for piece in pieces(kernel, merged)]
         return found
 
