@@ -64,13 +64,25 @@ def _grows(value: Value, inputs: Iterable[Value]) -> bool:
         if part in seen or part in roots or not dependent(part) or part.op in _BOUNDING or _is_truth(part):
             continue
         seen.add(part)
-        inner = [operand for operand in part.operands if dependent(operand)]
+        chosen = part.operands[0] if part.op is ops.item and part.operands[0].op is ops.cond else None
+        inner = [operand for operand in (part if chosen is None else chosen).operands if dependent(operand)]
+        if chosen is not None:
+            if any(_grows_in_branch(branch, part.attrs["index"], chosen, inner) for branch in (chosen.attrs[name] for name in chosen.op.regions)):
+                return True
+            stack += inner
+            continue
         if part.op in _GROWING or (part.op in _ADDING and len(inner) > 1):
             return True
         if part.op.kind == "region" and any(_may_grow(inside) for inside in _regions(part)):
             return True
         stack += inner
     return False
+
+
+def _grows_in_branch(branch: Graph, number: int, cond: Value, inputs: Sequence[Value]) -> bool:
+    """Whether a side of a choice gives more as a result than one of some operands and something that does not depend on any."""
+    inside = [entry for entry, operand in zip(branch.inputs, cond.operands[1:], strict=True) if operand in inputs]
+    return _grows(branch.outputs[number], inside)
 
 
 def _is_truth(value: Value) -> bool:

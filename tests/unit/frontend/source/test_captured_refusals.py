@@ -121,6 +121,43 @@ def test_integers_that_count_are_carried():
     assert not trace(counted, (x,)).notes
 
 
+def test_integers_that_branches_compute_with_are_carried():
+    def gaps(x):
+        last, total = None, 0.0
+        for k in range(len(x)):
+            if x[k] > 0.5:
+                total += 1.0 if last is None else (k - last) * x[k]
+                last = k
+        return total
+
+    x = np.cos(np.arange(30.0))
+    np.testing.assert_allclose(bw.jit(gaps)(x), gaps(x), rtol=1e-14)
+    assert not trace(gaps, (x,)).notes
+
+
+def doubled(x):
+    n = 1
+    for i in range(20):
+        if x[i % 3] > 0:
+            n = n * 2
+    return n * x[0]
+
+
+def summed(x):
+    a, b = 1, 1
+    for i in range(20):
+        if x[i % 3] > 0:
+            a, b = b, a + b
+    return a * x[0]
+
+
+@pytest.mark.parametrize("program", [doubled, summed], ids=lambda program: program.__name__)
+def test_integers_that_branches_multiply_or_add_up_are_not_carried(program):
+    x = np.array([0.5, -1.0, -1.0])
+    assert bw.jit(program)(x) == program(x)
+    assert "64 bits" in next(iter(trace(program, (x,)).notes.values()))
+
+
 def test_reasons_are_told():
     assert "is unrolled: it takes elements from an iterator" in bw.jit(consumed).explain(0.3)
     assert not trace(taylor, (0.7,), autoloop=False).notes
