@@ -65,7 +65,7 @@ def test_rows_of_functions(tool: dict[str, Any]) -> None:
 def test_rows_of_scipys_functions(tool: dict[str, Any]) -> None:
     """Every function that takes arrays has a row, and what it says of derivatives and callbacks is so."""
     rows = {row[0].strip("`"): row[1:] for row in tool["scipy_rows"]()}
-    without = {"signal": {"argrelextrema", "argrelmax", "argrelmin", "find_peaks", "find_peaks_cwt", "savgol_coeffs", "istft", "sosfreqz"},
+    without = {"signal": {"find_peaks", "find_peaks_cwt", "savgol_coeffs", "istft", "sosfreqz"},
                "integrate": {"dblquad", "fixed_quad", "odeint", "quad", "solve_ivp"}, "fft": {"fftfreq", "next_fast_len", "prev_fast_len", "rfftfreq"}, "sparse.linalg": {"factorized", "splu"}}
     for space in tool["SPACES"]:
         module = functools.reduce(getattr, space.split("."), bw.scipy)

@@ -9,6 +9,7 @@ from bwcompiler.scipy.missing import says_instead
 from bwcompiler.scipy.refusals import refused
 from bwcompiler.scipy.signal.chirp_transforms import czt, zoom_fft
 from bwcompiler.scipy.signal.convolutions import convolve, convolve2d, correlate, correlate2d, fftconvolve, oaconvolve
+from bwcompiler.scipy.signal.extrema import argrelextrema, argrelmax, argrelmin
 from bwcompiler.scipy.signal.filter_forms import bilinear, bilinear_zpk, freqz_zpk, normalize, sos2zpk, tf2zpk, zpk2tf
 from bwcompiler.scipy.signal.filters import (
     deconvolve,
@@ -46,11 +47,10 @@ from bwcompiler.scipy.signal.waveforms import (
     vectorstrength,
 )
 
-_MASK = ("a mask, such as (x[1:-1] > x[:-2]) & (x[1:-1] > x[2:]), with np.where or sums over it; or the peaks outside of the function, "
-         "given to it as integers")
-find_peaks, argrelextrema, argrelmax, argrelmin, find_peaks_cwt = (
-    refused(f"signal.{name}", "how many there are is not known while tracing", _MASK)
-    for name in ("find_peaks", "argrelextrema", "argrelmax", "argrelmin", "find_peaks_cwt"))
+_MASK = ("scipy.signal.argrelmax, or a mask, such as (x[1:-1] > x[:-2]) & (x[1:-1] > x[2:]), with np.where or sums over it; or the "
+         "peaks outside of the function, given to it as integers")
+find_peaks, find_peaks_cwt = (
+    refused(f"signal.{name}", "how many there are is not known while tracing", _MASK) for name in ("find_peaks", "find_peaks_cwt"))
 
 __all__ = [
     "argrelextrema", "argrelmax", "argrelmin", "bilinear", "bilinear_zpk", "chirp", "coherence", "convolve", "convolve2d",

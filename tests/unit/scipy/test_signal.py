@@ -209,3 +209,17 @@ def test_kernels_that_are_not_finite_meet_no_padding(mode: str) -> None:
         for function in (scipy.signal.convolve, scipy.signal.correlate):
             found = bw.jit(lambda x, y, function=function: function(x, y, mode))(x, kernel)
             np.testing.assert_allclose(found, function(x, kernel, mode, method="direct"))
+
+
+def test_places_of_extrema(rng: np.random.Generator) -> None:
+    def function(x: Any) -> Any:
+        peaks, (rows, columns) = scipy.signal.argrelmax(x[0])[0], scipy.signal.argrelmin(x, 1, 2, "wrap")
+        return peaks, x[0][peaks].sum(), rows, x[rows, columns].mean(), scipy.signal.argrelextrema(x[0], np.greater_equal, order=3)[0], len(peaks)
+
+    x = np.round(rng.normal(size=(3, 20)), 1)
+    for found, expected in zip(bw.jit(function)(x), function(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+    assert bw.scipy.signal.argrelmax(x[0])[0].tolist() == scipy.signal.argrelmax(x[0])[0].tolist()
+    np.testing.assert_array_equal(bw.grad(lambda x: np.sum(x[scipy.signal.argrelmax(x)]))(x[0]), np.isin(np.arange(20), scipy.signal.argrelmax(x[0])[0]))
+    with pytest.raises(ValueError, match="Order"):
+        bw.jit(lambda x: scipy.signal.argrelmax(x, order=0)[0])(x[0])
