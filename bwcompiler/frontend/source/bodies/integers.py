@@ -67,7 +67,8 @@ def _grows(value: Value, inputs: Iterable[Value]) -> bool:
         chosen = part.operands[0] if part.op is ops.item and part.operands[0].op is ops.cond else None
         inner = [operand for operand in (part if chosen is None else chosen).operands if dependent(operand)]
         if chosen is not None:
-            if any(_grows_in_branch(branch, part.attrs["index"], chosen, inner) for branch in (chosen.attrs[name] for name in chosen.op.regions)):
+            branches = [chosen.attrs[name] for name in chosen.op.regions]
+            if any(_grows_in_branch(branch, part.attrs["index"], chosen, inner) for branch in branches):
                 return True
             stack += inner
             continue

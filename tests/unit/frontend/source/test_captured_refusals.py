@@ -155,7 +155,7 @@ def summed(x):
 def test_integers_that_branches_multiply_or_add_up_are_not_carried(program):
     x = np.array([0.5, -1.0, -1.0])
     assert bw.jit(program)(x) == program(x)
-    assert "64 bits" in next(iter(trace(program, (x,)).notes.values()))
+    assert any("64 bits" in str(note) for note in trace(program, (x,)).notes)
 
 
 def test_reasons_are_told():
