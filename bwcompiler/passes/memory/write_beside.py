@@ -77,8 +77,9 @@ def _updates(body: Graph, number: int) -> list[Value]:
 
 def _is_most(update: Value) -> bool:
     array, part = update.operands
-    return (array.type.is_fixed and part.type.is_fixed and part.type.size >= LEAST_ELEMENTS and part.shape != array.shape
-            and not is_small_slice(part, array) and all(step == 1 for step in update.attrs["steps"]))
+    if not (array.type.is_fixed and part.type.is_fixed and LEAST_ELEMENTS <= part.type.size < array.type.size):
+        return False                                           # a part that is larger is one in a loop that never runs
+    return not is_small_slice(part, array) and all(step == 1 for step in update.attrs["steps"])
 
 
 def _is_computed(part: Value) -> bool:

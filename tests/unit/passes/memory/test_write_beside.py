@@ -185,3 +185,15 @@ def test_one_kernel_writes_the_state() -> None:
     text = bw.jit(lambda u: run(u * 1.0)).as_text("loops", np.cos(np.arange(1000.0)))
     forward = text[:text.index("b1b.k0")]
     assert forward.count(" in 0..998 vector") == 1 and ".ct" not in forward
+
+
+def test_loops_that_never_run():
+    """What the first iteration around keeps of the loop inside are no rows at all."""
+    def triangle(a, y):
+        y = y.copy()
+        for i in range(7):
+            for j in range(i):
+                y[j] = np.sin(y[j] * np.sin(y[i])) / (2.0 + a[j, j] ** 2)
+        return np.sum(y * y)
+
+    bw.check_grads(triangle, (GRID[:7, :7] - 1.5, GRID[:7] - 1.5), order=1)
