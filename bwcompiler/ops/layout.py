@@ -131,7 +131,7 @@ def _check_slice(name: str, x: TensorType, starts: Extents, sizes: Extents, step
             continue                                           # as most are: no message is put together for these
         require(step != 0, f"{name}: the step of axis {axis} is zero", x)
         require(known_le(0, size) is not False, f"{name}: the size {size} of axis {axis} is negative", x)
-        if size == 0:
+        if known_le(size, 0):                                  # also where an index that has one value says so
             continue
         last = add_extents(start, scale_extent(add_extents(size, -1), step))
         inside = _is_inside(start, extent) and _is_inside(last, extent)

@@ -304,3 +304,16 @@ def test_bodies_that_stay_are_not_looked_at_again():
     assert split_loops(graph).graph is graph
     body = next(value.attrs["body"] for value in graph.body if value.op is ops.loop)
     assert body.is_settled(split_loops) and not body.is_settled(vectorize_loops)
+
+
+def test_parts_that_have_no_elements_where_the_loop_is_split(rng):
+    """In the part of the loop where j is 0, and in that where it is the last, the slices that move with it are empty."""
+    def triangle(a):
+        a, s = a.copy(), 0.0
+        for j in range(12):
+            a[j, :j] = np.sin(a[12 - j:, j])
+            a[j, j + 1:] *= np.cos(a[j + 1:, 0])
+            s = s + a[0, j] * (0.1 if j == 0 else 0.5 if j == 11 else 0.3)
+        return np.sum(a) + s
+
+    bw.check_grads(triangle, (rng.uniform(-1, 1, (12, 12)),), order=1)
