@@ -95,6 +95,17 @@ def _worth(graph: Graph, same: set[Value], needed: set[Value], stays: Callable[[
     return [value for value in graph.body if value in found]
 
 
+def readers_of(graph: Graph) -> dict[Value, list[Value | None]]:
+    """What reads each value, once per operand; None for a result of the graph."""
+    found: dict[Value, list[Value | None]] = {}
+    for value in graph.body:
+        for operand in value.operands:
+            found.setdefault(operand, []).append(value)
+    for output in graph.outputs:
+        found.setdefault(output, []).append(None)
+    return found
+
+
 def emit_values(values: Sequence[Value], mapping: dict[Value, Value], record: Record) -> None:
     """Emit values into a record with operands replaced; adds what stands for them to the mapping."""
     saved = record.source, record.forward

@@ -18,7 +18,7 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Affine, Extent, Index
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Op, Value, input_value
-from bwcompiler.passes.loops.region_bodies import emit_values
+from bwcompiler.passes.loops.region_bodies import emit_values, readers_of
 from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
@@ -69,7 +69,7 @@ class _Part(NamedTuple):
 
 def _shared(body: Graph, carried: int, begins: Mapping[int, Op]) -> Graph:
     """The body of a loop, with the bodies of the loops in it; begins: how what it carries begins (`_begins`)."""
-    users = _users(body)
+    users = readers_of(body)
     wholes = {body.inputs[number]: op for number, op in begins.items()}
     parts = {value: found for value in body.body if value.op is ops.loop and (found := [
         *_filled(value, body, users, wholes), *_read(value, set(body.inputs[carried:]))])}
@@ -92,17 +92,6 @@ def _shared(body: Graph, carried: int, begins: Mapping[int, Op]) -> Graph:
                 emit_values([value], mapping, record)
     outputs = [mapping.get(output, output) for output in body.outputs]
     return share_parts(body.replace(body=live_values(record.values, outputs), outputs=outputs))
-
-
-def _users(body: Graph) -> Mapping[Value, list[Value | None]]:
-    """What reads each value; None for a result of the body."""
-    users: dict[Value, list[Value | None]] = {}
-    for value in body.body:
-        for operand in value.operands:
-            users.setdefault(operand, []).append(value)
-    for output in body.outputs:
-        users.setdefault(output, []).append(None)
-    return users
 
 
 # ----- which parts
@@ -140,7 +129,7 @@ def _only_user(value: Value, users: Mapping[Value, list[Value | None]]) -> Value
 def _is_only_updated(body: Graph, number: int) -> bool:
     """Whether nothing is read of what a body carries under this number, of which it updates parts."""
     version = body.inputs[number]
-    users = _users(body)
+    users = readers_of(body)
     while version is not body.outputs[number]:
         update = _only_user(version, users)
         if update is None or update.op is not ops.slice_update or update.operands[0] is not version:
@@ -161,7 +150,7 @@ def _read(loop: Value, fixed: Set[Value]) -> list[_Part]:
         if place is None or whole not in fixed:
             continue
         body = loop.attrs["body"]
-        users = _users(body).get(body.inputs[number], [])
+        users = readers_of(body).get(body.inputs[number], [])
         if users and all(user is not None and user.op is ops.slice for user in users):
             found.append(_Part(number, whole, place))
     return found
