@@ -18,7 +18,7 @@ from bwcompiler.frontend.source.concrete.makers import noted, shown
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.undecided.choices import Choice, picked, table
-from bwcompiler.frontend.source.undecided.gaps import has_gaps
+from bwcompiler.frontend.source.undecided.gaps import has_gaps, taken
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.undecided.lookups import element as element_at
 from bwcompiler.frontend.source.undecided.lookups import is_traced_key, look_up
@@ -102,6 +102,7 @@ def iterable(source: Any) -> Any:
         refuse_whole(source)
     if type(source) is str:
         require_known(source)
+    source = taken(source)
     if has_gaps(source):
         refuse_gaps("a comprehension, or a loop that has to be unrolled,")
     return source

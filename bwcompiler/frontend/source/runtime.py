@@ -282,6 +282,7 @@ _ITEMS = (list, tuple, dict, str, np.ndarray, ArrayTracer)
 
 def taken_apart(items: Any, before: int, behind: int) -> Any:
     """What is assigned to so many names, and behind one with a star to some more (-1 where there is none)."""
+    items = taken(items)
     return keyed.taken_apart(items, before, behind) if has_gaps(items) else items
 
 

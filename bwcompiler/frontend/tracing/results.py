@@ -79,6 +79,25 @@ def _element(_: None, parts: Any) -> ResultNode:
     return element(*parts)
 
 
+def container(kind: tuple[Any, Any], items: Any) -> ResultNode:
+    """A list, deque or dictionary of elements that may not be there; with what a `defaultdict` makes."""
+    return ResultNode(_container, kind, (items,))
+
+
+def _container(kind: tuple[Any, Any], parts: Any) -> Any:
+    items, made, factory = parts[0], *kind
+    if type(items) is ResultNode:
+        return container(kind, items)
+    if not issubclass(made, dict):
+        return made(items)
+    found = {tree.map(_as_number, key): value for key, value in items}
+    return made(factory, found) if factory is not None else made(found)
+
+
+def _as_number(x: Any) -> Any:
+    return x.item() if isinstance(x, np.generic) else x
+
+
 def _is_element(item: Any) -> bool:
     return type(item) is ResultNode and item.make is _element
 
@@ -138,6 +157,7 @@ def result_value(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
             leaf.close()                       # or Python warns that nobody waited for it
         hint = ("return its array, .to_numpy(), and wrap the result of the call" if hasattr(leaf, "to_numpy") else
                 "return it from a function around the compiled one" if isinstance(leaf, str | bytes | type | np.dtype) else
+                "return sorted() or a list of it" if getattr(type(leaf), "is_bounded", False) else
                 "return a list of what it yields" if isinstance(leaf, Generator) else
                 "compile the functions that it awaits, which compute, and not the one that waits" if isinstance(leaf, Coroutine) else
                 "float() of it: derivatives are of machine numbers" if isinstance(leaf, Number) else

@@ -148,6 +148,12 @@ class Dictionary(Bounded):
 
     in_any_order = listed
 
+    def made_as(self) -> tuple[type, Any]:
+        return self.kind, self.missing if self.kind is collections.defaultdict else None
+
+    def elements(self) -> list[Any]:
+        return self.store.elements()
+
     def most_common(self, n: int | None = None) -> list[Any]:
         found = keyed.in_order(self.items().listed(), key=lambda pair: -pair[1])
         return found if n is None else moved.item(found, slice(0, n))
@@ -169,6 +175,12 @@ class View(Bounded):
         return self.store.elements(self.part)
 
     in_any_order = listed
+
+    def __iter__(self) -> Any:
+        return iter(self.listed())
+
+    def made_as(self) -> tuple[type, Any]:
+        raise refused(f"the function returns a {self.kind.__name__}\n  hint: list() of it, or the dictionary")
 
     def contains(self, x: Any) -> Any:
         return self.of.contains(x) if self.kind is type({}.keys()) else gaps.contains(self.listed(), x)

@@ -151,6 +151,14 @@ class Bounded:
     kind: type
     __hash__ = None  # type: ignore[assignment]
 
+    def made_as(self) -> tuple[type, Any]:
+        """What a result of the program is made as: its type, and what a `defaultdict` makes."""
+        return self.kind, None
+
+    def elements(self) -> list[Any]:
+        """What such a result is made of."""
+        return self.listed()  # type: ignore[no-any-return]
+
     def __eq__(self, other: Any) -> Any:
         if type(other) is self.kind and not other:
             return self.store.count == 0

@@ -477,10 +477,10 @@ def _returned(choice: Choice) -> Any:
 
 def opened(result: Any) -> Any:
     """What `bw.jit` returns: choices and lists with gaps are decided when the program has run."""
-    if type(result) is Choice and is_unsure(result):
-        return opened(HANDLERS["sure"](result))
     if type(result) is Choice:
-        return results.chosen(result.which, result.value, result.options)
+        return opened(HANDLERS["sure"](result)) if is_unsure(result) else results.chosen(result.which, result.value, result.options)
+    if getattr(type(result), "is_bounded", False):
+        return results.container(result.made_as(), opened(result.elements()))
     if type(result) is dict:
         return {key: opened(part) for key, part in result.items()}
     if not isinstance(result, list | tuple):

@@ -1,7 +1,7 @@
 """Dictionaries whose keys data say: counts, sums per group, memos, `defaultdict` and `Counter`."""
 
 import heapq
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 
 import numpy as np
 import pytest
@@ -226,7 +226,7 @@ def test_what_is_refused():
     with pytest.raises(TracerError, match="gets more than .* elements: compiled code has room for"):
         bw.jit(too_many)(X)
     with pytest.raises(bw.errors.BwError):
-        bw.jit(lambda x: histogram(x, 0.7))(X)
+        bw.compile(lambda x: histogram(x, 0.7), X)
 
 
 # ----- what was wrong once
@@ -249,7 +249,17 @@ def keys_of_a_counter_that_are_not_there_are_deleted(x):
     return sum(k * n for k, n in c.items()) * x[0] + len(c)
 
 
-@pytest.mark.parametrize("program", [views_are_live, keys_of_a_counter_that_are_not_there_are_deleted],
+def views_are_taken_apart(x):
+    d = {}
+    for v in x:
+        d[int(v)] = v
+    keys, values = zip(*d.items(), strict=True)
+    first, *rest = d.keys()
+    together = [*d.values(), 2.0]
+    return sum(keys) * x[0] + max(values) + first * x[1] + len(rest) + together[0] + len(together) + len(d.items())
+
+
+@pytest.mark.parametrize("program", [views_are_live, views_are_taken_apart, keys_of_a_counter_that_are_not_there_are_deleted],
                          ids=lambda program: program.__name__)
 def test_what_was_wrong(program):
     as_python(program, *PLACES)
@@ -276,4 +286,57 @@ def test_what_is_no_heap_is_given_to_no_function_of_heaps():
         heapq.heappush(h, x[0])
         return heapq.heappop(h)
     with pytest.raises(TracerError, match="may be no heap"):
+        bw.jit(program)(X)
+
+
+# ----- as results
+def keys_and_values(x):
+    d, c, f, pairs = {}, Counter(), defaultdict(float), {}
+    for v in x:
+        d[int(v)] = v
+        c[int(v)] += 1
+        f[int(v)] += v * v
+        pairs[int(v), int(2 * v)] = v
+    return d, {"counts": c, "squares": f}, pairs
+
+
+def what_is_left(x):
+    stack, queue = [], deque()
+    for v in x:
+        if v > 0:
+            stack.append((v, 2.0 * v))
+            queue.append(v)
+        elif stack:
+            stack.pop()
+            queue.popleft()
+    return stack, queue
+
+
+def as_plain(x):
+    if isinstance(x, dict):
+        return type(x), [(key, type(key), as_plain(value)) for key, value in x.items()]
+    return (type(x), list(map(as_plain, x))) if isinstance(x, (list, tuple, deque)) else float(x)
+
+
+@pytest.mark.parametrize("program", [keys_and_values, what_is_left, lambda x: histogram(x, 0.7)], ids=lambda program: program.__name__)
+def test_results(program):
+    compiled = bw.jit(program)
+    for x in PLACES:
+        assert as_plain(compiled(x)) == as_plain(program(x))
+    found = compiled(X)
+    if program is keys_and_values:
+        assert found[1]["squares"][1000] == 0.0
+    with pytest.raises(bw.errors.BwError):
+        bw.value_and_grad(lambda x: (x[0], program(x)), has_aux=True)(X)
+
+
+@pytest.mark.parametrize("make", [lambda d: {id(x): 2 for x in d.values()}, lambda d: {k: v * 0.5 for k, v in d.items()},
+                                  lambda d: {type(x): 2 for x in d}], ids=["values", "items", "keys"])
+def test_dictionaries_made_of_dictionaries_are_refused(make):
+    def program(x):
+        d = {}
+        for v in x:
+            d[int(v)] = v
+        return x[0] * len(make(d))
+    with pytest.raises(bw.errors.BwError):
         bw.jit(program)(X)
