@@ -366,7 +366,7 @@ def correlation(u: Any, v: Any, w: Any = None, centered: bool = True) -> Any:
 
     >>> import numpy as np, bwcompiler as bw
     >>> float(bw.scipy.spatial.distance.correlation(np.array([1.0, 0.0, 3.0]), np.array([2.0, 1.0, 1.0])).round(4))
-    0.8110
+    1.189
     """
     return _DISTANCES["correlation" if centered else "cosine"](u, v, w)
 
@@ -377,7 +377,7 @@ def jensenshannon(p: Any, q: Any, base: float | None = None, *, axis: int = 0, k
 
     >>> import numpy as np, bwcompiler as bw
     >>> float(bw.scipy.spatial.distance.jensenshannon(np.array([1.0, 0.0, 3.0]), np.array([2.0, 1.0, 1.0])).round(4))
-    0.3770
+    0.4163
     """
     x, y = np.broadcast_arrays(*[np.moveaxis(_vectors(one).astype(np.float64), axis, -1) for one in (p, q)])
     found = _jensenshannon(x, y, base)
