@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.errors import CompileError, at
+from bwcompiler.ir.extent import upper
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value, input_value
 from bwcompiler.ir.types import TupleType
@@ -205,7 +206,7 @@ class Costs:
         if kind != "library":
             return moved
         x = value.operands[0]
-        arithmetic: int = (2 * size if value.op is ops.matmul else x.type.nbytes) * (x.shape[-1] if x.rank else 1)
+        arithmetic: int = (2 * size if value.op is ops.matmul else x.type.nbytes) * (upper(x.shape[-1]) if x.rank else 1)
         return moved + self.FLOATING * arithmetic // value.dtype.itemsize
 
     def why_saved(self, value: Value) -> str:

@@ -12,6 +12,7 @@ import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.errors import CompileError
 from bwcompiler.frontend import trace
+from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, input_value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
@@ -249,3 +250,15 @@ def test_without_time_for_a_cut_one_walk_chooses(function, monkeypatch):
 def test_the_limit_goes_with_a_pickled_program():
     again = pickle.loads(pickle.dumps(bw.compile(softmax, X, memory_limit=100)))
     assert again.memory_limit == 100 and saved_bytes(again.halves().partition) <= 100
+
+
+def test_products_whose_extents_move_with_a_loop_cost_what_the_largest_does():
+    index = Index(0, 8, "i")
+    costs = []
+    for extent in (index.extent(), 8):
+        x, y = input_value(tensor(F64, (1, extent))), input_value(tensor(F64, (extent, 1)))
+        with Record():
+            product = ops.matmul(x, y)
+        graph = Graph("f", [x, y], [product], [product], index)
+        costs.append(Costs(graph, asked=True).again(product))
+    assert costs[0] == costs[1]
