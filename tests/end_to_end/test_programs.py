@@ -1,14 +1,8 @@
 """Whole programs of many fields, as people write them with NumPy and SciPy (`tests/programs`): they run as they are.
 
-Each module has `loss` and `make(size)`: the arguments of `loss` for two data sets, and how many of them are differentiated.  Values are
-NumPy's, and so are derivatives, by central differences along one direction.
+Values are NumPy's, and so are derivatives, by central differences along one direction.
 """
 
-import importlib.util
-import sys
-import warnings
-from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,24 +10,15 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from tests.support.whole_programs import PROGRAMS, loaded
 
-FOLDER = Path(__file__).parent.parent / "programs"
-PROGRAMS = sorted([path.stem for path in FOLDER.glob("*.py")])
 STEPS = (1e-5, 1e-4, 1e-6, 1e-7)          # relative: some programs have kinks nearby, others iterate until they converge
 
 
 @pytest.fixture
-def program(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
-    """A module of `tests/programs`, loaded anew."""
-    spec = importlib.util.spec_from_file_location(f"programs_{request.param}", FOLDER / f"{request.param}.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module                                    # where dataclasses look for their annotations
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")                                # of NumPy, for what the program does
-        spec.loader.exec_module(module)
+def program(request):
+    with loaded(request.param) as module:
         yield module
-    del sys.modules[spec.name]
 
 
 def moved(args: Any, direction: Any, step: float) -> Any:

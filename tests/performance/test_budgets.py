@@ -17,6 +17,7 @@ from bwcompiler.compiler.pipeline import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE, differentiate
 from bwcompiler.passes.derivatives.partition import partition
+from tests.support.whole_programs import PROGRAMS, loaded
 
 pytestmark = pytest.mark.slow
 
@@ -162,3 +163,16 @@ def test_linear_algebra() -> None:
     for function, arguments, budget in cases:
         function(*arguments)
         assert seconds(lambda function=function, arguments=arguments: function(*arguments), 50) < budget  # type: ignore[misc]
+
+
+def test_first_calls_of_whole_programs() -> None:
+    """Value and gradient of programs as people write them, with nothing cached: half a second of CPU time at most in the median."""
+    found = {}
+    for name in PROGRAMS:
+        with loaded(name) as program:
+            args, count = program.make(0)
+            start = time.process_time()
+            bw.value_and_grad(program.loss, argnums=tuple(range(count)))(*args)
+            found[name] = time.process_time() - start
+    assert np.median(list(found.values())) < 0.5, found
+    assert max(found.values()) < 2, found
