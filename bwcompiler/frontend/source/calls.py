@@ -1,8 +1,9 @@
-"""Calls and attributes in captured code: what is called instead (`_RULES`), and what must not happen in a body that is traced once.
+"""Calls and attributes in captured code: which function is called instead (`_RULES`), and what must not happen in a body that is traced
+once.
 
-A body of a loop is traced once for all its iterations, so what it does besides recording values would happen once.  Calls of
-which nobody here knows that they only compute, and changes of lists, dictionaries, objects and concrete arrays that were not
-made in the same iteration, say that the loop has to be unrolled.
+The body of a loop is traced once for all its iterations, so any effect other than recording values would happen only once.  Calls
+of functions that are not known to only compute, and changes of lists, dictionaries, objects and concrete arrays that were not
+made in the same iteration, therefore cause the loop to be unrolled.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Assignments in captured code: what is changed is the body's own, or noted as something that its iterations take along.
+"""Assignments in captured code: the object changed belongs to the body, or the change is recorded as a variable that its iterations carry.
 
-Lists and dictionaries that a body makes are its own (`own`); others become variables of it (`effects.places`), or are refused.
+Lists and dictionaries that a body creates belong to it (`own`); others become variables of it (`effects.places`), or are refused.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Loops that end when data say so, and cannot be recorded as such, recorded as loops of all iterations that there may be.
+"""Loops whose end depends on data, and that cannot be recorded as such: recorded as loops of all possible iterations, each under a test.
 
     while k < 10 and error > tolerance:         for j in range(10):
         h = Q[:, :k + 1].T @ v             as       if k < 10 and error > tolerance:
         ...                                             k = j
         k += 1                                          ...
 
-Where the loop goes on `k` is affine in the number of the iteration, so that slices may begin and end there.
+Where the test holds, `k` is affine in the iteration number, so slices may begin and end there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Items in captured code, and what loops go over: of containers and arrays that are known, at places that may be traced."""
+"""Reading and iterating in captured code: items of containers and known arrays, at positions that may be traced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops of captured code: `for`, `while` and comprehensions, recorded where that pays and can be done, else run iteration by iteration."""
+"""Loops of captured code: `for`, `while` and comprehensions.  They are recorded if possible and worthwhile, else run step by step."""
 
 from __future__ import annotations
 

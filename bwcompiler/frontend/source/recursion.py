@@ -1,7 +1,7 @@
-"""Recursion that data end: each call stands in a branch of the one before it, and there would be no end to tracing it.
+"""Recursion that ends depending on data: each call is in a branch of the call before, so tracing it would never end.
 
-A function that calls itself at its end alone is traced again as a loop (`syntax/recursion.py`); others end with RecursionError, or are
-refused where there would be too many calls before that.
+A function that is tail-recursive is traced again as a loop (`syntax/recursion.py`).  Others end with RecursionError, or are
+refused if there would be too many calls before that.
 """
 
 from __future__ import annotations

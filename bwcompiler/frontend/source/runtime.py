@@ -1,6 +1,6 @@
-"""What rewritten functions call (see `rewriting`): calls, items, loops and branches, which decide here how they are recorded.
+"""The functions that rewritten code calls (see `rewriting`), for calls, items, loops and branches; they decide how these are recorded.
 
-Outside of any trace, and for values that are known, everything does what Python does.
+Outside of any trace, and for known values, everything does what Python does.
 """
 
 from __future__ import annotations

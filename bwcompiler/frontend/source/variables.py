@@ -1,4 +1,4 @@
-"""The variables that a captured body shares with its function, and what they hold before and after it."""
+"""The variables that a captured body shares with its function, and their values before and after it."""
 
 from __future__ import annotations
 

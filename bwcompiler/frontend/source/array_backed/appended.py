@@ -1,4 +1,6 @@
-"""What the iterations of a loop append to lists (`growth`): elements whose leaves are rows of arrays, and arrays that stand for many."""
+"""The elements that the iterations of a loop append to lists (`growth`): an element's leaves are rows of arrays; one array stands for many
+elements.
+"""
 
 from __future__ import annotations
 

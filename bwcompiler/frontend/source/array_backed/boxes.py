@@ -1,7 +1,8 @@
-"""Objects, lists and dictionaries that a loop appends to a list, `kept.append({"t": t, "x": x})`: what is in them are rows of arrays, and
-each element of the list is put together of its rows.
+"""Objects, lists and dictionaries that a loop appends to a list, `kept.append({"t": t, "x": x})`: their contents are rows of arrays, and
+each element of the list is assembled from its rows.
 
-Only what an iteration has made, and nothing else has, can be put together again without anybody knowing: it is the list's alone.
+This is only possible for an element that the iteration has made and that nothing else refers to: only then can nobody tell that it was
+assembled again.
 """
 
 from __future__ import annotations

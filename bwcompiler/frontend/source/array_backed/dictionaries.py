@@ -1,9 +1,9 @@
-"""Dictionaries that loops fill or read by keys made of their indices: `d[i, j] = d[i - 1, j] + d.get((i, j - 1), 0.0)`.
+"""Dictionaries that loops fill or read with keys made of loop indices: `d[i, j] = d[i - 1, j] + d.get((i, j - 1), 0.0)`.
 
-While the outermost loop that such a dictionary is from outside of is traced its numbers are in an array, with room for all keys there may
-be, and the dictionary holds `POISON`.  What is read and assigned, by which keys, in which loops and branches, is noted (`Event`): when an
-iteration has been traced `order_of_keys` replays that with numbers, so that the dictionary has its keys, in their order, after the loop.
-A key that is read has to be there.  Where that is asked (`in`, `get`), or cannot be seen, flags say which are there.
+While the outermost loop that does so to a dictionary from outside is traced, the numbers are in an array with room for all possible keys,
+and the dictionary holds `POISON`.  Each read and assignment is recorded with its key, loops and branches (`Event`).  After an iteration
+has been traced, `order_of_keys` replays these records with numbers, so that after the loop the dictionary has its keys in the right order.
+A key that is read must exist.  Where the program asks for this (`in`, `get`), or it cannot be determined, flags say which keys exist.
 """
 
 from __future__ import annotations

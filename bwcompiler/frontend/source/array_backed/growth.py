@@ -1,8 +1,8 @@
 """Lists that grow in captured loops: `kept.append(x)` in every iteration.
 
-Each array that an iteration appends is a row of a buffer, an array that the loop assigns to; afterwards the list holds views of the
-rows.  While the body is traced nobody can know the list as a whole: behind what it held before there is `POISON`.  Its last elements
-can be read, `kept[-1]`; the loop carries them.
+Each array that an iteration appends becomes a row of a buffer, an array that the loop assigns to; after the loop the list holds views of
+the rows.  While the body is traced the list as a whole is unknown: its old elements are followed by the marker `POISON`.  Its last
+elements can be read, `kept[-1]`; the loop carries them.
 """
 
 from __future__ import annotations

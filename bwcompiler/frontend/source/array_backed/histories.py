@@ -1,6 +1,6 @@
-"""Lists of numbers that grow in a loop which reads them at places that move: `c.append(sum(c[j] * c[k - 1 - j] for j in range(k)))`.
+"""Lists of numbers that grow in a loop which also reads them at varying positions: `c.append(sum(c[j] * c[k - 1 - j] for j in range(k)))`.
 
-What the list held before the loop, and what the iterations append, is also in an array with room for all; that is read.
+The old contents of the list and the appended numbers are also kept in an array with room for all of them, from which they are read.
 """
 
 from __future__ import annotations

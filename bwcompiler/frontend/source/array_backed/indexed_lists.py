@@ -1,7 +1,7 @@
-"""Lists of numbers that loops read or assign to at places that move with them: `values[j] = 0.5 * (values[j] + values[j + 1])`.
+"""Lists of numbers that loops read or assign to at varying positions: `values[j] = 0.5 * (values[j] + values[j + 1])`.
 
-For the outermost loop that such a list is from outside of, its numbers are put in an array, which the loop assigns to; afterwards the
-list holds the array's elements.  While the body is traced it holds `POISON`, as a list that grows does.
+For the outermost loop that does so to a list from outside, the numbers are copied to an array, which the loop assigns to; afterwards the
+list holds the array's elements.  While the body is traced it holds `POISON`, like a list that grows.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Lists and tuples of arrays that loops go over, or read at places that move with them, and that do not change meanwhile.
+"""Lists and tuples of arrays that loops iterate over, or read at varying positions, without changing them.
 
     kept = [x0]                                     for k in reversed(range(n)):
     for k in range(n):                    then          y = kept[k] - y * w
         kept.append(f(kept[-1]))
 
-What a loop has appended are rows of an array: its elements are found there.  A few others beside them are joined with these in front of the
-outermost loop, and what is read is a copy then, which nobody may assign to.  Lists of other arrays are left alone: to put them in one
-array would copy them all.  But small ones in long loops are (`lookups.at_places`), of the objects that a loop goes over.
+Elements that an earlier loop has appended are rows of an array, and are read from there.  If the list has a few other elements, these are
+joined with the rows before the outermost loop; what is read is then a copy, which must not be assigned to.  Lists of other arrays are not
+put into one array, since that would copy all of them.  The exception are small arrays in long loops (`lookups.at_places`), in
+objects that a loop iterates over.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which keys loops give a dictionary, in which order: what has been noted of their bodies is replayed with numbers."""
+"""The keys that loops add to a dictionary, in their order: found by replaying with numbers what was recorded of the bodies."""
 
 from __future__ import annotations
 

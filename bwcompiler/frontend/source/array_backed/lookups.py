@@ -1,6 +1,6 @@
-"""What loops go over, or read at places that move with them, and that is known or made of rows: the k-th of it is looked up.
+"""Known sequences, and sequences made of rows, that loops iterate over or read at varying positions: element k is looked up.
 
-Numbers are read from tables, rows from their array, and small arrays from one array in which they are put together.
+Numbers are read from tables, rows from their array, and small arrays from one array that contains all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In which iterations of a loop something happens, where its number alone says so: `if step % 10 == 0: history.append(x)`."""
+"""In which iterations of a loop something happens, if this depends only on the iteration number: `if step % 10 == 0: history.append(x)`."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""`try` whose handlers are for what data decide: a factorisation that fails, an index out of range, a `raise` in a branch.
+"""`try` with handlers for errors that depend on data: a factorisation that fails, an index out of range, a `raise` in a branch.
 
     try:                                     failed = whether A has no factor
         L = np.linalg.cholesky(A)      ->    if failed: value = np.inf
     except np.linalg.LinAlgError:            else:      L = np.linalg.cholesky(A); value = ...
         return np.inf
 
-The body of a `try` runs as Python does it, until it has recorded something that fails for some operands with what a handler catches.
-Then the function is traced again, with that `try` taken apart: each of its statements is recorded once to see what it fails for
-(`tracing/control_flow/failures.py`), of which nothing else stays, and then the handler and the rest are the sides of a branch.
-What fails inside of a loop or branch in the body is carried out of it as a number.
+The body of a `try` first runs as in Python, until it has recorded an op that fails for some operands with an error that a handler catches.
+Then the function is traced again, and this `try` is taken apart: each of its statements is recorded once to compute whether it fails
+(`tracing/control_flow/failures.py`), and nothing else of that recording is kept.  The handler and the rest become the sides of a branch.
+Failures inside loops or branches of the body are carried out of them as numbers.
 """
 
 from __future__ import annotations

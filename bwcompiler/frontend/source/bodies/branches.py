@@ -1,6 +1,6 @@
 """Capture of branches: both sides of an `if` whose test is traced are recorded, as the branches of a `cond`.
 
-What variables hold after it, `merging.py` says.
+`merging.py` determines the values of variables after it.
 """
 
 from __future__ import annotations

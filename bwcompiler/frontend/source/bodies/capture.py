@@ -1,8 +1,8 @@
 """Capture of loops: the body of a Python loop is traced once, as the body of a `loop` or `while_loop` of the graph.
 
-`Body` runs the user's body with variables that stand for what an iteration takes from the one before it.  Numbers are carried
-from the beginning; a variable that holds an array is tried as the same array in all iterations, which may be assigned to, and
-carried where the body rebinds it.  What cannot be recorded raises NotCapturable; nothing has changed then.
+`Body` runs the user's body with variables that represent the state at the start of an iteration.  Numbers are carried from the beginning.
+A variable that holds an array is first assumed to hold the same array in all iterations, which may be assigned to; it is carried if the
+body rebinds it.  A body that cannot be recorded raises NotCapturable, and then nothing has been changed.
 """
 
 from __future__ import annotations

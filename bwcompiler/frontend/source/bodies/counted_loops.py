@@ -1,4 +1,4 @@
-"""Capture of loops of a known number of iterations, or of one that indices of loops around it give."""
+"""Capture of loops whose number of iterations is known, or given by indices of enclosing loops."""
 
 from __future__ import annotations
 

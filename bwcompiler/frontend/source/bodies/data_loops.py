@@ -1,8 +1,9 @@
-"""Capture of loops whose end is data: `while` with a traced test, `for` over a traced number of elements, and loops that are left early.
+"""Capture of loops whose end depends on data: `while` with a traced test, `for` over a traced number of elements, and loops with early
+exits.
 
-They may have no iterations.  So what they bind and what is read afterwards is carried, if there was something before; else it is
-unbound afterwards, unless the rewriting itself made it.  A test that changes things (`while step(state) > 0.1`) is part of the body:
-an iteration ends with the test of the next one.
+Such a loop may have no iterations.  So a variable that it binds and that is read afterwards is carried if it had a value before; otherwise
+it is unbound afterwards, except for variables made by the rewriting.  A test with side effects (`while step(state) > 0.1`) is part of the
+body: each iteration ends with the test of the next one.
 """
 
 from __future__ import annotations

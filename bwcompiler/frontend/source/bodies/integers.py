@@ -1,8 +1,8 @@
-"""Python's integers have no largest one; traced ones have 64 bits.
+"""Integers that may overflow: Python's have no limit, traced ones have 64 bits.
 
-A captured loop may carry an integer that grows by a fixed amount in each iteration, or stays small because of a remainder.  One that
-is multiplied (`factorial *= k`) or that two variables add up (`a, b = b, a + b`) grows exponentially: such a loop is unrolled, so
-that Python computes with it.
+A captured loop may carry an integer that grows by a fixed amount in each iteration, or is kept small by a remainder.  An integer that
+is multiplied (`factorial *= k`), or is the sum of two such variables (`a, b = b, a + b`), grows exponentially: such a loop is unrolled, so
+that Python computes the integer.
 """
 
 from __future__ import annotations

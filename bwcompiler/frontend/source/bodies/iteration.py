@@ -1,6 +1,6 @@
-"""What a loop goes over: how many elements, and the element at an index that is not known.
+"""The objects that loops iterate over: the number of their elements, and the element at an index that is not known.
 
-`range`, `np.arange` of integers, traced and concrete arrays, and `enumerate`, `zip`, `reversed`, `map` of those.
+`range`, `np.arange` of integers, traced and concrete arrays, and `enumerate`, `zip`, `reversed`, `map` of these.
 """
 
 from __future__ import annotations

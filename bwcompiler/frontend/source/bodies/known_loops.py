@@ -1,7 +1,7 @@
-"""`while` loops whose test is known while tracing: `while t < end: ...; t += dt` has a number of iterations that can be counted.
+"""`while` loops whose test is known while tracing: the iterations of `while t < end: ...; t += dt` can be counted.
 
-The body is traced once, to see what becomes of the numbers that it carries.  Those that depend on such numbers alone are computed
-step by step, until the test says that the loop ends; then it is recorded as a loop of that many iterations.
+The body is traced once, to find how it changes the numbers that it carries.  Those that depend only on such numbers are computed
+step by step until the test ends the loop; then it is recorded as a loop of that many iterations.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What variables hold after a branch, of what they hold at the ends of its sides (`branches.py`): the `cond` op, and what it gives.
+"""The values of variables after a branch, from their values at the ends of its sides (`branches.py`): the `cond` op and its results.
 
-Begin with `merge`: what becomes of each variable is decided, the op emitted, and its results read back.  A variable that only one
-side binds is unbound afterwards, unless the rewriting itself made it: nobody reads such a one before he knows which side was taken.
-An array that one side takes from outside is read-only afterwards, and not to be read once one of those that it may be was assigned
-to: nobody knows which one it is (`tracing/control_flow/shared_arrays.py`).
+Begin with `merge`: it decides how each variable is merged, emits the op, and reads its results.  A variable that only one
+side binds is unbound afterwards, except for variables made by the rewriting: these are only read where it is known which side was taken.
+An array that one side takes from outside is read-only afterwards, and cannot be read once one of the arrays that it may be was assigned
+to, since it is not known which one it is (`tracing/control_flow/shared_arrays.py`).
 """
 
 from __future__ import annotations

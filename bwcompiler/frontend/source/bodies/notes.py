@@ -1,4 +1,4 @@
-"""What `explain` says of captured loops."""
+"""Texts of `explain` about captured loops."""
 
 from __future__ import annotations
 

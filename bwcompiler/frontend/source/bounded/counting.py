@@ -1,4 +1,4 @@
-"""`defaultdict`, `Counter` and `setdefault`, where the keys may be what data say."""
+"""`defaultdict`, `Counter` and `setdefault`, with keys that may depend on data."""
 
 from __future__ import annotations
 

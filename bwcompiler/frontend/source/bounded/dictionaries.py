@@ -1,6 +1,6 @@
-"""Dictionaries whose keys data say: `counts[int(k)] = counts.get(int(k), 0) + 1`, `collections.Counter`, `defaultdict(float)`.
+"""Dictionaries whose keys depend on data: `counts[int(k)] = counts.get(int(k), 0) + 1`, `collections.Counter`, `defaultdict(float)`.
 
-The keys are in an array in the order in which they came, the values beside them; a key is compared with all.
+One array holds the keys in order of insertion, another the values.  To look up a key, it is compared with all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where lists, dictionaries and sets are made, and which of these are to have room for what data put in them."""
+"""The lines that create lists, dictionaries and sets, and which of these objects need room for elements that depend on data."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Lists, deques and heaps of which data decide how many elements they have: `while stack: a, b = stack.pop(); ... stack.append((m, b))`.
+"""Lists, deques and heaps whose number of elements depends on data: `while stack: a, b = stack.pop(); ... stack.append((m, b))`.
 
-A heap is only asked for its smallest element: which one that is does not depend on how the others lie, as equal ones are alike.
+The only query of a heap is for its smallest element.  This does not depend on the order of the others, since equal ones are
+indistinguishable.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rows of numbers in arrays with room for more: what stacks, heaps and dictionaries are made of.
+"""Rows of numbers in arrays with room for more: the representation of stacks, heaps and dictionaries.
 
-Row k is there for k < count.  The arrays are assigned to in place, which loops and branches carry as they do all arrays.
+Row k exists if k < count.  The arrays are assigned to in place; loops and branches carry them like all arrays.
 """
 
 from __future__ import annotations

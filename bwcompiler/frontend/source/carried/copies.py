@@ -1,4 +1,6 @@
-"""Arrays of which a captured loop gives copies, that may have other names: what nobody may write to, and what cannot be captured."""
+"""Arrays of which a captured loop returns copies, and which may have other names: which of them become read-only, and what cannot be
+captured.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that exchange their names in a loop, `a, b = b, a`, and names of arrays that a loop copies: `loop` is a `capture.Traceable`."""
+"""Arrays that exchange their names in a loop, `a, b = b, a`, and names of arrays that a loop copies.  `loop` is a `capture.Traceable`."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Arrays that an iteration assigns to before it binds their names anew: `h[1:-1] += flux; h = np.maximum(h, 0)`.
+"""Arrays that an iteration assigns to before it rebinds their names: `h[1:-1] += flux; h = np.maximum(h, 0)`.
 
-The first iteration assigns to the array from before the loop, which others may see; each further one to an array that the iteration before
-has made.  Where that has no other name, nobody sees the write, and the array is carried as a copy.  What the first iteration
-left in its array is carried beside it, and becomes the content of the array from before the loop.  Where data decide whether an iteration
-makes an array (an inner loop does that may have no iterations), it is what all of them have left that still had the array from before.
-`loop` is a `capture.Traceable`.
+The first iteration assigns to the array from before the loop, which may have other names; each further one to an array that the previous
+iteration has made.  If that array has no other name, the write is not visible elsewhere, and the array is carried as a copy.  The contents
+that the first iteration left in its array are carried too, and become the contents of the array from before the loop.  If it depends on
+data whether an iteration makes an array (in an inner loop that may have no iterations), the carried contents are those left by all
+iterations that still had the array from before.  `loop` is a `capture.Traceable`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Arrays whose shape changes alike in every iteration of a loop: `v = 0.5 * (v[1:] + v[:-1])`, `path = np.append(path, x)`.
+"""Arrays whose shape changes equally in every iteration of a loop: `v = 0.5 * (v[1:] + v[:-1])`, `path = np.append(path, x)`.
 
-The loop carries an array that has room for the largest of them: an iteration takes its beginning and puts there what it makes.
+The loop carries an array with room for the largest shape; each iteration reads its leading part, and writes its result there.
 """
 
 from __future__ import annotations

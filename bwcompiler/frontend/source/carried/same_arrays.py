@@ -1,9 +1,9 @@
-"""Which array a variable has after a loop that binds it anew: names of one array see what is written by any of them.
+"""Which array a variable refers to after a loop that rebinds it: names of one array must see what is written through any of them.
 
-The loop carries copies, and what it gives is an array of its own.  It is another one than before the loop if the last iteration
-made it.  Where that depends on data (there may be no iteration, or a branch binds it) the loop also carries a truth value, whether
-the variable still has the array that it had: where that holds afterwards, the two are one array (`tracing/control_flow/twins.py`).
-What cannot be known is read-only.  `loop` is a `capture.Traceable`.
+The loop carries copies, and its result is a separate array.  The variable refers to a new array if the last iteration
+made one.  If this depends on data (there may be no iteration, or a branch binds the variable), the loop also carries a truth value: whether
+the variable still refers to its old array.  If it is true afterwards, the two are one array (`tracing/control_flow/twins.py`).
+Arrays for which this cannot be determined become read-only.  `loop` is a `capture.Traceable`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Concrete arrays from outside of which the traced code reads what they hold: numbers out of them, results of NumPy's functions.
+"""Concrete arrays from outside whose contents the traced code reads: numbers taken from them, results of NumPy's functions.
 
-Such numbers are in the program as they were while it was traced, so each call compares the memory that they were read from, and
-traces again where it has changed (`Outside.array`).  An array that is used with traced values is read by the program itself, and views
-of arrays read nothing.
+Such numbers are compiled into the program, so each call compares the memory that they were read from, and the function is traced
+again if it has changed (`Outside.array`).  An array that is combined with traced values is read by the program itself, and taking views
+of an array reads nothing.
 """
 
 from __future__ import annotations

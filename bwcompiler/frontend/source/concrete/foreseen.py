@@ -1,4 +1,4 @@
-"""Which arrays besides one will have to be traced ones: each found by itself would make the function be traced once more."""
+"""Which further arrays will have to be traced, besides one that was found: finding each separately would cost one more trace each."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Arrays that a traced function makes: concrete ones, as NumPy gives them, until a traced value is to be written into one.
+"""Arrays that a traced function creates: concrete NumPy arrays, until a traced value is to be written into one.
 
-Then the function is traced again, and what made that array (the place of the call) gives a traced array from the beginning.  So
-masks, tables and indices that are known stay known, and `y = np.zeros(n); y[i] = x` means what it says.
+Then the function is traced again, and the call that created that array returns a traced array from the beginning.  So
+masks, tables and indices that are known stay known, and `y = np.zeros(n); y[i] = x` works as written.
 """
 
 from __future__ import annotations

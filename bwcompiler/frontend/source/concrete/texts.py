@@ -1,7 +1,7 @@
-"""Texts that traced values stand in (`f"{loss:.3f}"`): they may be shown, put together and kept, but not asked.
+"""Strings that contain traced values (`f"{loss:.3f}"`): they may be printed, joined and stored, but not examined.
 
-While a function is traced such a text says what is known of a value, not its number, so its length, its parts, its place in a dictionary
-and what it is equal to are not the number's.  Asking is refused; `asked` is about functions and methods, `require_known` about the rest.
+While a function is traced such a string describes the value instead of giving its number, so its length, its parts, its position in a
+dictionary and what it equals are wrong.  Asking for these is refused: by `asked` in functions and methods, by `require_known` elsewhere.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which of its arguments a function of NumPy's writes into: outputs (`out=`), and the arrays of those that only write, as `np.copyto`.
+"""Which of its arguments a NumPy function writes to: outputs (`out=`), and the arrays of functions that only write, such as `np.copyto`.
 
-`places_of` gives a function from the arguments of a call to these, or None where nothing is written.
+`places_of` gives a function from the arguments of a call to these arrays, or None if the NumPy function writes to none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Copies of objects and containers: `copy.copy`, `copy.deepcopy`, `dataclasses.replace`, `x.copy()`: what they give is the body's own."""
+"""Copies of objects and containers: `copy.copy`, `copy.deepcopy`, `dataclasses.replace`, `x.copy()`.  The results belong to the body."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Objects and containers that a body binds anew, `p = Particle(p.x + dt * p.v, p.v)`: taken apart into their attributes and items.
+"""Objects and containers that a body creates and binds anew, `p = Particle(p.x + dt * p.v, p.v)`: split into their attributes and items.
 
-These are variables of the body like all others: numbers are carried, what is the same object in all iterations stays that, objects in
-objects are taken apart in their turn.  Each iteration, and what follows the loop, has an object that is put together of them: a double
-(`effects.doubles`), of which nobody must know that it is another one.  Lists, tuples, dictionaries, and objects of the user's classes.
+These become ordinary variables of the body: numbers are carried, an object that is the same in all iterations stays the same, and nested
+objects are split in turn.  Each iteration, and the code after the loop, has an object that is assembled from them: a double
+(`effects.doubles`), which the program must not be able to tell from Python's object.  Lists, tuples, dictionaries, and objects of the
+user's classes can be split.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ranges of which data decide which one a variable has: `rows = range(n) if sweep % 2 == 0 else range(n)[::-1]`."""
+"""Variables that hold a range chosen by data: `rows = range(n) if sweep % 2 == 0 else range(n)[::-1]`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Lists that a body changes otherwise than by appending, `queue.pop(0)`, `del window[0]`, `stack.insert(0, x)`: queues and moving windows.
+"""Lists that a body changes in other ways than appending, `queue.pop(0)`, `del window[0]`, `stack.insert(0, x)`: queues and moving windows.
 
-Their items are a variable of the body, as those of deques are (`effects/places.py`), with as many after an iteration as before.
+Their items become a variable of the body, like those of deques (`effects/places.py`); there must be as many after an iteration as before.
 """
 
 from __future__ import annotations

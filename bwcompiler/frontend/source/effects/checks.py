@@ -1,7 +1,7 @@
-"""Exceptions and messages whose occurrence depends on traced values: `if x < 0: raise ValueError(...)`, `assert`, `print` in a branch.
+"""Exceptions and messages that depend on traced values: `if x < 0: raise ValueError(...)`, `assert`, `print` in a branch.
 
-A side of a branch that raises becomes a check: the program calls back when it fails, and the caller gets that exception, its text
-with the values of the moment.  The check gives a number, 0, that the outputs of its region wait for (`Region.checks`).
+A side of a branch that raises becomes a check: if it fails, the program calls back, and the caller gets that exception, with the values
+at that time in its text.  The check returns a number, 0, for which the outputs of its region wait (`Region.checks`).
 """
 
 from __future__ import annotations

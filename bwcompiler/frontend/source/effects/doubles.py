@@ -1,7 +1,7 @@
-"""Doubles: objects and containers that capture makes where Python would have another one, or one of several, of the same contents.
+"""Doubles: objects and containers that capture creates in place of another object, or of one of several, with the same contents.
 
-An object that a loop makes anew in every iteration is put together of its parts, and so is what a branch on traced values chooses.  Nobody
-can tell as long as neither the double nor one of those in whose place it stands is changed, or asked whether it is another one.  So both
+An object that a loop creates anew in every iteration is assembled from its parts, and so is the result of a branch on traced values.  This
+is not noticeable as long as neither the double nor an object that it replaces is changed, or asked for its identity.  So both
 are refused: in a body that is traced once by unrolling the loop, elsewhere with an error.
 """
 

@@ -1,4 +1,6 @@
-"""Assignments that are methods of the user's, `grid[i] = v` with a `__setitem__` and `x.rate = v` with a setter: these are captured."""
+"""Assignments that call methods of the user's classes, `grid[i] = v` with a `__setitem__` and `x.rate = v` with a setter: these are
+captured.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What Python raises for numbers where compiled code gives what NumPy gives, inf or nan: in a `try` that catches that, it is raised."""
+"""Operations on numbers for which Python raises, while compiled code gives inf or nan as NumPy does: in a `try` that catches it, the
+error is raised.
+"""
 
 from __future__ import annotations
 

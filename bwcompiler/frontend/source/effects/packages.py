@@ -1,4 +1,4 @@
-"""Which packages functions are of, and whether these only compute."""
+"""Which package a function belongs to, and whether that package's functions only compute."""
 
 from __future__ import annotations
 

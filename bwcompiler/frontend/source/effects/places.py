@@ -1,9 +1,9 @@
-"""What bodies of loops and branches change besides variables: attributes of objects, items of dictionaries and lists, and variables
-of functions around those that they call (`nonlocal`).
+"""Changes by the bodies of loops and branches to anything besides variables: attributes of objects, items of dictionaries and lists, and
+variables of enclosing functions (`nonlocal`).
 
-A body is traced once, so what it assigns to objects from outside of it would happen once.  Each such *place* becomes a variable of
-the body, like those that the function has by name: `changed` gives what is assigned to a proxy that notes the place, and the body is
-traced again with it.  Lists that grow are in `growth`.
+A body is traced once, so its assignments to objects from outside would happen once.  Each such *place* (an object with the name of an
+attribute, or a key) becomes a variable of the body, like the variables that have names: `changed` passes what is assigned to a
+proxy, which records the place, and the body is traced again with it.  Lists that grow are in `growth`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Python's own functions, and those of `math`, on traced values: as they are for values that are known.
+"""Python's built-in functions, and those of `math`, for traced values; for known values they are Python's own.
 
-`min`, `max` and `sum` take elements one after another, as Python does; but the rows of one array are added as NumPy does.
+`min`, `max` and `sum` take elements one after another, as Python does; only the rows of one array are added in NumPy's order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Heaps, `heapq`: with keys that are known they are as in Python; with traced ones data decide what lies where, which is refused."""
+"""Heaps, `heapq`: with known keys as in Python.  With traced keys the positions of elements depend on data, which is refused."""
 
 from __future__ import annotations
 

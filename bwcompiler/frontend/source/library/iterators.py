@@ -1,4 +1,4 @@
-"""NumPy's iterators over traced arrays: np.broadcast, np.ndenumerate and np.nditer, whose order is that of the elements in memory."""
+"""NumPy's iterators over traced arrays: np.broadcast, np.ndenumerate and np.nditer, which visits elements in memory order."""
 
 from __future__ import annotations
 

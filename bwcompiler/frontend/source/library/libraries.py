@@ -1,4 +1,4 @@
-"""Functions of SciPy in captured code: those of `bwcompiler.scipy` with their names, where arguments are or hold traced values."""
+"""SciPy functions in captured code: replaced by those of `bwcompiler.scipy` of the same names if arguments are or contain traced values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's modules math and cmath: NumPy's functions for traced numbers, which give nan where those of math raise ValueError.
+"""Python's modules math and cmath for traced numbers: NumPy's functions, which give nan where those of math raise ValueError.
 
 In a `try` that catches it, they raise as those do (`effects/number_errors.py`).
 """

@@ -1,6 +1,7 @@
-"""Functions of Python's in Python, for lists whose length data decides: captured like the user's own, with their loops and branches.
+"""Python's built-in functions, written in Python, for lists whose length depends on data: captured like the user's functions.
 
-What calls them gives lists; numbers that functions give may be traced.  `undecided.taking` says which function each stands for.
+Callers pass lists; numbers that the functions in their arguments return may be traced.  `undecided.taking` says which function each one
+replaces.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What makes a generator of random numbers, or seeds one: an integer argument that is its seed has to be known, as a size has."""
+"""Functions that create or seed a generator of random numbers: an integer argument that is the seed must be known, like a size."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""np.polynomial's objects and np.poly1d with traced coefficients, and fits of polynomials at traced places.
+"""Objects of np.polynomial and np.poly1d with traced coefficients, and polynomial fits at traced points.
 
-An object is one of a class made for it from NumPy's: its methods are NumPy's own, captured from source like functions of the user's.
-Coefficients that are traced all count: none is known to be 0.
+Such an object belongs to a class derived from NumPy's: its methods are NumPy's own, captured from source like the user's functions.
+Traced coefficients are never taken to be 0.
 """
 
 from __future__ import annotations

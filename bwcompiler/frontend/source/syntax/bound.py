@@ -1,4 +1,4 @@
-"""Which variables a block has certainly bound where it breaks out of a loop: they have values behind it, if it ends in no other way."""
+"""Which variables a block has certainly bound where it breaks out of a loop: they have values after it, if it cannot end otherwise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What statements and expressions may do: leave a block, make an array, keep what they get."""
+"""The possible effects of statements and expressions: leaving a block, creating an array, keeping a reference to an operand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which arrays of a function are filled with what is computed of some of its variables, by its text alone."""
+"""Which arrays of a function are filled with values computed from some of its variables, according to its source alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`converted`: the form of a function whose control flow is captured; the function itself where there is none."""
+"""`converted`: a function's form with captured control flow, or the function itself if it has none."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""`return`, `break` and `continue` inside of branches and loops, written without jumps.
+"""`return`, `break` and `continue` inside branches and loops, rewritten without jumps.
 
-What follows a branch that is left moves into its other side; an early `return` so becomes the value of a branch at the end of the
-function.  A loop that is left gets a flag, which ends it, and which what follows a jump in its body is behind; what stands in its `else`
-runs where the flag is not set.  So does what follows a `try` that is left in the body of a loop.  Jumps out of `with` and `finally` stay as
-they are, and the loop with them.
+Statements after a branch that ends with a jump move into its other side, so an early `return` becomes the value of a branch at the end of
+the function.  A loop with a jump gets a flag, which ends the loop; statements after the jump in its body, and the `else` of the loop, run
+only if the flag is not set.  So do statements after a `try` that is left by a jump, in the body of a loop.  Jumps out of `with` and
+`finally` are not rewritten, and neither is the loop that contains them.
 """
 
 from __future__ import annotations

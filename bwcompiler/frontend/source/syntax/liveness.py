@@ -1,8 +1,8 @@
-"""Which variables of a function are read later: at the head of each loop, and behind each loop and branch.
+"""Which variables of a function are read later: at the head of each loop, and after each loop and branch.
 
-`annotate` puts `live_out` (names that may be read behind the statement) on loops, branches and `try`, `live_head` (names that an
-iteration may read from the one before it) on loops, and `live_caught` (names that may be read where it has failed) on `try`.  Names that
-functions inside of the function read are live everywhere.
+`annotate` adds `live_out` (names that may be read after the statement) to loops, branches and `try`, `live_head` (names that an
+iteration may read from the one before it) to loops, and `live_caught` (names that may be read where it has failed) to `try`.  Names that
+inner functions read are live everywhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The syntax tree of a function: found in its file by its line, and believed only if it compiles to the code that runs.
+"""The syntax tree of a function: found in its file by its line, and used only if it compiles to the code that runs.
 
-A file that was edited since it was imported, code made by exec, or changed by an import hook has no tree; but that pytest rewrites
-`assert` in test modules is known, and so is what was typed (`typed.py`).
+There is no tree for a file that was edited since it was imported, code made by exec, or code changed by an import hook.  Two cases are
+handled: pytest rewrites `assert` in test modules, and code that was typed or piped in has its source elsewhere (`typed.py`).
 """
 
 from __future__ import annotations

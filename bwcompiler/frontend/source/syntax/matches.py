@@ -1,6 +1,6 @@
-"""`match` whose cases are values, as branches: `case "a" | "b" if p:` is `if (x == "a" or x == "b") and p:`.
+"""`match` whose cases are values, rewritten as branches: `case "a" | "b" if p:` becomes `if (x == "a" or x == "b") and p:`.
 
-Patterns that look into sequences, mappings and classes, and those that bind names, keep their form.
+Patterns that match sequences, mappings and classes, and those that bind names, are not rewritten.
 """
 
 from __future__ import annotations

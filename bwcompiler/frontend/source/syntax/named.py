@@ -1,8 +1,9 @@
-"""Tests that bind names, as statements before them, so that they bind nothing.
+"""Assignments in tests (`:=`), rewritten as statements before the test.
 
-`while (y := f(x)) > 0: ...` has `y = f(x)` before the loop and at the end of its iterations.  Where an assignment may not run, branches
-are nested as Python runs their test: `if a and (y := f(x)) > 0: ...` is `if a: if (y := f(x)) > 0: ...`, so that y has a value where it is
-read.  If that would copy much, and in loops, the test is put together: `t = a`, `if t: t = (y := f(x)) > 0`, `if t: ...`.
+`while (y := f(x)) > 0: ...` becomes `y = f(x)` before the loop and at the end of its iterations.  If an assignment may not run, branches
+are nested in Python's order of evaluation: `if a and (y := f(x)) > 0: ...` becomes `if a: if (y := f(x)) > 0: ...`, so that y has a value
+where it is read.  If that would copy much code, and in loops, the test is computed stepwise: `t = a`, `if t: t = (y := f(x)) > 0`, `if t:
+...`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Walks over syntax trees, and copies of them: what `ast` and `copy.deepcopy` do, several times as fast.
 
-Signs that a node may share with others (`ast.Load()`, `ast.Add()`) are no part of a walk, and are not copied.
+Nodes that other nodes may share (`ast.Load()`, `ast.Add()`) are skipped in walks, and are not copied.
 """
 
 from __future__ import annotations

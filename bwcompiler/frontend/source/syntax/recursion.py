@@ -1,11 +1,11 @@
-"""Functions that call themselves at their end alone, written as loops.
+"""Tail-recursive functions, rewritten as loops.
 
-    def f(x, n):                        def f(x, n):
-        if x < 1e-3:                        while True:
-            return n             ->             if x < 1e-3:
-        return f(x / 2, n + 1)                      return n
-                                                arg_1 = x / 2; arg_2 = n + 1
-                                                x = arg_1; n = arg_2; continue
+def f(x, n):                        def f(x, n):
+    if x < 1e-3:                        while True:
+        return n             ->             if x < 1e-3:
+    return f(x / 2, n + 1)                      return n
+                                            arg_1 = x / 2; arg_2 = n + 1
+                                            x = arg_1; n = arg_2; continue
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
                               ->            bw.changed(y)[i] = bw.call(f)(x)
                                         bw.for_(bw.iterable(bw.call(range)(n)), body, names)
 
-The variables stay variables of the function: bodies share its cells, so that scopes, closures and comprehensions mean what they
-did.  Every node keeps its line and column.  A statement whose body leaves it (`break`, a generator ...) stays as it is.
+The variables remain variables of the function: bodies share its cells, so scopes, closures and comprehensions keep their
+meaning.  Every node keeps its line and column.  A statement whose body leaves it (`break`, a generator ...) is not rewritten.
 """
 
 from __future__ import annotations

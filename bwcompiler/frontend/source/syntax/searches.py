@@ -1,9 +1,9 @@
-"""`any`, `all` and `next` of generator expressions: taken apart, for elements that data decide about.
+"""`any`, `all` and `next` of generator expressions, split into parts for elements that depend on data.
 
     next((f(v) for v in kept if v > 1), 0.0)
     ->  bw.searched(next, lambda: kept, lambda items: next(...), lambda items: [f(v) for v in items if v > 1], lambda: 0.0)
 
-The call as it is written is done as long as that can be; then comes the list of all elements.
+The call runs as written as long as that is possible; otherwise the list of all elements is made.
 """
 
 from __future__ import annotations

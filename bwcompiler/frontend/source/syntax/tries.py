@@ -7,7 +7,7 @@
     else:
         ...
 
-A `try` that is left by a jump keeps its form, and its body is run beside a note that it is one.
+A `try` that is left by a jump keeps its form; while its body runs, it is recorded that there is a `try`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Texts of functions whose file has no name: given to `python -c` or `python < file`, or typed at the prompt, which keeps them since 3.13.
+"""Source of functions whose file has no name: passed to `python -c` or `python < file`, or typed at the prompt, which keeps it since 3.13.
 
-They are guesses: who asks compares what they compile to with the code that runs.
+The source found is a guess: callers check that it compiles to the code that runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Variables of which data decides what kind of thing they hold: None or a number, "heat" or "cool", one object or another.
+"""Variables that hold different kinds of objects, depending on data: None or a number, "heat" or "cool", one object or another.
 
-A `Choice` is one of several known things, which one is a traced number, or a value: numbers and arrays of one structure.  What asks
-which it is (`is`, `==`, `in`, truth) gives traced values; all other uses are those of the value, and raise TypeError when the program
-runs, as Python does, where there is none.  What the known things have by a name is chosen likewise: `mode.power`, `table[mode]`.
+A `Choice` consists of several known objects, a traced number that says which of these it is, and possibly a value: numbers and arrays
+of one structure.  Tests of which object it is (`is`, `==`, `in`, truth) give traced values.  All other uses apply to the value; if
+there is none, they raise TypeError when the program runs, as Python does.  Attributes and items are chosen in the same way: `mode.power`,
+`table[mode]`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Lists with elements that are there or not, as data decides: `if test: kept.append(x)`, and loops that are left early.
+"""Lists with gaps: lists whose elements exist or not, depending on data, after `if test: kept.append(x)` or in loops that are left early.
 
-Such an element is a `Maybe`, in its place among the others.  Length, sum, extrema, truth, `in`, the last and first elements and loops over
-the list are as if those that are not there had never been; to NumPy's functions the list is a selection (`x[mask]`).  `moved` counts and
-moves elements, `taking` says which functions take such lists; others refuse them.
+Such an element is a `Maybe`, at its position among the others.  Length, sum, extrema, truth, `in`, the last and first elements and loops
+over the list ignore the elements that do not exist; for NumPy's functions the list is a selection (`x[mask]`).  `moved` counts and moves
+elements, `taking` says which functions accept such lists; others refuse them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Elements of lists with gaps (`gaps`) by their keys: `max(rows, key=...)`, `min(pairs)`, `sorted(rows, key=..., reverse=True)`.
 
-Keys are numbers, or tuples and lists of numbers, which are compared from the first one on: columns of numbers, with one place per element.
+Keys are numbers, or tuples and lists of numbers, compared lexicographically.  They are stored as columns of numbers, one entry per element.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Dictionaries, sets and lists that are asked by traced keys: `table[k]`, `table.get(k, 0.0)`, `k in {1, 2}`, `counts[k] += 1`.
+"""Lookups of traced keys in dictionaries, sets and lists: `table[k]`, `table.get(k, 0.0)`, `k in {1, 2}`, `counts[k] += 1`.
 
-The keys are compared with the traced one, all at once; what the dictionary holds is chosen by the number of the key that is equal.
+All keys are compared with the traced one at once; the value is chosen by the number of the key that is equal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Lists with gaps (`gaps`) whose elements are counted or moved: slices, `reversed`, `enumerate`, `zip`, `sorted`, items at traced places.
+"""Lists with gaps (`gaps`) whose elements are counted or moved: slices, `reversed`, `enumerate`, `zip`, `sorted`, items at traced
+positions.
 
-Slices and the like leave all elements in their places and decide anew which are there, by their ranks among those that are.  Where
-elements of several lists meet, or one is asked for by a number that is data, those that are there come to the front (`_in_front`).
+Slices and the like leave all elements where they are, and compute anew which of them exist, from their ranks among those that exist.  If
+elements of several lists are combined, or one is read at a position that is data, the existing ones are moved to the front (`_in_front`).
 """
 
 from __future__ import annotations

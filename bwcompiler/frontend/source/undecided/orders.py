@@ -1,6 +1,6 @@
-"""Tuples and lists that are compared, `(i, j) == source` or `max((cost, name), best)`, of which data decides the parts.
+"""Comparisons of tuples and lists with parts that depend on data, `(i, j) == source` or `max((cost, name), best)`.
 
-They are compared as Python does, from the first part on: a part counts where all before it are equal.
+They are compared lexicographically, as in Python: a part counts only if all parts before it are equal.
 """
 
 from __future__ import annotations

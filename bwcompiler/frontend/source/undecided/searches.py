@@ -1,4 +1,4 @@
-"""`any`, `all` and `next` of generator expressions over elements that data decide about: whether they are there, which is the first."""
+"""`any`, `all` and `next` of generator expressions over elements that depend on data: whether they exist, and which is the first."""
 
 from __future__ import annotations
 

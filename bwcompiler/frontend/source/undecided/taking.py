@@ -1,4 +1,4 @@
-"""Which functions and methods of lists take lists with gaps (`gaps`), and what is called in their place."""
+"""Which functions and list methods accept lists with gaps (`gaps`), and what is called instead of them."""
 
 from __future__ import annotations
 

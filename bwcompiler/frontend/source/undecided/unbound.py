@@ -1,7 +1,7 @@
-"""Variables that have a value or none, as data decide: only one side of a branch binds them, or a loop that may have no iterations.
+"""Variables that are bound or not, depending on data: only one side of a branch binds them, or a loop that may have no iterations.
 
-Such a variable is a choice (`choices.py`), of which one option is that there is nothing.  Reading it is a check, for the exception that
-Python raises, and gives the rest of the choice.
+Such a variable is a choice (`choices.py`) with "unbound" as one option.  Reading it records a check, which raises Python's exception if the
+variable is unbound, and gives the rest of the choice.
 """
 
 from __future__ import annotations
