@@ -1,7 +1,7 @@
-"""The arguments of one call, taken apart once: leaves that are traced, leaves that are compile-time values, and the trees around.
+"""The arguments of one call, flattened once: leaves that are traced, leaves that are compile-time values, and the trees that contain them.
 
-Arrays and numbers are traced.  Strings, functions, enumeration members, configuration objects are compile-time values by
-themselves; so are arguments that the user names (`static_argnums`, `static_argnames`), whole, and integers that a trace had
+Arrays and numbers are traced.  Strings, functions, enumeration members and configuration objects are compile-time values without being
+declared.  So are whole arguments that the user declares (`static_argnums`, `static_argnames`), and integers whose number a trace had
 to ask for (`region.StaticDemand`).
 """
 

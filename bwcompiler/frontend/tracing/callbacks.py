@@ -1,4 +1,4 @@
-"""Calls of Python functions inside of programs: `host_call`, and `Primitive`, a host function with host derivatives."""
+"""Python functions called by programs: `host_call`, and `Primitive`, a host function with host derivatives."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Calls of the handlers that stand for NumPy's functions and operators: values and errors of what they do get the user's line, and
-results lie in memory as NumPy's would."""
+"""Calls of the handlers for NumPy's functions and operators: the values they record and the errors they raise get the user's line, and
+results have NumPy's memory order.
+"""
 
 from __future__ import annotations
 

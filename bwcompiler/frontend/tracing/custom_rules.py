@@ -1,6 +1,6 @@
 """Functions with the user's own derivative: `custom_vjp` (a pair fwd, bwd for cotangents) and `custom_jvp` (a rule for tangents).
 
-A call is one value, a `custom_call`, whose rule (`VjpRule`, `JvpRule`) traces what the user gave when a derivative is taken.
+A call is one value, a `custom_call`.  Its rule (`VjpRule`, `JvpRule`) traces the user's functions when a derivative is taken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Handles: a storage and a chain of view steps, which together stand for an array that can be read and written to (`views`)."""
+"""Handles: a storage and a chain of view steps, which together represent an array that can be read and written (`views`)."""
 
 from __future__ import annotations
 

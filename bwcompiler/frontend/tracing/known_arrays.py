@@ -1,8 +1,8 @@
-"""Arguments that are arrays of integers or booleans and are compiled in: their numbers say what is traced.
+"""Arguments that are arrays of integers or booleans, and are compiled in because their numbers decide what is traced.
 
-Such an array is data, as every array is.  Where a function is refused so (its numbers say how many elements something has, or which
-elements of a sparse matrix there are), it is traced with what the arrays of integers hold, and then with those alone that were read
-while tracing: what only the program reads stays an argument.  Whoever keeps the result finds it by these numbers (`contents_key`).
+By default such an array is data, like every array.  If the function is refused so (its numbers say how many elements something has, or
+which elements of a sparse matrix exist), it is traced with the contents of all such arrays, and then once more with only those that were
+read while tracing: arrays that only the program reads stay arguments.  The result is kept under these contents (`contents_key`).
 """
 
 from __future__ import annotations

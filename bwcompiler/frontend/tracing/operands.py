@@ -1,4 +1,4 @@
-"""Operands: from what the user passes to values of one dtype and shape (`cast` and `broadcast` are inserted here)."""
+"""Operands: conversion of what the user passes to values of one dtype and shape (`cast` and `broadcast` are inserted here)."""
 
 from __future__ import annotations
 

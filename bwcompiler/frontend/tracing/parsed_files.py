@@ -1,4 +1,4 @@
-"""Files of the user's as syntax trees, each parsed once as long as it does not change."""
+"""The user's files as syntax trees, each parsed once as long as it does not change."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Which dtypes NumPy computes in: ufunc type resolution (NEP 50, Python scalars are weak), cached.
+"""The dtypes that NumPy computes in: ufunc type resolution (NEP 50, Python scalars are weak), cached.
 
-A *kind* is what promotion sees of an operand: a DType, or the Python type int, float or complex of a weak scalar.
+The *kind* of an operand is the part that promotion depends on: a DType, or for a weak scalar the Python type int, float or complex.
 """
 
 from __future__ import annotations

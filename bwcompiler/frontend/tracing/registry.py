@@ -1,4 +1,4 @@
-"""The tables through which handles reach what is supported: ufuncs by name, NumPy functions by identity.
+"""The tables through which handles find supported functions: ufuncs by name, NumPy functions by identity.
 
 The modules of `frontend/numpy` fill the tables; handles (`tracer`) and `frontend/numpy/dispatch.py` read them.
 """

@@ -1,8 +1,8 @@
-"""Results of traced functions: the value of an array or a number, or why it is none.
+"""Results of traced functions: the value of an array or a number, or the reason why there is none.
 
-Those of `bw.jit` functions may be no arrays of known shape: what a mask selects, texts and types, lists with as many elements as
-data says, one thing of several.  They are nodes of the tree of results, from whose arrays (all elements and the mask) each call makes what
-the function returned.
+Results of `bw.jit` functions need not be arrays of known shape: selections by masks, strings and types, lists whose number of elements is
+data, one of several objects.  They are nodes in the tree of results; from the arrays of a node (all elements and the mask) each call
+makes what the function returned.
 """
 
 from __future__ import annotations

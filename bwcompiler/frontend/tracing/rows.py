@@ -1,5 +1,6 @@
-"""Rows of one array that are put together again: `np.array(kept)` of a list that grew in a loop is a part of the array that the loop
-wrote to, and no operation for each of its rows."""
+"""Rows of one array that are stacked again: `np.array(kept)` of a list that grew in a loop is a part of the array that the loop
+wrote to, without an operation for each row.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in the user's program we are: the innermost frame that is not in this package, the standard library or an installed one.
+"""The current position in the user's program: the innermost frame that is not in this package, the standard library or an installed one.
 
 `current_source()` runs once per traced operation, so everything about a (code object, instruction) is cached.
 """

@@ -1,7 +1,7 @@
-"""What stands for an array while a function is traced: handles (`handles.py`) with an array's operators, methods and protocols.
+"""The objects that represent arrays while a function is traced: handles (`handles.py`) with an array's operators, methods and protocols.
 
 `ArrayTracer` has one axis or more; `ScalarTracer` has none and deliberately lacks `__array__` and `__len__`, so that
-`np.array([y[1], -y[0]])` builds an object array, which is stacked where it is used.  What handles can do is looked up in
+`np.array([y[1], -y[0]])` builds an object array, which is stacked where it is used.  The operations of handles are looked up in
 `registry`, and run by `calls.py`.
 """
 

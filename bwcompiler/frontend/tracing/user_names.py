@@ -1,8 +1,8 @@
-"""What the user calls a value: the variable that its line assigns it to.
+"""The user's names of values: the variable that a line assigns the value to.
 
-Traced values know their line and column only, so the names are read off the source: of the values that come from the
-right-hand side of `hidden = np.tanh(x @ w + b)`, the last is `hidden`.  Graphs at every later stage, and all that is printed of
-them, have the names from here.
+Traced values know only their line and column, so the names are taken from the source: of the values that come from the
+right-hand side of `hidden = np.tanh(x @ w + b)`, the last one is `hidden`.  Graphs at every later stage, and all printed texts,
+have these names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bodies of loops and branches: tracing them, and making closed graphs of what they read from outside.
+"""Bodies of loops and branches: tracing them, and making closed graphs by turning what they read from outside into inputs.
 
-A body is a function that is traced in a region of its own.  What it touches of enclosing regions is lifted: arrays that it
-only reads are the same in every iteration, arrays that it assigns to are carried, or are results of a branch.  `closed`
+A body is a function that is traced in a separate region.  Arrays of enclosing regions that it uses are lifted: those that it
+only reads are the same in every iteration; those that it assigns to are carried, or are results of a branch.  `closed`
 gives the graphs of all regions of one op (a condition and a body, two branches) the same inputs.
 """
 

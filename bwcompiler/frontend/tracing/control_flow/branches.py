@@ -1,4 +1,4 @@
-"""Branches: `cond` and `switch` inside a trace, as the region op `cond`."""
+"""Branches: `cond` and `switch` in a trace, as the region op `cond`."""
 
 from __future__ import annotations
 

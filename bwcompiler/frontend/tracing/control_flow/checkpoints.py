@@ -1,4 +1,4 @@
-"""`checkpoint` inside a trace: a function that is a region of its own, as the op `checkpoint`."""
+"""`checkpoint` in a trace: the function is traced in a separate region, which the op `checkpoint` owns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a traced body fails for: of ops that raise for some operands, whether they do, as a number of the program.
+"""Whether a traced body fails, and how: for ops that raise for some operands, a number computed by the program.
 
-A body is recorded as if nothing failed in it.  `failures` computes what decides about that, without anything that raises: where an op
-fails, its operands are replaced by some that no op fails for.  The number of what fails first, 0 as long as nothing has, goes through the
-body, and is carried by its loops and branches; a loop whose end is data ends with the iteration in which something fails.
+A body is recorded as if nothing in it failed.  `failures` computes what decides about failures, without ops that raise: where an op fails,
+its operands are replaced by some for which no op fails.  The number of the first failure, 0 as long as there is none, is passed through
+the body, and carried by its loops and branches; a loop whose end is data ends with the iteration in which something fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Loops: `scan`, `fori_loop` and `while_loop` inside a trace, as the region ops `loop` and `while_loop`.
+"""Loops: `scan`, `fori_loop` and `while_loop` in a trace, as the region ops `loop` and `while_loop`.
 
-A body is traced once more whenever the dtype of something carried turns out to be another one after the body than on entry
-(`bodies`).  `scan` and `map` are counted loops: slices of what is read, slice updates of what is collected.
+A body is traced once more whenever a carried value has another dtype after the body than on entry
+(`bodies`).  `scan` and `map` are counted loops: they read slices of their operands, and collect results by slice updates.
 """
 
 from __future__ import annotations

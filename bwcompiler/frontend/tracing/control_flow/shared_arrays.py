@@ -1,7 +1,7 @@
-"""Arrays that are other arrays, or are not, as data decides: what a branch or a loop gives that was not made in it.
+"""Results of branches and loops that may, depending on data, be the same array as one from outside.
 
-`y = a if test else b` makes y another name of one of two arrays.  The graph has a copy in its place, which is right until one of the
-arrays is assigned to: who reads y then gets an error.
+`y = a if test else b` makes y another name of one of two arrays.  The graph has a copy instead, which is correct until one of the
+arrays is assigned to: reading y after that is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Arrays of which it depends on data whether they are one: after `if p: x = y`, and after a loop that may have no iterations.
+"""Twins: arrays that are one array or two, depending on data, after `if p: x = y` or a loop that may have no iterations.
 
-The result of the branch has a storage of its own.  While `where` holds it is the same array as `other`: what is written to one of them
-is written to the other one then, so that both read as in NumPy.
+The result of the branch has its own storage.  While `where` is true it is the same array as `other`: a write to one of them
+is then also done to the other, so that both read as in NumPy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`x[start:stop]` with bounds that are data: a slice, the number of whose elements is not known while tracing.
+"""`x[start:stop]` with bounds that are data: a slice whose number of elements is not known while tracing.
 
-It can do what a selection by a mask can (`masked_selection`), the mask being that of the positions between the bounds.  It is a view:
-what is written to the array later is seen in it.
+It supports what a selection by a mask does (`masked_selection`), where the mask contains the positions between the bounds.  It is a view:
+later writes to the array are seen in it.
 """
 
 from __future__ import annotations

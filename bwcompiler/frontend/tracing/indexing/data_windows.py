@@ -1,8 +1,8 @@
-"""`x[k:k + 3]` where k is data: slices of a known number of elements, at places that only the run knows.
+"""`x[k:k + 3]` where k is data: slices of a known number of elements, at positions that are only known at run time.
 
-The bounds are sums of the same traced numbers, and what is added to them says how many elements there are, as of blocks of a matrix that
-are addressed by a table.  Such a slice is a view, as in NumPy.  NumPy cuts one that reaches beyond its axis, and then there are fewer
-elements: the run raises IndexError for these.
+The bounds are sums of the same traced numbers, and differ by a constant, the number of elements: blocks of a matrix, for example, that
+are addressed by a table.  Such a slice is a view, as in NumPy.  NumPy shortens a slice that reaches beyond its axis; the program
+raises IndexError instead.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Handles of loop indices: integers that are affine in the indices of enclosing loops, so that they may stand in slices.
+"""Handles of loop indices: integers that are affine in the indices of enclosing loops, so that slices can use them.
 
-`i`, `i + 1`, `n - 2 * i` inside a loop body are `IndexTracer`s: traced integers (weak, as Python's are) that also know their
-extent.  `x[i, :i + 1]` then is a slice with symbolic start and size, a view as in NumPy; comparisons that the bounds of the
-indices decide are plain booleans.  Everything else makes an ordinary traced integer of them.
+`i`, `i + 1`, `n - 2 * i` inside a loop body are `IndexTracer`s: traced integers (weak, like Python's) that also know their
+extent.  So `x[i, :i + 1]` is a slice with symbolic start and size, a view as in NumPy; comparisons that the bounds of the
+indices decide are plain booleans.  All other operations make ordinary traced integers of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which of two numbers made of loop indices is the larger one: bounds of slices ask, as in `x[max(0, i - w):min(n, i + w + 1)]`.
+"""Which of two numbers made of loop indices is larger: needed for bounds of slices such as `x[max(0, i - w):min(n, i + w + 1)]`.
 
-Where that is the same in all iterations, a chosen bound is an extent like any.  Where it changes at an index of a loop that can be
-recorded in parts, `Parted` asks for these: the bounds are extents in each part, and the slices have sizes that are known.
+If the answer is the same in all iterations, the bound is an ordinary extent.  If it changes at some index of a loop that can be
+recorded in parts, `Parted` asks for this: in each part the bounds are extents, and the slices have known sizes.
 """
 
 from __future__ import annotations

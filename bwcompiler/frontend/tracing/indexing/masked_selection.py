@@ -1,8 +1,8 @@
-"""`x[mask]`, `x[i, :, mask]` with a traced mask: an array of which one axis has as many elements as data says.
+"""`x[mask]`, `x[i, :, mask]` with a traced mask: an array with one axis whose number of elements is data.
 
-It is carried as the whole array and the mask, whose axes are one axis of what is selected.  `frontend/numpy/selected` computes with it, by
-`SELECTED`: element by element with the whole, reductions without what is not selected, what counts or moves elements with those that
-are selected in front (`packed`).  What needs the number of elements while tracing is refused.
+It is represented by the whole array and the mask; the axes of the mask form one axis of the selection.  `frontend/numpy/selected` computes
+with it, by `SELECTED`: elementwise functions use the whole array, reductions ignore what is not selected, and functions that count or move
+elements use arrays with the selected ones in front (`packed`).  What needs the number of elements while tracing is refused.
 """
 
 from __future__ import annotations

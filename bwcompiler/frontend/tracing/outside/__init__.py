@@ -1,4 +1,5 @@
-"""What a traced function reads from outside of its arguments.  Begin with `reads.py`; `code_reads.py` finds what bytecode reads, `kinds.py`
-says what has items and attributes to be read, `objects.py` has those whose attributes are read by name alone, `contents.py` what arrays
-held, `generators.py` which generators gave random numbers, `repeated.py` the reads that calls repeat.
+"""Values that a traced function reads from outside of its arguments.  Begin with `reads.py`; `code_reads.py` finds the reads in bytecode,
+`kinds.py` says which objects have items and attributes to read, `objects.py` keeps those whose attributes are read only by name,
+`contents.py` the contents of arrays, `generators.py` finds generators that gave random numbers, `repeated.py` has the reads that calls
+repeat.
 """

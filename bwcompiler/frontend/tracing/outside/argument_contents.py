@@ -1,4 +1,6 @@
-"""Lists, dictionaries and objects that are arguments: what the function puts into them is put into stand-ins, and gone after the trace."""
+"""Lists, dictionaries and objects that are arguments: what the function puts into them goes into stand-ins, which are dropped after the
+trace.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function's bytecode reads from outside: names, and the attributes and constant items that follow them (`code_reads`)."""
+"""Values from outside that a function's bytecode reads: names, and the attributes and constant items that follow them (`code_reads`)."""
 
 from __future__ import annotations
 

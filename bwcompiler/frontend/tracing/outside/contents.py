@@ -1,4 +1,4 @@
-"""What concrete arrays held when a trace read it: their memory is compared at every call, if others have it too."""
+"""The contents of concrete arrays when a trace read them: compared with their memory at every call, if others can also write to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States of random number generators: whether they gave numbers while a function was traced."""
+"""States of random number generators: whether a generator was used while a function was traced."""
 
 from __future__ import annotations
 

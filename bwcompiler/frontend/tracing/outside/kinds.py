@@ -1,5 +1,6 @@
-"""What kinds of things there are outside of a function: containers whose items are read, objects whose attributes are, and what gives
-something else in each call."""
+"""Kinds of objects outside of a function: containers whose items are read, objects whose attributes are read, and those that give
+a different value in each call.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects that a trace met, and attributes that are read where nobody sees of which object: of all of these."""
+"""Objects that a trace met, and attributes that are read where the object is not known: these are read of all objects met."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What a traced function reads from outside of its arguments: globals, variables of enclosing functions, attributes, items.
+"""Values that a traced function reads from outside of its arguments: globals, variables of enclosing functions, attributes, items.
 
-A compiled program holds what was found there while tracing, so every such read is repeated at every call, and the function
-traced again where it finds something else (`bwcompiler.ir.contracts.call_signature.Read`).  Reads are found in the bytecode of the user's
+A compiled program contains what these reads gave while tracing.  So every call repeats them, and the function is
+traced again if one gives something else (`bwcompiler.ir.contracts.call_signature.Read`).  Reads are found in the bytecode of the user's
 functions: `code_reads.py` follows chains such as `net.layers[0].rate` from a global name, a variable of an enclosing function or
-a parameter; `Outside` looks at what they lead to.  The functions are those that are called by such names, and all that run
+a parameter; `Outside` examines the objects found.  The functions are those that are called by such names, and all that run
 while values are recorded (`Outside.frame`).
 
-Where names are computed (getattr, vars), all attributes of the objects that were met are read.  Reads that C code hides are not seen.
+If names are computed (getattr, vars), all attributes of the objects that were met are read.  Reads inside C code are not seen.
 """
 
 from __future__ import annotations

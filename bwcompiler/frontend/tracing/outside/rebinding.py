@@ -1,8 +1,8 @@
-"""Objects outside that are replaced as wholes (`params = params._replace(...)`, `self.model = Model(...)`): what was read of the old one
-is read of whatever stands in its place.
+"""Objects outside that are replaced as a whole (`params = params._replace(...)`, `self.model = Model(...)`): what was read from the old
+object is read from its replacement.
 
-A read of such an object names where the object is found (`Read.base` is a read), and of the object itself only its class and the names
-of its attributes count.
+A read from such an object says where the object is found (`Read.base` is a read); of the object itself, only its class and the names
+of its attributes are compared.
 """
 
 from __future__ import annotations

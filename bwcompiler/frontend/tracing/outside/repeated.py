@@ -1,4 +1,4 @@
-"""Reads from outside that every call of a compiled program repeats, and warnings of those that none can repeat."""
+"""Reads from outside that every call of a compiled program repeats, and warnings about those that cannot be repeated."""
 
 from __future__ import annotations
 

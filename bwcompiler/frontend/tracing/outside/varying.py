@@ -1,4 +1,4 @@
-"""What a function reads from outside and varies between calls: inputs of the graph; handles stand in its place while it is traced."""
+"""Values from outside that vary between calls: they become inputs of the graph, and while tracing the function sees handles instead."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What to write instead where a line asks for the numbers behind a traced value: `np.asarray(x)`, `A[0] = x`, `cdist(x, y)`, ...
+"""Advice for lines that ask for the numbers behind a traced value: `np.asarray(x)`, `A[0] = x`, `cdist(x, y)`, ...
 
-Python tells which part of the user's line is being run; that expression is parsed, and the advice is about it alone.
+Python tells which part of the user's line is running; that expression is parsed, and the advice is about it alone.
 """
 
 from __future__ import annotations

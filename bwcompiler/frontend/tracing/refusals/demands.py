@@ -1,4 +1,4 @@
-"""What happens when Python asks a handle for its number: integer arguments are had by tracing again, all else is refused."""
+"""What happens when Python asks a handle for its number: integer arguments are obtained by tracing again, everything else is refused."""
 
 from __future__ import annotations
 

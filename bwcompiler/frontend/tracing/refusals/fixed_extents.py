@@ -1,4 +1,4 @@
-"""Which NumPy functions take arrays whose extents depend on loop indices: those that count with extents, not with numbers."""
+"""NumPy functions that accept arrays whose extents depend on loop indices: those that use extents only symbolically, never as numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes that arrays of JAX, PyTorch and pandas have and NumPy's have not: what to write instead, for traced arrays."""
+"""Attributes of JAX, PyTorch and pandas arrays that NumPy's arrays do not have: what to write instead, for traced arrays."""
 
 from __future__ import annotations
 

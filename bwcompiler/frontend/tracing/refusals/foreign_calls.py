@@ -1,6 +1,6 @@
-"""What other libraries (PyTorch, JAX, Numba, fractions ...) say where they are given a traced value, and what to write instead.
+"""Errors that other libraries (PyTorch, JAX, Numba, fractions ...) raise when they are given a traced value, and what to write instead.
 
-Their code asks nothing of ours before it refuses a type that it does not know.  So their error is read, and the user's line.
+Their code does not call ours before it refuses an unknown type, so the advice is found from their error and the user's line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is said of an `except` around a line that raises in compiled code, which does not catch."""
+"""Advice about an `except` around a line that raises in compiled code: it does not catch that error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes below errors that the user's own code raises while it is traced, and that it would not raise without."""
+"""Notes added to errors that the user's code raises only because it is traced."""
 
 from __future__ import annotations
 

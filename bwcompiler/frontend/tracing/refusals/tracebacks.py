@@ -1,4 +1,4 @@
-"""Whose error it is that ends a trace, and which frames of its traceback the user sees: his own, unless it is a bug of ours."""
+"""Who caused the error that ends a trace, and which frames of its traceback are shown: the user's, unless it is a bug in bwcompiler."""
 
 from __future__ import annotations
 

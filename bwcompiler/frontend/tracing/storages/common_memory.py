@@ -1,7 +1,7 @@
 """Arguments that overlap in memory: handles that are views of one storage.
 
-A `Place` says where the elements of an array lie in an array in C order, its frame.  `chain_of` gives the steps from a storage
-with the frame's shape to a handle of these elements: slices and transposes where these can say it, else every element by itself.
+A `Place` says where the elements of an array are in a C-ordered array, its frame.  `chain_of` gives the steps from a storage
+with the frame's shape to a handle of these elements: slices and transposes if these suffice, otherwise each element by its position.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What concrete arrays held when a program took them, to see whether they have changed."""
+"""The contents of concrete arrays when a program took them, kept to see whether they have changed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How NumPy would have laid out an array in memory, found out when somebody asks and not before.
+"""How NumPy would have laid out an array in memory, determined only when needed.
 
-Values are always in C order; only what NumPy decides by memory order (is a reshape a view or a copy, what is `ravel("K")`)
-needs to know more.  A `Layout` belongs to a storage.  That of an argument notes that it was asked, so that a program is
-specialised on the memory order of the arguments it depends on and of no others.  That of a result of a NumPy function is
-what NumPy's own function gives for dummies laid out like the operands (`RepeatedCall`), so no rule can be missing or wrong.
+Values are always in C order; more is needed only for what NumPy decides by memory order (whether a reshape is a view or a copy, the
+order of `ravel("K")`).  A `Layout` belongs to a storage.  The layout of an argument records that it was used, so that a program is
+specialised only on the memory order of arguments that it depends on.  The layout of the result of a NumPy function is
+obtained by calling NumPy's own function on dummies laid out like the operands (`RepeatedCall`), so no rule can be missing or wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How NumPy lays out the arrays that it makes: strides, in elements, of results and copies, asked of NumPy itself."""
+"""The strides, in elements, of the results and copies that NumPy makes, found by asking NumPy itself."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Regions and storages: where values are recorded, and what arrays hold in each region.
+"""Regions and storages: where values are recorded, and what arrays contain in each region.
 
-A region is one function, or one body of a loop or branch, being traced; regions nest per thread.  A storage is what a NumPy
-array's memory is: handles (`tracer.Tracer`) share it, a write gives it a new immutable value.  A region that touches
+A region is one function, or one body of a loop or branch, being traced; regions nest per thread.  A storage corresponds to the memory of
+a NumPy array: handles (`tracer.Tracer`) share it, and a write gives it a new immutable value.  A region that uses
 a storage of an enclosing region *lifts* it: the storage becomes an extra input of the region's graph.
 """
 

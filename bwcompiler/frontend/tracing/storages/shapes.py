@@ -1,4 +1,4 @@
-"""Shapes, strides and shadows: NumPy itself says of strided arrays over one dummy element what is a view."""
+"""Shapes, strides and shadows: strided arrays over one dummy element, from which NumPy itself tells what is a view."""
 
 from __future__ import annotations
 

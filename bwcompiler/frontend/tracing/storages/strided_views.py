@@ -1,4 +1,4 @@
-"""`StridedView`: all that slices, integers, None, transposes and flips do to an array, composed into one step of a chain (`views.py`)."""
+"""`StridedView`: any composition of slices, integers, None, transposes and flips, as one step of a chain (`views.py`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Reshapes of which nobody needs to know whether they are views or copies, until something is written.
+"""Reshapes for which it stays open whether they are views or copies, until something is written.
 
-NumPy decides it by memory order, which for an argument may differ from call to call.  As long as neither the array nor its
-reshape is written to, both read the same; so the handle has a `ReshapeView` with a `Choice`, and the storage remembers the
-handle.  The next write to the storage decides it first: handles of copies move to a storage of their own.
+NumPy decides this by memory order, which for an argument may differ from call to call.  As long as neither the array nor its
+reshape is written to, both cases read the same; so the handle has a `ReshapeView` with a `Choice`, and the storage remembers the
+handle.  The next write to the storage first decides: if it is a copy, the handle gets its own storage.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Views: how the elements of a handle lie in its storage.
+"""Views: the positions of the elements of a handle in its storage.
 
-A handle has a chain of steps from the storage to itself.  A `StridedView` (`strided_views.py`) is everything that slices, integers,
-None, transposes and flips can do, composed into one step; `ReshapeView`, `BroadcastView`, `DiagonalView`, `WindowView`,
-`PartView`, `PickedView` and `ConcreteView` are steps of their own.
+A handle has a chain of steps from the storage to itself.  A `StridedView` (`strided_views.py`) is any composition of slices, integers,
+None, transposes and flips, as one step; `ReshapeView`, `BroadcastView`, `DiagonalView`, `WindowView`,
+`PartView`, `PickedView` and `ConcreteView` are further kinds of steps.
 `read` maps the value of the base to that of the view, `write` maps a new value of the view back into the base.
-`shadow` is a strided NumPy array over one dummy element, never read, of which NumPy itself says what is a view.
+`shadow` is a strided NumPy array over one dummy element, never read; NumPy itself says of it what is a view.
 """
 
 from __future__ import annotations
