@@ -1,11 +1,11 @@
-"""Reverse mode of checkpointed functions: the forward values are computed again where the adjoint needs them.
+"""Reverse mode of checkpointed functions: the forward values are recomputed where the adjoint needs them.
 
     forward   results, kept = body(x)
     adjoint   x' = barrier(x, cotangents),  x̄ = adjoint of body over x' and kept
 
-What is computed of x' (and of what is kept, behind a barrier too) is not merged with what was computed of x, and cannot be computed
-before the cotangents are there; so only x and what the policy keeps live from the forward to the adjoint part, in one program as in two.
-An operand that only loops read, beside a state that is behind a barrier, needs none of its own, which would be a copy of all of it.
+Values computed from x' (and from `kept`, which is also behind a barrier) are not merged with values computed from x, and cannot be computed
+before the cotangents exist.  So only x and what the policy keeps live from the forward to the adjoint part, in one program or in two.
+An operand that only loops read, beside a state that is behind a barrier, gets no barrier, which would copy all of it.
 """
 
 from __future__ import annotations

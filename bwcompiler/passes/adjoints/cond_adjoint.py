@@ -1,11 +1,11 @@
-"""Reverse mode of `cond`: the branch again, giving residuals too, and the adjoint of the branch that was taken.
+"""Reverse mode of `cond`: the branch again, which also returns residuals, and the adjoint of the branch that was taken.
 
     forward   results, residuals = cond(p; x)                 each branch gives its own residuals, and zeros for those of the other
     adjoint   x̄ = cond(p; x̄ so far, cotangents, residuals, x)
 
-Each branch is cut in two by `cut_body`, so what is cheap to compute again is not kept, and operands are there anyway.  Residuals of the two
-branches that have one type share a place.  The cotangent of an array that both branches update is that of the result, updated in place;
-what is read of the array is kept, and not all of it.
+Each branch is cut in two by `cut_body`, so values that are cheap to recompute are not kept, and operands are available anyway.  Residuals
+of the two branches that have the same type share one result.  The cotangent of an array that both branches update is that of the result,
+updated in place; only the parts of the array that are read are kept.
 """
 
 from __future__ import annotations

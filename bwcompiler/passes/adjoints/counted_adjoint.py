@@ -1,10 +1,10 @@
-"""Reverse mode of `while_loop` where counters say all that the adjoint has to know of an iteration: nothing is kept.
+"""Reverse mode of `while_loop` if the adjoint needs only counters from an iteration: nothing is kept.
 
     forward   k, c = while k < bound: k + 1, body(k, c; v)            n = bound - k0 iterations
     adjoint   n, c̄, v̄ = while n > 0: n - 1, adjoint(c̄, v̄; k0 + n - 1, v)
 
-Loops between bounds that are data are such (`for k in range(start[i], start[i + 1]): total += a[k] * x[column[k]]`).  Where the condition
-is another one the loop counts its iterations.
+Loops between bounds that are data are of this form (`for k in range(start[i], start[i + 1]): total += a[k] * x[column[k]]`).  A loop with
+a different condition counts its iterations.
 """
 
 from __future__ import annotations

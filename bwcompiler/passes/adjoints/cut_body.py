@@ -1,13 +1,13 @@
-"""A body cut in two: what runs forwards and says which values the adjoint needs, and the adjoint that starts from them.
+"""A body cut in two: the part that runs forwards and returns the values that the adjoint needs, and the adjoint that starts from them.
 
 A body (carried c, fixed v) -> c' is differentiated like any graph, and its joint graph is cut by `partition`:
 
     forward   c, v -> c', residuals
     adjoint   c̄', v̄, residuals, v -> c̄, v̄ + ...
 
-What is carried costs its bytes if the adjoint reads it (it is another one in every iteration), but for what is known on the way back,
-as counters are; what is fixed is there anyway, and what can be computed of it alone is computed once, before the loop.  Carried arrays
-that are updated in place may be restored instead (`undo_log`), where that keeps less.  Branches are bodies that carry nothing.
+A carried value costs its bytes if the adjoint reads it (it differs in every iteration), except for values known on the way back, such
+as counters.  A fixed value is available anyway, and what depends only on fixed values is computed once, before the loop.  Carried arrays
+that are updated in place may be restored instead (`undo_log`), if that keeps less.  Branches are bodies that carry nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Loops and branches where a reverse derivative is taken: each becomes one that also gives what its adjoint needs.
+"""Loops and branches of which a reverse derivative is taken: each is replaced by one that also returns what its adjoint needs.
 
-Every region op through which an output depends on the inputs that are differentiated is replaced by the op that gives residuals too, and a
-`region_link` that ties its results to its operands and knows the adjoint (`loop_adjoint`, `while_adjoint`, `cond_adjoint`).  The
-links are there only while the derivative is taken: `unlink_regions` puts the results in their places.  Bodies are prepared as graphs are:
-custom rules expanded, simplified, and their own loops expanded.
+Every region op on a path from the differentiated inputs to an output is replaced by an op that also returns residuals, and a
+`region_link` that links its results to its operands and knows the adjoint (`loop_adjoint`, `while_adjoint`, `cond_adjoint`).  The
+links exist only while the derivative is taken: `unlink_regions` replaces them by the results.  Bodies are prepared like graphs:
+custom rules are expanded, the body is simplified, and its inner loops are expanded.
 """
 
 from __future__ import annotations

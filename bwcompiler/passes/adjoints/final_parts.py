@@ -1,9 +1,9 @@
-"""What a loop reads of arrays that it fills, and does not write there again, is in these arrays when it has ended: nothing of it is kept.
+"""Parts of arrays that a loop reads or writes, and that no later iteration writes again: they are read from the final arrays, not kept.
 
     forward   for i: v = y[i - 1] * x[i], y[i] = v            keeps neither y[i - 1] nor v
-    adjoint   reads y[i - 1] and y[i] of what the loop gave
+    adjoint   reads y[i - 1] and y[i] of the result of the loop
 
-Which parts are written in an iteration, and in later ones, is proved from bounds of affine places (`passes/loops/dependence.py`).
+Which parts are written in an iteration and in later ones is proved from bounds of affine positions (`passes/loops/dependence.py`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Cotangents that an adjoint body makes zero and adds again stay where they are.
+"""Cotangents that an adjoint body sets to zero and then adds again: they are left unchanged.
 
     ct = c[s];  c = c with 0 at s;  c = c with p added at t;  c = c with ct added at s         ->         c = c with p added at t
 
-That is the derivative of `x[s] += f(x)`: what is assigned is a sum, or a difference, that x[s] itself is in.  The additions may be of parts
-of what was made zero, and of sums that they are in.  The elements are added up in another order.  Where something is added to zeros first,
-it is set.
+This is the derivative of `x[s] += f(x)`: x[s] is assigned a sum or difference of which it is itself a term.  The additions may be of parts
+of what was set to zero, and of sums that contain them.  The elements are then added in another order.  If something is first added to
+zeros, it is assigned instead.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Products that a loop backwards adds up, done as one product after it.
+"""Products that a reverse loop adds up, computed as one product after the loop.
 
-The cotangent of a matrix that every iteration multiplies by is `w̄ += x_tᵀ ȳ_t`: each step would read and write all of w̄ for a product of a
-row and a column.  Instead the loop stores ȳ_t (x_t lies in a stack of residuals already, or is stored too), and afterwards
+The cotangent of a matrix that every iteration multiplies by is `w̄ += x_tᵀ ȳ_t`: each step would read and write all of w̄ for a product of
+a column and a row.  Instead the loop stores ȳ_t (x_t is in a stack of residuals already, or is stored too), and afterwards
 
     w̄ = Σ_t x_tᵀ ȳ_t
 
-is one product over the axes of iterations and of the row together.  Where a step adds to a part of w̄ that moves with the loop (`A[:, i:]`),
-its factors are stored with zeros around them.  Only where the factors are much smaller than the product, and what is
-stored is not much more than what the loop keeps anyway.
+is one product over the axes of iterations and of the row together.  If a step adds to a part of w̄ that moves with the loop (`A[:, i:]`),
+its factors are stored padded with zeros.  The pass applies only if the factors are much smaller than the product, and the stored
+values are not much more than what the loop keeps anyway.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reverse mode of `loop`: the loop again, storing residuals too, and the loop backwards over them.
+"""Reverse mode of `loop`: the loop again, which also stores residuals, and a reverse loop over them.
 
     forward   c, stacks = loop(c, zeros; v):                  c', residuals = forward(c, v), stacks[t] = residuals
     adjoint   c̄, v̄ = loop backwards(c̄', v̄; stacks, v):        c̄, v̄ = adjoint(c̄', v̄, stacks[t], v)

@@ -1,8 +1,8 @@
-"""Residuals of which an adjoint reads parts alone are kept in the section that these parts lie in.
+"""Residuals of which an adjoint reads only parts: only the section that contains these parts is kept.
 
     for k: y[:k] += a * y[:k][::-1]          keeps y[:k] of every iteration, not all of y
 
-A body reads growing or shrinking parts of an array that it carries, and several of them: keeping each would cost more than the array.
+A body may read several growing or shrinking parts of a carried array; keeping each of them would cost more than the array.
 """
 
 from __future__ import annotations

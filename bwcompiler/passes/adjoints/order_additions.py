@@ -1,10 +1,10 @@
-"""Of several parts that an adjoint body adds to one cotangent, the largest is added first.
+"""The order in which an adjoint body adds parts to one cotangent: the largest part is added first.
 
     c = c with sum(x) added at [i, k]                c = c with y added at [:, k]
     c = c with y added at [:, k]          ->         c = c with sum(x) added at [i, k]
 
-A number is the sum over a loop, or is there before one; what is added element by element is added in the loop that computes it
-(`passes/fusion`), if no number has to be added before that loop begins or after it has ended.
+A number is the result of a loop, or exists before one.  An array is added in the loop that computes it (`passes/fusion`), unless a
+number has to be added before that loop begins or after it has ended.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""An array that the adjoint of one loop restores is where the adjoint of the loop before it goes on from.
+"""An array that the adjoint of one loop restores is the array that the adjoint of the loop before it starts from.
 
     forward   a1 = loop1(a0)    a2 = a1 with v at s    a3 = loop2(a2)
     adjoint   a2 = restored by loop2 backwards    a1 = a2 with what was at s    loop1 backwards, from a1
 
-Else a1 would have to be kept beside a3: loop2 could not update it in place, and would begin with a copy of it.  Bodies of loops have undo
-logs (`undo_log`); these are the loops that stand one behind the other.
+Otherwise a1 would have to be kept in addition to a3: loop2 could not update it in place, and would begin with a copy of it.  Undo logs
+inside loop bodies are in `undo_log`; this pass is about consecutive loops.
 """
 
 from __future__ import annotations

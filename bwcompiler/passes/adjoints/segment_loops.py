@@ -2,9 +2,10 @@
 
     loop k in 0..n-1: c = body(c)          ->          loop s in 0..n/K-1: checkpoint(loop k in sK..sK+K-1: c = body(c))
 
-What an iteration keeps is written to memory and read from there, which takes longer than computing a cheap iteration again if its arrays
-lie in the cache.  So of each segment only what it begins with is kept; on the way back its iterations run again, and what they keep then
-stays in the cache.  Of n iterations, n / K states are kept and what K iterations keep.  Iterations that are left over are a loop behind.
+The values that an iteration keeps are written to memory and read back, which takes longer than recomputing a cheap iteration whose arrays
+are in the cache.  So only the state at the start of each segment is kept; on the way back the iterations of the segment run again, and what
+they keep then stays in the cache.  For n iterations this keeps n / K states, and what K iterations keep.  Remaining iterations are a
+loop after it.
 """
 
 from __future__ import annotations

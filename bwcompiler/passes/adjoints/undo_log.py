@@ -1,14 +1,14 @@
-"""The undo log: arrays that a loop updates in place are restored on the way back, so that what is read of them is not kept.
+"""The undo log: arrays that a loop updates in place are restored on the way back, so that values read from them are not kept.
 
-A carried array goes through versions A0 -> A1 -> ... -> An in an iteration, each a slice update of the one before, or what an inner loop
-that has an undo log itself made of it.  The forward body keeps what every update overwrites; the adjoint body carries the array too,
-beginning with the last version, and puts the old slices back in reverse order.  So every version is there when its adjoint is computed,
-bit for bit, and slices of it cost nothing to keep:
+A carried array goes through versions A0 -> A1 -> ... -> An in an iteration.  Each is a slice update of the one before, or the result of an
+inner loop that itself has an undo log for it.  The forward body keeps what every update overwrites; the adjoint body carries the array too,
+beginning with the last version, and puts the old slices back in reverse order.  So every version exists when its adjoint is computed,
+bit for bit, and slices of it need not be kept:
 
     forward   old = A0[s], A1 = A0 with v at s              keeps old
     adjoint   A0 = A1 with old at s
 
-`chains` finds the versions; `restored` writes them into an adjoint body, each as late as it can be.
+`chains` finds the versions; `restored` writes them into an adjoint body, each as late as possible.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""After a reverse sweep: the links that tied loops and branches to their adjoints give way to the results (`expand_regions`)."""
+"""After a reverse sweep: the links between loops or branches and their adjoints are replaced by the results (`expand_regions`)."""
 
 from __future__ import annotations
 

@@ -5,15 +5,16 @@
     adjoint   while iterations are left: unless the rings hold their residuals, the loop is run again from the last snapshot before, which
               fills the rings with up to K iterations; then the adjoint body goes back over these, row by row
 
-So memory has a size that is known when the program is made, and residuals of a constant shape may leave the program.  Up to K
-iterations nothing is computed twice.  Snapshots of what is carried are `every` iterations apart, K at first; when all slots are taken, the
-distance doubles and every second one makes room.  So up to K iterations per slot each is computed twice, and n of them, in S slots, about
-1 + n / (2 K S) times more.  K is as large as `BUDGET` bytes allow, and for large residuals up to `ENOUGH` rows, as far as `LARGEST` bytes
-allow.  In the body of a loop the rings are not kept from one iteration to the next: there the loop is run again first, and there are no
-snapshots, which short loops would spend most of their time on: what the rings do not hold is computed from the start.
+So the size of memory is known at compile time, and residuals of a constant shape can be returned by the program.  Up to K iterations
+nothing is computed twice.  Snapshots of the carried state are `every` iterations apart, K at first.  When all slots are used, the distance
+doubles and every second snapshot is dropped.  So up to K iterations per slot each iteration is computed twice, and n iterations, with S
+slots, about 1 + n / (2 K S) times more.  K is as large as `BUDGET` bytes allow, and for large residuals up to `ENOUGH` rows, as far as
+`LARGEST` bytes allow.  If the `while` is in the body of a loop, the rings are not kept from one outer iteration to the next: the adjoint
+first runs the loop again.  There are no snapshots then, on which short loops would spend most of their time: iterations that are not in
+the rings are computed from the start.
 
-Counters (`k = k + 1`) are known on the way back, and what is made of them and of what the loop does not change is computed there
-(`counted_adjoint`).  Where that is all that the adjoint reads, there are no rings.
+Counters (`k = k + 1`) are known on the way back, and values that depend only on them and on what the loop does not change are computed
+there (`counted_adjoint`).  If the adjoint reads nothing else, there are no rings.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Batching: a graph -> the graph with some inputs given a leading axis, mapped over it.
+"""Batching: a graph -> the graph with a leading axis on some inputs, mapped over that axis.
 
-Values that do not depend on a batched input stay as they are, so a batch of pullbacks computes the forward part once.  A call
-of a function with its own derivative becomes a call whose body and whose rule are mapped (`BatchedRule`): the user's derivative
-holds in a Jacobian of a Jacobian too.
+Values that do not depend on a batched input are unchanged, so a batch of pullbacks computes the forward part once.  A call
+of a function with its own derivative becomes a call whose body and rule are both mapped (`BatchedRule`), so that
+a Jacobian of a Jacobian also uses the user's derivative.
 """
 
 from __future__ import annotations

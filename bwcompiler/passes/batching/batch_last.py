@@ -1,9 +1,9 @@
-"""Batching with the new axis last: what loops over small arrays are mapped with (`batch_regions`), so that vectors run along the batch.
+"""Batching with the new axis last, used for loops over small arrays (`batch_regions`), so that vectors run along the batch.
 
     x[3] of every element of the batch is a column of (size, 3), read every third number, and a row of (3, size).
 
-`last_axis_rule` gives the op on operands that have the axis last where they vary; `gains_by_last_axis` says for which bodies that
-pays.  An op without a rule here is mapped with its axis in front, by its declaration, and so is every loop that holds one.
+`last_axis_rule` gives the op on operands that have the batch as last axis if they vary; `gains_by_last_axis` says for which bodies that
+pays.  An op without a rule here is mapped with the axis in front, by its declaration, and so is every loop that contains one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Batching loops and branches: their bodies are mapped, with a new axis on what varies over the batch.
 
-What is carried varies if it does on entry or after the body.  Where the end of a loop varies, the loop runs until the last one has ended,
-and what has ended keeps its values; where a predicate varies, both branches are computed and chosen from, element by element.
+A carried value varies if it does on entry or after the body.  If the end of a loop varies, the loop runs until the last element of the
+batch has ended, and those that have ended keep their values.  If a predicate varies, both branches are computed, and chosen from element
+by element.
 
-The axis is the first one, or inside of loops over small arrays the last one (`batch_last`): a `Mapping` says which.
+The axis is the first one, or inside loops over small arrays the last one (`batch_last`): a `Mapping` says which.
 """
 
 from __future__ import annotations

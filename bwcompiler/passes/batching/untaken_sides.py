@@ -1,5 +1,5 @@
-"""What an element of a batch does not take is computed with the others: the other side of its choice, iterations after its last one.
-Whatever fails there has to be kept from it: it gets operands that do not fail where it does not count.
+"""In a batch, an element's untaken work is computed with the others: the other side of its branch, and iterations after its last one.
+If that may fail, it gets operands that cannot fail for the elements for which it does not count.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which values derivatives can pass through: from inputs that are differentiated to outputs."""
+"""Which values derivatives can pass through: those on a path from differentiated inputs to outputs."""
 
 from __future__ import annotations
 

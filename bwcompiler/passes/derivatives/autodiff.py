@@ -1,11 +1,11 @@
 """Autodiff: a forward graph -> the joint graph that also computes cotangents of its inputs.
 
-One reverse sweep over the forward values.  The driver owns everything that is not a formula: accumulation, seeds,
-pruning to what `wrt` and the seeds need, symbolic zeros.  Broadcasting needs nothing special: the graph says
-`broadcast`, whose VJP is `sum` over the new axes, as the VJP of `transpose` is the inverse transpose.  What `where` masks is
+One reverse sweep over the forward values.  The driver does everything that is not a formula: accumulation, seeds,
+restriction to what `wrt` and the seeds need, symbolic zeros.  Broadcasting needs no special treatment: the graph has
+`broadcast` ops, whose VJP is `sum` over the new axes, as the VJP of `transpose` is the inverse transpose.  What `where` masks is
 exactly zero: a `Cotangent` has a guard (`cotangents.py`).
 
-What the rules emit is simplified as it is made, and merged with the forward values: no value is computed twice.  The result
+The values that rules emit are simplified immediately, and merged with the forward values: no value is computed twice.  The result
 is ordinary graph IR, so a higher derivative is this pass applied again.
 """
 

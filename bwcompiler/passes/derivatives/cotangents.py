@@ -1,13 +1,13 @@
-"""Cotangents with guards: what becomes of them on their way through operations, so that a nan that was not chosen stays a zero.
+"""Cotangents with guards, which operations pass on: a zero that stands for an element that was not chosen never becomes nan.
 
-A cotangent that came through `select` carries the condition: where the guard is false it is to be read as 0, whatever bits later
-rules multiplied into it (0 * inf = nan).  Elementwise rules pass the guard on, moves apply to it too, and it is settled,
-`select(guard, ct, 0)`, before anything mixes elements, at accumulation, and at the outputs, unless every op since the select maps
-0 to 0.  What was settled is `masked`: its zeros may stand for a nan that was not chosen.  Where one of these meets a rule that does
-not map 0 to 0 (before the sum, slice, loop or branch that it came through), it has the guard `ct != 0`.  As such a zero may also be the
-cotangent's own value (of a least-squares loss at its minimum), whose derivative is not zero, that guard holds back nothing but a nan.
+A cotangent that came through `select` carries the condition as a guard: where it is false the cotangent is to be read as 0, whatever bits
+later rules multiplied into it (0 * inf = nan).  Elementwise rules pass the guard on, and layout ops move it too.  It is settled,
+`select(guard, ct, 0)`, before anything mixes elements, at accumulation, and at the outputs, unless every op since the select maps 0 to 0.
+A settled cotangent is `masked`: its zeros may stand for elements that were not chosen, where a nan may be hidden.  Before a rule that does
+not map 0 to 0 (that of an op before the sum, slice, loop or branch that it came through), it gets the guard `ct != 0`.  As such a zero may
+also be the cotangent's true value (for a least-squares loss at its minimum), whose derivative is not zero, that guard suppresses only nan.
 
-`masks.py` says of which values a choice may hide something.
+`masks.py` says for which values a choice may hide a nan.
 """
 
 from __future__ import annotations

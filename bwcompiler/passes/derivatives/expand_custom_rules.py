@@ -1,7 +1,7 @@
-"""Custom rules where a derivative is taken: calls of functions with their own derivative become their fwd, tied to their rule.
+"""Custom rules where a derivative is taken: calls of functions with their own derivative are replaced by their fwd, linked to the rule.
 
-A `custom_call` is replaced by fwd's graph, and a `custom_link` ties the outputs to the primals; its VJP is bwd's graph, or the
-transpose of the rule for tangents (`TransposedRule`).  What no derivative passes through stays (`inline_custom_rules`).
+A `custom_call` is replaced by fwd's graph, and a `custom_link` links the outputs to the primals; its VJP is bwd's graph, or the
+transpose of the rule for tangents (`TransposedRule`).  Calls that no derivative passes through stay (`inline_custom_rules`).
 """
 
 from __future__ import annotations

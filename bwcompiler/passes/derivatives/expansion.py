@@ -1,4 +1,4 @@
-"""What `expand_custom_rules` and `expand_regions` share: a walk that puts other values in the places of some."""
+"""The walk that `expand_custom_rules` and `expand_regions` share: it replaces some values by others."""
 
 from __future__ import annotations
 

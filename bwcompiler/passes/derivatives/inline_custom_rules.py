@@ -1,4 +1,4 @@
-"""Custom rules where no (further) derivative is taken: calls become their bodies, links the outputs that they tie."""
+"""Custom rules where no (further) derivative is taken: calls are replaced by their bodies, links by the outputs that they link."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Which values a choice may hide a nan of, `np.where` or assignment over them, across sums, slices, loops and branches: what guards of
-cotangents are for (`autodiff`)."""
+"""Values for which a choice (`np.where`, or an assignment over them) may hide a nan, also across sums, slices, loops and branches: for
+these, cotangents need guards (`autodiff`).
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
 """Partition: a joint graph -> a forward graph that also returns residuals, and an adjoint graph that starts from them.
 
-Adjoint values are those that depend on a seed.  What they read of the forward part is saved, or computed again from what is
-saved.  The choice with the least cost is a minimum cut (`minimum_cut`).  Every forward value is an edge from `computed` to
-`available`, which is cut where it is saved and then costs its bytes; the source feeds `computed` by what computing the value
-again costs; a value that is computed again needs its operands available; what the adjoint reads flows into the sink:
+Adjoint values are those that depend on a seed.  The forward values that they read are saved, or recomputed from saved values.
+The choice with the least cost is a minimum cut (`minimum_cut`).  Every forward value is an edge from `computed` to
+`available`: cutting it means saving the value, at the cost of its bytes.  The edge from the source to `computed` costs the work of
+recomputing the value; recomputing needs the operands available; what the adjoint reads flows into the sink:
 
     source --work(v)--> computed(v) --bytes(v)--> available(v) --infinite--> sink          where the adjoint reads v
                                      available(operand) --infinite--> computed(v)
 
-Costs are bytes moved (`Costs`).  Values whose choice is plain (`_settle`) never enter the network, and where the cut takes too
-long one walk chooses instead (`_greedy`).  Start reading at `partition`.
+Costs are bytes moved (`Costs`).  Values whose choice is obvious (`_settle`) never enter the network, and if the cut takes too
+long, one walk chooses instead (`_greedy`).  Start reading at `partition`.
 """
 
 from __future__ import annotations

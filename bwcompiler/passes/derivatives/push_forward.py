@@ -1,11 +1,11 @@
 """Forward mode: a graph -> the graph that also computes tangents of its outputs, from tangents of its inputs.
 
-One walk in the order of the graph; the tangent of a value is made right behind it, so that what it reads is still near.  Only
-what an output needs and an input reaches has a tangent; zero tangents are None.  What is made is simplified and merged with the
+One walk in the order of the graph; the tangent of a value is made directly after it, so that its operands are still near.  Only values
+on a path from an input to an output have a tangent; zero tangents are None.  New values are simplified and merged with the
 forward values, as in the reverse sweep.  The result is ordinary graph IR: any derivative of it is a pass applied again.
 
-An op says by its JVP rule how tangents pass (`tangent_of`).  One whose rule is TRANSPOSED has none of its own: its VJP rule is
-linear in the cotangent, so that the derivative of the VJP with respect to the cotangent is the JVP, transposed twice.
+The JVP rule of an op gives its tangent (`tangent_of`).  An op whose rule is TRANSPOSED has none of its own: its VJP rule is
+linear in the cotangent, so the derivative of the VJP with respect to the cotangent is the JVP, transposed twice.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     c, ċ = loop(c, ċ; v, v̇):   c', ċ' = body and its tangents
 
-What is carried has a tangent if it has one on entry or after the body.  The op that carries tangents gives the results too: it takes the
-place of the op that is differentiated, so that no loop runs twice.
+A carried value has a tangent if it has one on entry or after the body.  The op that carries tangents also returns the primal results: it
+replaces the op that is differentiated, so that no loop runs twice.
 """
 
 from __future__ import annotations

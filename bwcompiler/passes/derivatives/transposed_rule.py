@@ -1,4 +1,4 @@
-"""Reverse mode of a rule for tangents: the rule is a linear function of them, whose derivative with respect to them is its transpose."""
+"""Reverse mode of a rule for tangents: the rule is linear in them, so its derivative with respect to them is its transpose."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Before a further derivative: custom rules of those that were taken give way to what their forward computed.
+"""Before a further derivative: links of custom rules from earlier derivatives are replaced by what their fwd computed.
 
-A rule stands for one derivative.  That of the program which resulted differentiates what fwd, or a rule for tangents, computed in the
-place of the function; where it called the function, as most do, the rule is asked again.  (As JAX has it: `np.round` with a derivative
-of one has the second derivative of `np.round` where fwd computes it so.)
+A rule defines one derivative.  The next one differentiates what fwd, or a rule for tangents, computed in place of the
+function; if that calls the function, as is usual, the rule is used again.  (As in JAX: `np.round` with a custom derivative
+of one has the second derivative of `np.round` if fwd computes the value with it.)
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One value and a group of values: can the group's loops compute it, at which depth (`Attempt`)?
+"""One value and one group: can the group's loops compute the value, and at which depth (`Attempt`)?
 
 Structure of a group: outer loops over axes O, and inside them passes over axes I.  Inner members run over O and I, outer
 members over O.  A reduction over exactly I is available to later members (softmax, layer norm); one over outer axes is
-finished only when the whole tree is.  Numbers are members of every group: they are computed before its loops, or, where they
-read what the loops sum up, after these.
+finished only when the whole tree is.  Numbers are members of every group: they are computed before its loops or, if they
+read sums that the loops compute, after them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The order of a group's loops, where they may have any: the one in which most of what is read and written lies along memory.
+"""The order of a group's loops, if it is free: the one in which most reads and writes run along memory.
 
-A group's axes start as the dimensions of its first value, which may lie in memory in another order: the result of a product seen
-as (images, channels, rows, columns) has the channels last.  Loops in memory's order have vectors, and are merged into longer ones.
+A group's axes start as the dimensions of its first value, which may have another order in memory: the result of a product seen
+as (images, channels, rows, columns) has the channels last.  Loops in memory order can be vectors, and are merged into longer ones.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Fusion: group values into loop trees.
 
-Grouping takes the values in topological order.  A value joins the group of an operand, or one that reads what it reads, if the
-group's loop structure can hold it (`attempt.py`), no element is then read and written that belongs to two versions of an array
-(`versions.py`), and no cycle of steps arises (`steps.py`).  Else it opens a new group.  Values may be computed again where they are
-read (`recomputation.py`), and numbers get their places last (`waiting_numbers.py`).  All decisions look at the value's neighbourhood
+Grouping takes the values in topological order.  A value joins the group of an operand, or a group that reads the same values, if the
+group's loop structure can hold it (`attempt.py`), no element belonging to two versions of an array is then read and written
+(`versions.py`), and no cycle of steps arises (`steps.py`).  Otherwise it opens a new group.  Values may be recomputed where they are
+read (`recomputation.py`), and numbers are placed last (`waiting_numbers.py`).  All decisions depend on the value's neighbourhood
 only, so a periodic trace gives periodic groups.
 """
 

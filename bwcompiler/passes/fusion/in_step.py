@@ -1,8 +1,8 @@
 """Updates that a loop may do although it reads what they write: `a[i, :] = a[i, :] * 2`, element by element.
 
-Every iteration reads the one element that it writes, or the row of loops around it reads elements of its own row before a pass writes them:
-no other iteration, or row, has written them.  Nothing may read them afterwards, so that the update comes behind these readers
-(`Member.after`), in a later pass where they are computed again there.
+Every iteration reads the one element that it writes, or the surrounding loop over rows reads elements of its own row before a pass writes
+them: no other iteration, or row, has written them.  Nothing may read them afterwards, so the update comes after these readers
+(`Member.after`), in a later pass if they are computed again there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an element of a value reads, and where: index maps down to what is stored or computed, found once for all readers (`Reads`)."""
+"""The elements that an element of a value reads: index maps down to stored or computed values, found once for all readers (`Reads`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is computed again where it is read, because that costs less than to store and load it.
+"""Values that are recomputed where they are read, because that costs less than storing and loading them.
 
-Three rules, each of which gives an attempt that reads what is below: a few cheap operations read at shifted indices (`inlined`), a
-large array made of much smaller ones (`expanded`), and elements picked from cheap values (`picked`).
+There are three rules, each of which gives an attempt that reads the operands instead: a few cheap operations read at shifted indices
+(`inlined`), a large array computed from much smaller ones (`expanded`), and elements picked from cheap values (`picked`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rules of fusion in words: why a value may not join a group (`Refusal.rule`).
 
-The words are about the value ("it"), the group's loop, and the values `{0}` that the rule is about.  The decisions are those of
-`attempt.py` and `fuse.py`.
+In the texts "it" is the value, "the loop" is that of the group, and `{0}` stands for the values that the rule names.  The decisions are
+made in `attempt.py` and `fuse.py`.
 """
 
 from __future__ import annotations

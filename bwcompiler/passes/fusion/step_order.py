@@ -1,9 +1,9 @@
-"""The order of steps while they still grow: a directed acyclic graph whose nodes have ranks, kept as edges are added.
+"""The order of steps while they still grow: a directed acyclic graph whose nodes have ranks, updated as edges are added.
 
-A value may join an early step although it also reads a later one, provided the later one does not depend on the early one: then
-that one, and what it depends on, move in front.  Every edge leads to a higher rank, so that only steps between the two ranks can be
-in the way; ranks are fractions, so that there is room between any two, and what moves in front leaves all others where they are.
-The search is bounded: every decision looks at a step's neighbourhood only.
+A value may join an early step although it also reads a later one, provided the later step does not depend on the early one: then
+the later step, and what it depends on, are moved in front.  Every edge leads to a higher rank, so only steps between the two ranks can be
+in the way.  Ranks are fractions, so that there is room between any two, and moving steps leaves the ranks of all others unchanged.
+The search is bounded: every decision depends on a step's neighbourhood only.
 
 networkx answers the same question by walking the whole graph: milliseconds for every value of a long program.  The idea to
 search between two places is that of D. J. Pearce and P. H. J. Kelly, "A dynamic topological sort algorithm for directed acyclic

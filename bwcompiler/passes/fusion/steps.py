@@ -1,7 +1,7 @@
-"""The steps of a program while fusion makes them: numbered as they are opened, and put in order at the end.
+"""The steps of a program during fusion: numbered as they are opened, and ordered at the end.
 
-Groups and calls are the nodes of a graph of their own, whose order is kept as it grows (`StepOrder`); scheduling gives the steps
-that order, and with it their positions.
+Groups and calls are the nodes of a separate graph, whose order is maintained as it grows (`StepOrder`); scheduling gives the steps
+their final positions in that order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Arrays that updates write to where they lie: who reads them, and which groups may hold an update or a read of one.
+"""Arrays that are updated in place: who reads them, and which groups may contain an update or a read of one.
 
-All versions of such an array share its memory.  So an update runs after all that reads the version before, or in one loop with it
-where no element is read and written that belongs to two versions.
+All versions of such an array share its memory.  So an update runs after all readers of the previous version, or in one loop with them
+if no element belonging to two versions is read and written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Numbers, which open no groups: they wait, and are placed when everything else is.
+"""Numbers (zero-dimensional values), which open no groups: they wait, and are placed after everything else.
 
-A number is computed in every group that reads it, in front of its loops, where that is cheap or the only reader; else in one step
-that comes before all of them, and keeps it in memory.
+A number is computed in every group that reads it, before the group's loops, if that is cheap or the group is the only reader; otherwise
+in one step before all of them, which stores it in memory.
 """
 
 from __future__ import annotations
