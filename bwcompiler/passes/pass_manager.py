@@ -1,4 +1,4 @@
-"""Runs passes: verifies what each makes, times it, writes graphs, and leaves a reproducer where one raises.
+"""Runs passes: verifies the result of each, times it, writes graphs, and leaves a file that reproduces the failure if one raises.
 
 Start reading at `PassRunner`.  The passes themselves are listed in `bwcompiler.compiler.pipeline`.
 """

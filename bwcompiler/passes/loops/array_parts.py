@@ -1,8 +1,8 @@
-"""The parts of arrays that values read and write, loops inside among them: what is known of them is affine places.
+"""The parts of arrays that values, including inner loops, read and write, given as affine positions.
 
-    versions_of     of a carried array in a body: what it is before and after each update of it
-    written_parts   where the next version differs from the one before
-    read_parts      what else a value reads of a version
+versions_of     of a carried array in a body: the array before and after each update of it
+written_parts   where the next version differs from the one before
+read_parts      what else a value reads of a version
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Arrays that a choice updates: which of its results both branches make of the same operand, by updates or by nothing.
+"""Arrays that a choice updates: the results that both branches compute from the same operand, by updating it or leaving it unchanged.
 
-Such a result lies where the operand lies (`lowering/regions.py`), and the operand's cotangent is that of the result, updated too.
+Such a result is in the memory of the operand (`lowering/regions.py`), and the operand's cotangent is that of the result, also updated.
 """
 
 from __future__ import annotations

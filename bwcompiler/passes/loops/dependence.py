@@ -1,4 +1,4 @@
-"""Whether iterations of a loop touch the same elements of an array, as far as bounds of affine places tell."""
+"""Whether iterations of a loop touch the same elements of an array, as far as bounds of affine positions show."""
 
 from __future__ import annotations
 

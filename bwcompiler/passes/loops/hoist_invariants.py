@@ -1,11 +1,11 @@
-"""What is the same in all iterations of a loop is computed once, before the loop.
+"""Values that are the same in all iterations of a loop are computed once, before the loop.
 
     loop(y; A): y' = exp(A) @ y          ->          E = exp(A);  loop(y; E): y' = E @ y
 
-Before differentiation, so that cotangents of what is the same meet once too, behind the loop; and again on legal graphs, since
-legalisation makes solves, inverses and determinants of LU factors: a matrix that a loop does not change is factored once, for the loop
-and for the loop backwards (`passes/rewriting/legal/factorization_rules.py`).  What may fail is hoisted where the body surely
-runs.  What is as cheap to compute as to read stays (`_stays`).
+This runs before differentiation, so that cotangents of such values are also summed before being propagated once, after the loop.  It runs
+again on legal graphs, since legalisation turns solves, inverses and determinants into LU factors: a matrix that a loop does not change is
+factored once, for the loop and its reverse loop (`passes/rewriting/legal/factorization_rules.py`).  Ops that may fail are hoisted only if
+the body certainly runs.  Values that are as cheap to compute as to read stay (`_stays`).
 """
 
 from __future__ import annotations

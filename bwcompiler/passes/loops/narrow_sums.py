@@ -1,10 +1,11 @@
-"""Sums over a slice between bounds that are data, in a loop, go over the slice where it is short, and not over the whole array.
+"""Sums over a slice between bounds that are data, inside a loop, go over the slice if it is short, and not over the whole array.
 
     loop i: y[i] = sum(select(start <= iota < stop, a * x[column], 0))
             ->  loop i: y[i] = few ? (k in start..stop: total += a[k] * x[column[k]]) : sum(select(...))        few: stop - start < n / 16
 
-A slice of which data says how long it is is the whole array and a mask (`frontend/tracing/indexing/data_slices.py`): in a loop over the
-rows of a sparse matrix that is all of its elements for each row.  Going through a few one by one costs less; many are summed up as before.
+A slice whose length is data is represented by the whole array and a mask (`frontend/tracing/indexing/data_slices.py`).  In a loop over the
+rows of a sparse matrix, each row would then go through all elements.  Visiting only a few one by one costs less; longer slices are summed
+as before.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Loops and branches without what nobody reads: results, what is carried only for those, operands; in their bodies too.
+"""Loops and branches without what nothing reads: results, values carried only for these, operands; also inside their bodies.
 
-    a result that is not read          is neither computed nor carried, unless another result needs it
-    c' = c                             c is not carried: its result is the operand
-    c' = c with v at [i], c read at [i] only, result not read
-                                       c is not carried: what is written is never read (the cotangent of stacked results)
-    the same operand twice             is one
-    both branches give one operand     the result is the operand
+a result that is not read          is neither computed nor carried, unless another result needs it
+c' = c                             c is not carried: its result is the operand
+c' = c with v at [i], c read at [i] only, result not read
+                                   c is not carried: what is written is never read (the cotangent of stacked results)
+the same operand twice             becomes one operand
+both branches give one operand     the result is the operand
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What passes that rewrite the bodies of region ops share: what does not change from one iteration to the next, and
+"""Helpers of passes that rewrite the bodies of region ops: which values do not change from one iteration to the next, and
 copies of graphs with other inputs.
 """
 

@@ -1,4 +1,4 @@
-"""Loops and branches whose results other values stand for: the walk that passes over them share."""
+"""The walk that passes over loops and branches share: it replaces the results of these by other values."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
     if a[i] > 0: u[i] = f          ->          u[i] = f if a[i] > 0 else g
     else:        u[i] = g
 
-Iterations that make no choices may be operations on arrays (`vectorize_loops`), and a recurrence does not wait for the predicate.  Both
-sides have to be cheap, free of effects, and must not fail where they would not have run: what they read and write of arrays is surely
-there.  An array that a side updates is written to in either case, with what is there already if the side does not count.
+Iterations without choices may become operations on arrays (`vectorize_loops`), and a recurrence does not wait for the predicate.  Both
+sides have to be cheap and free of effects, and must not fail when their side would not have run: the elements that they read and write
+certainly exist.  An array that one side updates is written in either case, with its old elements if that side is not taken.
 """
 
 from __future__ import annotations

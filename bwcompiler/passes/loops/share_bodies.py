@@ -1,13 +1,14 @@
-"""Loops whose bodies differ in a few numbers alone get one body, and these numbers as operands.
+"""Loops whose bodies differ only in a few numbers get one body, with these numbers as operands.
 
     while t < 1.0: ... t + min(h, 1.0 - t)                          while t < end: ... t + min(h, end - t)      with end = 1.0
     while t < 4.0: ... t + min(h, 4.0 - t)              ->          the same body                               with end = 4.0
 
-So is a helper that a function calls with several known numbers (an integrator, from one event to the next).  What the body is made into
-afterwards, its adjoint and its code, is made once: the loops have the same graphs, which caches by graph and by content both find.
+An example is a helper that a function calls with several known numbers (an integrator, from one event to the next).  Everything derived
+from the body, its adjoint and its code, is then made once: the loops have equal graphs, which the caches by graph and by content both
+find.
 
-Numbers that make a body simpler where they are known (`x * 1.0`, exponents) stay in it, as do integers and what is in bodies inside.  An
-error that a body may raise names its lines: bodies with other lines in such places stay apart, too.
+Numbers that simplify a body if they are known (`x * 1.0`, exponents) stay in it, and so do integers, and numbers in inner bodies.  An
+error that a body may raise names lines of the program, so bodies that may raise at different lines are not merged.
 """
 
 from __future__ import annotations

@@ -1,18 +1,19 @@
-"""Loops over elements whose iterations are independent are operations on arrays.
+"""Loops over elements whose iterations are independent become operations on arrays.
 
     loop j in lo..hi: c[i, j] = 2 * a[i, j] + x[j]          ->          c[i, lo:hi + 1] = 2 * a[i, lo:hi + 1] + x[lo:hi + 1]
 
-The body is mapped over the index, as `vmap` would: an element a[i, j] is a slice, a number that depends on the index has a leading axis,
-the index itself is a range, the products of a matrix with vectors are one with a matrix.  Inner loops first, so that a nest becomes
-operations on matrices, which are fused, are vectors and threads, and whose derivative is that of array code.  Every element is computed
-by the same operations as before (products of matrices, and sums, have an order of their own).  A loop inside, such as a sum over k, is
-then a loop over arrays, if each iteration of the outer loop has numbers only.  Parts that slide over an array (`x[i:i + 3]`) are windows,
-where a sum of products reads them: a convolution.
+The body is mapped over the index, as by `vmap`: an element a[i, j] becomes a slice, a number that depends on the index gets a leading
+axis, the index itself becomes a range, products of a matrix with vectors become one product with a matrix.  Inner loops come first, so
+that a nest becomes operations on matrices, which are fused, vectorised and run by threads, and whose derivative is that of array code.
+Every element is computed by the same operations as before (products of matrices, and sums, have their own order).  An inner loop, such as
+a sum over k, becomes a loop over arrays, if each iteration of the outer loop has only numbers.  Parts that slide over an array (`x[i:i +
+3]`) become windows if a sum of products reads them: a convolution.
 
-Iterations are independent if what one writes no other one writes, and no later one reads: two places in an array that it changes are the
-same one along an axis that moves with the index, or apart for all pairs of iterations.  What later iterations write may be read as it was
-before the loop (`x[i] = x[i] + x[i + 1]`).  Arrays that the loop does not change may be read anywhere (`y[i] = x[index[i]]`).  An array
-that it only adds to, or only writes to, may be changed anywhere, too (`h[index[i]] += x[i]`): that is one scatter, which does it in order.
+Iterations are independent if no other iteration writes the elements that one writes, and no later one reads them.  Two positions in an
+array that the loop changes must be equal along an axis that moves with the index, or differ for all pairs of iterations.  Elements that
+later iterations write may be read with their values from before the loop (`x[i] = x[i] + x[i + 1]`).  Arrays that the loop does not change
+may be read anywhere (`y[i] = x[index[i]]`).  An array that it only adds to, or only writes to, may also be changed anywhere (`h[index[i]]
++= x[i]`): this becomes one scatter, which keeps the order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory of values.  Before fusion: which updates are done in place (`find_updates.py`), moving them behind readers of the old version
+"""Memory of values.  Before fusion: which updates are done in place (`find_updates.py`), moving them after readers of the old version
 (`delay_updates.py`), and saving slices that are read after they are overwritten (`save_slices.py`).  After fusion: `plan_memory.py`;
 begin there.
 """

@@ -1,8 +1,8 @@
-"""Updates of slices, and of elements that data choose, stand as late as they can: right before what reads them, behind what reads the
-array before.
+"""Updates of slices, and of elements at positions given by data, are moved as late as possible: after all readers of the old array,
+directly before the first reader of the new one.
 
-So that an update can be done in place wherever the order of values allows it: the derivative of `x[i] = v` reads the cotangent of x at i
-and then makes it zero there.
+So an update can be done in place whenever some order of values allows it: the derivative of `x[i] = v` reads the cotangent of x at i
+and then sets it to zero there.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
 quadratic in the length of the chain; so in a chain of small updates each one writes its slice into the memory of the
 version before.  The first of a chain, and updates of most of an array, are ordinary fused values, unless the array holds nothing yet.
 
-A sum, product or the like that is written into an array that is computed just for this is known when the array is: it is written where
-the array lies, too, and not by another walk through all of it.  So is what is written in steps into such an array, or into a constant.
+A sum, product or similar value that is written into an array computed only for this purpose, and that is available at the same time as the
+array, is also written in place, and not by a second pass over all of the array.  So are strided slices written into such an array, or
+into a constant.
 """
 
 from __future__ import annotations

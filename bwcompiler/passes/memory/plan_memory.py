@@ -1,8 +1,8 @@
-"""Memory plan: where every stored value lives.
+"""Memory plan: the memory location of every stored value.
 
-Arguments stay where the caller has them, results go straight into the arrays that are returned, everything else shares
-one arena.  Offsets come from lists of free blocks by size, in execution order; live ranges end at the last step that
-reads a value, which writes a large one in its place if it can.
+Arguments stay in the caller's memory, results are written directly into the arrays that are returned, everything else shares
+one arena.  Offsets come from lists of free blocks by size, in execution order.  Live ranges end at the last step that
+reads a value; that step writes a large result over it if possible.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Slices that are read after their array was updated become copies made before, or are read of what the update made of the array if it
-leaves them as they are: the update can then be done in place.
+"""Slices that are read after their array was updated are copied before the update, or read from the updated array if the
+update leaves them unchanged.  Then the update can be done in place.
 
     v = A[s]                            v = A[s], kept = a copy of v
     B = A with w at t          ->       B = A with w at t
     f(v)                                f(kept)
 
-Else the update would begin with a copy of all of A.  In the derivative of `A[i, j] -= ...`, which reads the cotangent of an element,
-makes it zero and adds to others, that copy would cost more than everything else.  Loops that carry an array update it, too.  Arrays that
-are read as a whole afterwards, or that must stay as they are (`mutable` are the inputs that may change), are copied anyway.
+Otherwise the update would begin with a copy of all of A.  In the derivative of `A[i, j] -= ...`, which reads the cotangent of an element,
+sets it to zero and adds to others, that copy would cost more than everything else.  Loops that carry an array update it, too.  Arrays that
+are read as a whole afterwards, or that must not be changed (`mutable` are the inputs that may change), are copied anyway.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""States of loops of which an iteration writes most anew are written beside the last one, and not over a copy of it.
+"""States of loops that an iteration mostly overwrites are written to new memory, and not over a copy of the old state.
 
     u = u with f(u[:-2], u[2:]) at 1:-1          ->          w = unset;  w[:1] = u[:1];  w[-1:] = u[-1:];  w[1:-1] = f(u[:-2], u[2:])
 
-An update of most of an array is a new array of pieces, of which one would be stored first and copied then: its elements are made of
-neighbours.  Here it is written where it is computed, and what is left of the array, its border, is copied.
+An update of most of an array is a new array made of pieces.  A piece whose elements are computed from their neighbours would first be
+stored and then copied.  Here it is computed directly into the new array, and the rest of the old array, its border, is copied.
 """
 
 from __future__ import annotations

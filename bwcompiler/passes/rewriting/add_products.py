@@ -1,10 +1,11 @@
 """Matrix products that are added to other results: `add_products`, c + x @ y -> matmul_add(x, y, c).
 
-The product is added to c where that lies, if nothing else reads c, and is not stored first: the sums of an unrolled recurrence
+The product is accumulated in the memory of c, if nothing else reads c, and not stored first: the sums of an unrolled recurrence
 (x @ w + h @ u), of the taps of a convolution, of heads, of tangents (dx @ w + x @ dw) and of the gradients of a matrix that is used again.
 
-c is what another call computes, as no loop could have added it to a product without storing it.  A sum of at most BLOCK terms has the same
-bits so: it starts as 0, and is added to c once.  Of more terms each block would be, and the product takes so long that nothing is gained.
+c must be the result of another call, which is stored anyway: a loop that computes c can add the product to it without storing c.  A sum of
+at most BLOCK terms has the same bits: it starts as 0, and is added to c once.  With more terms each block would be added separately, and
+the product takes so long that nothing would be gained.
 """
 
 from __future__ import annotations

@@ -3,12 +3,13 @@
     m = max(x)                                       m = stop_gradient(max(x))
     y = log(sum(exp(x - m))) + m          ->         y = log(sum(exp(x - m))) + m
 
-Log-sum-exp and softmax, as they are written so that they do not overflow, have the same value for every m.  So the derivative with
-respect to m is zero, and nothing has to be computed, or kept, of which elements attain the maximum.
+Log-sum-exp and softmax, in the usual forms that do not overflow, have the same value for every m.  So the derivative with
+respect to m is zero, and which elements attain the maximum need not be computed or kept.
 
-What a shift m -> m + d does is followed through the values that are made of m: one is shifted itself, by a multiple of d
-(`Change.exponent` of a sum), or multiplied by the exponential of one (of a factor).  If all that others read is the same for every d, m is
-stopped.  The shift has axes of its own, and along the others of a value it is the same: so sums along these may be formed.
+The effect of a shift m -> m + d is followed through the values computed from m: a value is itself shifted by a multiple of d
+(`Change.exponent` of a sum), or multiplied by the exponential of one (of a factor).  If everything that others read is the same for every
+d, the derivative of m is stopped.  A shift varies along its own axes only, and is constant along the other axes of a value; so sums along
+the latter may be formed.
 """
 
 from __future__ import annotations

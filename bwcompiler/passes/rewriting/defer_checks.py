@@ -1,18 +1,18 @@
-"""Indices are checked by the loops that read with them, and what they found is asked once, after these.
+"""Indices are checked by the loops that read with them, and one comparison after these loops raises.
 
     j = normalize_index(i, n);  y = x[j]      ->      y = x[wrap_index(i, n)];  check_range(max(index_from_start(i, n)), n)
 
-`normalize_index` is a step of its own, which must be done before anything reads with its result: a copy of the indices, and in the body of
-a loop a call in every iteration, so that the body is not one loop nest.  `wrap_index` is arithmetic: it gives an element of the array for
-any index.  The largest one (as an unsigned number: a negative one that is out of range is larger than all that are in range) is a
-reduction, which joins the loop that reads the indices; loops carry the first one of their bodies that is out of range, with which a
-`while_loop` ends: what is read wrongly must not decide whether it ever does.  `check_range` fails after all that, and then nobody sees
-what was computed of wrong elements.
+`normalize_index` is a separate step, which must be done before anything reads with its result: a copy of the indices, and in the body of a
+loop a call in every iteration, so that the body is not one loop nest.  `wrap_index` is arithmetic: it gives an element of the array for
+any index.  The largest index (as an unsigned number: a negative one that is out of range is larger than all that are in range) is found by
+a reduction, which joins the loop that reads the indices.  Loops carry the first index of their bodies that is out of range; it also ends a
+`while_loop`, since values read from wrong elements must not decide whether it ever ends.  `check_range` fails after all that, and then
+nothing computed from wrong elements can be seen.
 
-Branches of `cond` check at their own end.  Indices stay as they are
+Branches of `cond` check at their own end.  Indices are not changed
 
-- where the extent, or the number of indices, is not known: of no element there is no largest, and of an empty array no element to read;
-- in graphs that call Python back: it would be given what was read wrongly;
+- if the extent, or the number of indices, is not known: no indices have no largest one, and an empty array has no element to read;
+- in graphs that call Python: it would get values read from wrong elements;
 - in programs that write to the caller's arrays: these would have been written to when an index is found to be wrong (`pipeline.lower`).
 """
 

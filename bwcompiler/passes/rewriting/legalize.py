@@ -2,23 +2,23 @@
 
     windows(x, low, high)      -> windows(pad(x))             so that reading a window is a plain index map
     windows_add(ct, low, high) -> slice(windows_add(ct))      into the padded array
-    matmul of little inside    -> multiply, add, sum           which fuse with what uses them: see narrow_products
-    matmul(windows(x), column) -> sum(windows(x) * ...)      so that windows are read where they lie
+    matmul with few terms      -> multiply, add, sum           which fuse with what uses them: see narrow_products
+    matmul(windows(x), column) -> sum(windows(x) * ...)      so that windows are read without being stored
     windows_add(column * row)  -> sum(windows(pad(column)) * ...)         likewise, in the other direction
     sum(matmul) over the batch -> matmul                     so that the batch of products is never stored
     (x @ y).T                  -> y.T @ x.T                   see turned_products
     rows of slices @ y         -> slices @ y, each            see sliced_products
     fft of real numbers, real(ifft) -> rfft, irfft             see half_spectra
     sum(x[i, s] * y[s, j])     -> matmul                     in derivatives
-    concatenate of many pieces -> slice updates               each of which touches its own slice only
-    x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster; of derivatives x / number
-    A[i] = A[i] with v at k    -> A with v at (i, k)           and added likewise: elements of a part whose places are data
+    concatenate of many pieces -> slice updates               each of which touches only its own slice
+    x / 2**k                   -> x * 2**-k                   which has the same bits, and is faster; in derivatives x / any number
+    A[i] = A[i] with v at k    -> A with v at (i, k)           and additions likewise: elements of a part at positions given by data
     a diagonal of zeros        -> where(j - i == offset, v, 0)          see diagonal_rules
-    scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, as all other values are
+    scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, like all other values
     op(halves)                 -> cast(op(cast))              see half_rules
-    solve, det, qr, sort ...   -> what they are made of, see factorization_rules
+    solve, det, qr, sort ...   -> the parts that they consist of, see factorization_rules
 
-What these rules make (pads, slices, reshapes) is simplified and merged in the same walk.
+The values that these rules make (pads, slices, reshapes) are simplified and merged in the same walk.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rewriting: one forward walk that rebuilds a graph by rules and merges equal values.
 
-Every value is rebuilt with its rewritten operands, offered to the rules of its op, and looked up among the values already
-there.  What rules make goes the same way, so one walk reaches the fixed point of rules that look at operands only.
-`rewrite` walks a graph; a pass that emits a graph of its own does it into a `Rewriter`, and gets it simplified.  The graphs
+Every value is rebuilt with its rewritten operands, offered to the rules of its op, and looked up among the existing values.
+Values made by rules are treated in the same way, so one walk reaches the fixed point of rules that examine only operands.
+`rewrite` walks a graph; a pass that builds a new graph can build it in a `Rewriter`, which simplifies it.  The graphs
 that values own, bodies of loops and branches, are rewritten by the same rules, each once.
 """
 

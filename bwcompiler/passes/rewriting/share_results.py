@@ -1,12 +1,12 @@
-"""Results that are computed anyway have others in them: a derivative wants more of a function than its value.
+"""Results that can be taken from others that are computed anyway: a derivative often needs more of a function than its value.
 
     eigvalsh(a), where eigh(a) is computed   -> of eigh(a)
     eigvals(a), where eig(a) is computed     -> of eig(a)
     svdvals(a), where svd(a) is computed     -> of svd(a)
     sort(x), where the stable argsort(x) is  -> x, gathered
 
-It runs after differentiation, like the rules for LU factors (`legal/factorization_rules.py`), but these can say what is shared by the
-values they make; whether vectors or positions are wanted is known of a whole graph only.
+This runs after differentiation, like the rules for LU factors (`legal/factorization_rules.py`).  Those share parts through the values that
+they make; whether vectors or positions are needed is only known for a whole graph.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""What a slice of an array reads, behind the updates that made the array: `before_updates`.
+"""What a slice of an array reads, before the updates that do not touch it: `before_updates`.
 
     a1 = a0 with v at r1,  a2 = a1 with w at r2,  ...        is a chain; a slice of its end looks back through it
 
-for the last update that shares elements with the slice.  A loop that was written out reads at each of its steps, so looking back one
-by one would be quadratic.  Every update knows a *jump*: a version of the array some updates earlier, and the cells that those in
-between write.  The cells are bits of a number, one per element of a small array and several elements per bit of a large one, so that a
-set of them is a number, too; what has no cell in common is apart.  Jumps are as long as in a skew-binary list (Myers 1983, "An
-applicative random-access stack"), where each update has one, made in constant time of older ones, and looking back through n takes
-O(log n) of them.
+for the last update that shares elements with the slice.  An unrolled loop reads at each of its steps, so looking back one by one would be
+quadratic.  Every update knows a *jump*: a version of the array some updates earlier, and the cells that the updates in between write.  A
+cell is one element of a small array, or several elements of a large one; a set of cells is stored as the bits of a number.  Slices and
+updates without a common cell share no elements.  Jumps are as long as in a skew-binary list (Myers 1983, "An applicative random-access
+stack"), where each update has one, made in constant time from older ones, and looking back through n takes O(log n) of them.
 """
 
 from __future__ import annotations

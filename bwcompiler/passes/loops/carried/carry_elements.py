@@ -1,14 +1,14 @@
-"""Elements that one iteration of a loop writes and the next one reads are carried, beside the array in which they are stored too.
+"""Elements that one iteration of a loop writes and the next one reads are carried, in addition to being stored in their array.
 
     loop j: a[j] = f(a[j - 1])          ->          c = a[j0 - 1];  loop j: c = f(c);  a[j] = c
 
-So a recurrence over elements is a chain of numbers in registers (`lowering/regions.py`), and not one of stores and loads: memory gives back
-what was just written later than most arithmetic takes.  What is added to an element is a read, an addition and a write then, so that
-the cotangent of a recurrence is carried as well.  The same elements get the same numbers: only where they are read from changes.
+So a recurrence over elements is a chain of numbers in registers (`lowering/regions.py`), not one of stores and loads: memory returns
+what was just written later than most arithmetic takes.  An addition to an element is treated as a read, an addition and a write, so
+the cotangent of a recurrence is carried as well.  All elements get the same numbers: only where they are read from changes.
 
-An element of an array on entry of an iteration is what the iteration before left there, which its updates say (`simplify_rules`): the
-element is read from the last version, one step further, and what comes out is carried if it is a value of the body, or an element that
-is carried itself (`a[j - 2]`, where `a[j - 1]` is).
+An element of an array at the start of an iteration is what the previous iteration left there.  According to that iteration's updates
+(`simplify_rules`), the element is read from the last version, with the index shifted by one step.  If the result is a value of the body,
+or an element that is carried itself (`a[j - 2]`, where `a[j - 1]` is carried), it is carried.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Matrices that a loop carries, and reads or updates by columns, are carried transposed; so are arrays of more axes, along the last of
-which a loop goes.
+"""Matrices that a loop carries, and reads or updates by columns, are carried transposed; so are arrays of more axes along whose last
+axis a loop goes.
 
     loop k: a = a with more added at [:, k]          ->          t = a.T;  loop k: t = t with more added at [k];  a = t.T
 
-A column's elements are apart in memory: they are read, and written, one by one.  Adjoints go through columns where the loop goes through
-rows of a transpose (`turn_columns`), and add to them.  So do the loops inside, to which the matrix is handed on.  What is updated between
-loops is updated transposed too, so that transposes meet and cancel, or are made of constants.  Every element is computed as before.
+The elements of a column are not contiguous: they are read and written one by one.  Where a loop goes through rows of a transpose
+(`turn_columns`), its adjoint goes through columns and adds to them.  So do inner loops to which the matrix is passed.  Updates between
+loops are also made transposed, so that transposes meet and cancel, or are of constants.  Every element is computed as before.
 """
 
 from __future__ import annotations

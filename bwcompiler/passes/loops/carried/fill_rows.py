@@ -1,9 +1,10 @@
-"""Arrays that are filled with a number before a loop that then writes parts of one row in each iteration are filled in it, row by row.
+"""Arrays that are filled with a number before a loop, each of whose iterations then writes parts of one row: the loop fills them, row by
+row.
 
     y = zeros;  loop i: y[i, :i] = f(i)          ->          y unset;  loop i: y[i, i:] = 0; y[i, :i] = f(i)
 
-So such an array, the cotangent of a triangular matrix, goes through memory once: what is left of a row is filled while the row is in the
-cache.  Where parts of a row do not begin or end with it, the row is filled as a whole, before them.
+So such an array, for example the cotangent of a triangular matrix, goes through memory once: the rest of a row is filled while the row is
+in the cache.  If the written parts do not begin or end at an end of the row, the whole row is filled first.
 """
 
 from __future__ import annotations

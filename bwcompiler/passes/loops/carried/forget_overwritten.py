@@ -1,10 +1,10 @@
-"""What an array holds that a loop writes anew, row by row, is forgotten where no iteration reads a row before it is written.
+"""The old contents of an array that a loop overwrites row by row are dropped, if no iteration reads a row before it is written.
 
-    y[0] = b;  loop i in 1..n: y[i] = y[i - 1] * x[i]          ->          the same, of an array that is not set before
+    y[0] = b;  loop i in 1..n: y[i] = y[i - 1] * x[i]          ->          the same, with an array that is not set before
 
-So memory that `np.zeros` or an earlier use of the array filled is not filled, copied or transposed for the loop, and nothing of it has a
-cotangent.  Which rows are written and read is followed through the iterations, whose number is known.  Of an array of one number, the first
-or last rows may be left, which are set after the loop.
+So memory that `np.zeros` or an earlier use of the array filled is not filled, copied or transposed for the loop, and the old contents have
+no cotangent.  The rows that are written and read are followed through the iterations, whose number is known.  In an array filled with one
+number, the first or last rows may be left out by the loop; these are set after it.
 """
 
 from __future__ import annotations

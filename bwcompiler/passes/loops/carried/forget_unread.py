@@ -1,10 +1,10 @@
-"""What a loop writes to a carried array, and nobody reads afterwards, is not written.
+"""Writes of a loop to a carried array that nothing reads afterwards are removed.
 
     loop i: v = c[i + 1];  c = c with 0 at i + 1;  c = c with f(v) added at i         ->         the same without the zeros
 
-(i goes down).  That is the cotangent of `y[i + 1] = g(y[i])`: what was overwritten had none, and no iteration on the way back asks for it.
-Then what is left of an iteration reads and adds in different rows, which is one kernel.  Later parts are told apart by bounds of affine
-places (`passes/loops/dependence.py`).
+(i goes down.)  This is the cotangent of `y[i + 1] = g(y[i])`: the overwritten element has no cotangent, and no iteration on the way back
+reads it.  The rest of an iteration then reads and adds in different rows, which is one kernel.  Parts read later are distinguished by
+bounds of affine positions (`passes/loops/dependence.py`).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""An array of which a loop writes one element is not carried by the loop: the element is.
+"""If a loop writes only one element of an array, it carries the element instead of the array.
 
     loop k: c[i, j] += a[i, k] * b[k, j]          ->          s = c[i, j];  loop k: s += a[i, k] * b[k, j];  c[i, j] = s
 
-The element is a number in a register then (`lowering/regions.py`), its derivative needs no undo log, and the loop around may be computed
-for all j at once (`vectorize_loops`).  What else the loop reads of the array, if no such part ever has the element, is as it was before
-the loop (`a[i, j] -= a[i, k] * a[k, j]` for k < j and k < i: a factorisation in loops).
+The element is then a number in a register (`lowering/regions.py`), its derivative needs no undo log, and the surrounding loop may be
+computed for all j at once (`vectorize_loops`).  Other parts of the array that the loop reads, if they never contain the element, are read
+as they were before the loop (`a[i, j] -= a[i, k] * a[k, j]` for k < j and k < i: a factorisation in loops).
 """
 
 from __future__ import annotations

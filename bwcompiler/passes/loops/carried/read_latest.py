@@ -1,11 +1,11 @@
-"""Loops read the latest version of an array, where updates since have left what they read as it was.
+"""Loops read the latest version of an array, if updates have left the elements that they read unchanged.
 
     loop: reads A[k], k < 39                           B = A with v at [39]
     B = A with v at [39]                     ->        ...
     ...; loop: reads A[k] again, k < 39                loop: reads B[k]
 
-Else A would have to be there beside B, and the update would begin with a copy of all of A.  So it is in derivatives: what loops leave is
-read by their adjoints, and more is done to it before.  (Single slices are read of the latest version by `save_slices`.)
+Otherwise A would have to exist beside B, and the update would begin with a copy of all of A.  This happens in derivatives: the results of
+loops are read by their adjoints, and updated before that.  (`save_slices` does the same for single slices.)
 """
 
 from __future__ import annotations

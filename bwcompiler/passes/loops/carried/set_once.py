@@ -1,9 +1,9 @@
-"""What a loop adds to zeros is set, where no element is added to twice.
+"""Additions of a loop to zeros become assignments, if no element is added to twice.
 
     loop i: c = c with c[i] + f(i) at i, from zeros            ->          loop i: c = c with f(i) at i
 
-So a cotangent of which every iteration makes its own row is not read, and where all rows are written it is not filled before
-(`forget_overwritten`).  An iteration may add to several parts, as to a row up to the diagonal and to the diagonal.
+So a cotangent of which every iteration computes its own row is not read, and if all rows are written it is not filled before
+(`forget_overwritten`).  An iteration may add to several parts, such as a row up to the diagonal, and the diagonal.
 """
 
 from __future__ import annotations

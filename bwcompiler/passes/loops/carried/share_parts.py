@@ -1,12 +1,12 @@
-"""Parts of an array that a loop inside reads, or fills, are read and filled where they lie.
+"""Parts of an array that an inner loop reads or fills are used directly in that array, without copies.
 
     loop i: r = loop j: r[j] = f(i, j), from zeros; s[i] = r          ->          loop i: loop j: s[i, j] = f(i, j)
     loop i: loop j: g(s[i][j])                                        ->          loop i: loop j: g(s[i, j])
 
-What a nest of loops keeps for its derivative is stacked so: the inner stack is a row of the one around.  Handed on as an array of its
-own, each row would be cleared, filled and copied, and copied again before it is read.  Rows that are filled are those of an array of zeros,
-each by one iteration, so that what an iteration leaves out is zero as before; or of any that was not filled before (`unset`), if the row is
-such an array too, so that nobody reads what is left out.
+The values that a nest of loops keeps for its derivative are stacked like this: the inner stack is a row of the outer one.  As a separate
+array, each row would be cleared, filled and copied, and copied again before it is read.  The rows that are filled belong to an array of
+zeros, one row per iteration, so that elements that an iteration leaves out are zero as before.  Or they belong to any array that was not
+filled before (`unset`), if the row is such an array too, so that nothing reads what is left out.
 """
 
 from __future__ import annotations

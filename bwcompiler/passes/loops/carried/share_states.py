@@ -1,9 +1,9 @@
-"""What a loop carries twice, it carries once: states that begin as one value, and that every iteration makes of equal values.
+"""States of a loop that begin as one value, and get equal values in every iteration, are carried once.
 
     loop i: a = a with f(i) added at i, b = b with f(i) added at i, from a = b = zeros          ->          the same without b
 
-So it is in derivatives: the terms of a sum have equal cotangents.  Which states are equal is found as with the states of an automaton: all
-that begin alike are, until an iteration tells them apart; loops inside are asked the same, for what they are given.
+This happens in derivatives: the terms of a sum have equal cotangents.  Equal states are found like equivalent states of an automaton: all
+that begin alike are assumed equal, until an iteration distinguishes them; inner loops are examined in the same way, given their operands.
 """
 
 from __future__ import annotations

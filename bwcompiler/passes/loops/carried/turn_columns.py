@@ -1,9 +1,9 @@
-"""Columns of a matrix that a loop goes through are rows of its transpose, which is made before the loop.
+"""Columns of a matrix that a loop goes through become rows of its transpose, which is made before the loop.
 
     loop k: y = y + a[:, k] * x[k]          ->          t = a.T;  loop k: y = y + t[k] * x[k]
 
-The elements of a column are apart in memory: vectors of them are read one by one, and from as many lines as there are rows.  A transpose is
-moved in tiles, once, before all the loops around in which the matrix stays as it is.  Every element is computed as before.
+The elements of a column are not contiguous: they are read one by one, from as many cache lines as there are rows.  A transpose is made in
+tiles, once, before all surrounding loops that leave the matrix unchanged.  Every element is computed as before.
 """
 
 from __future__ import annotations

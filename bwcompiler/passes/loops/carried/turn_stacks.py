@@ -1,9 +1,9 @@
-"""Stacks of transposes, which the loop that reads them transposes again, are stacks of what was transposed.
+"""Stacks of transposes that are transposed again where they are read become stacks of the original arrays.
 
     loop t: s[t] = x.T;  loop t: f(s[t].T)          ->          loop t: s[t] = x;  loop t: f(s[t])
 
-A loop in another one that carries or reads matrices transposed gives them back so: what is kept of them for the derivative would be
-turned twice on its way.
+An inner loop that carries or reads transposed matrices also returns them transposed: without this pass, what is kept of them for the
+derivative would be transposed twice.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A while loop that counts from one number made of indices to another one is a loop between these.
+"""A while loop that counts from one number computed from loop indices to another becomes a loop between these bounds.
 
     k = 0; while k < j - lo: f(lo + k); k += 1          ->          loop k in 0..j - lo - 1: f(lo + k)
 
-So are loops captured whose bounds are chosen (`range(max(0, j - 5), j)`): in a part of the loop around in which the choice is known
-(`split_loops`), they are affine.  The places of elements are then affine too.
+Loops whose bounds are chosen are captured in this form (`range(max(0, j - 5), j)`): in a part of the surrounding loop in which the choice
+is known (`split_loops`), they are affine.  Then the positions of elements are affine too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Integers of the graph that are made of loop indices: which extent a value is, also where it is handed to a region."""
+"""Integers of the graph that are computed from loop indices: the extent that a value equals, also if it is passed to a region."""
 
 from __future__ import annotations
 

@@ -2,12 +2,13 @@
 
     y0 = f(x0, a);  loop: y = f(y, a), from y0          ->          loop: y = f(y, a), from x0, once more
 
-Capture lets the first iteration run by itself where it is another one for Python than for arrays (`error = 1.0; while error > tol:`), and
-so do programs.  What is computed is the same; what is compiled is half, with its derivatives too.  A `while` is told that its first test
-holds.
+Capture lets the first iteration run separately if it differs for Python from the others (`error = 1.0; while error > tol:`), and
+programs are also written so.  The results are the same, with half of the code to compile, in derivatives too.  A `while` is told that its
+first test is true.
 
-What was carried before the iteration is found by comparing what it made with what the body makes, from the results to the operands: what
-stands where the body reads something that it carries is what was carried.  What nothing reads was anything.
+The initial state is found by comparing the values of the first iteration with those of the body, from the results to the operands: the
+value found where the body reads a carried value is its initial value.  For a carried value that the body never reads, any initial value
+will do.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A loop with a choice that its index decides becomes loops without it: one for each range of the index in which the answer is the same.
+"""A loop with a choice made by its index becomes several loops without it: one for each range of the index in which the answer is the same.
 
     for i in 0..n: b = x[i - 1] if i > 0 else 0.0          ->          for i in 0..0: b = 0.0;   for i in 1..n: b = x[i - 1]
 
-Borders of grids and first steps are written so.  What the sides read is then known to be there, and what is left has no choices: iterations
-may be independent (`vectorize_loops`), and places are affine.
+Borders of grids and first steps are written so.  In each part it is known that the elements read exist, and no choices are left: iterations
+may be independent (`vectorize_loops`), and positions are affine.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Short loops over large arrays that do a little to each element: their iterations are written out, and become one sweep over memory.
+"""Short loops over large arrays that do a little to each element are unrolled, and become one sweep over memory.
 
     for k in 0..12: y = y * x + c[k]          ->          y0 = y * x + c[0];  y1 = y0 * x + c[1];  ...
 
-(As a loop each iteration reads and writes the whole array; so fusion keeps an element in registers from the first one to the last.)
-So do loops that make one column of an array from the last ones (`y[:, k] = y[:, k - 1] * x + c[k]`), as mapped recurrences do, by cheap
-operations.
+(As a loop, each iteration would read and write the whole array; unrolled, fusion keeps an element in registers through all of them.)
+The same is done to loops that compute one column of an array from the previous ones (`y[:, k] = y[:, k - 1] * x + c[k]`), as mapped
+recurrences do, with cheap operations.
 """
 
 from __future__ import annotations

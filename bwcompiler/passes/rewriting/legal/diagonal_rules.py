@@ -1,7 +1,7 @@
 """Diagonals of constant matrices: `diagonal`, reshape(slice_update(full, v, step=columns + 1)) -> where(column - row == offset, v, number).
 
-The adjoint of np.diagonal and of a trace.  As elements that ask for their own place they are part of the loop that adds them to
-something, where an update of the flattened matrix is an array of its own, of almost nothing but zeros.
+This is the adjoint of np.diagonal and of a trace.  With an element rule that tests its own position, it is part of the loop that adds it to
+something; the update of the flattened matrix would be a separate array, of almost nothing but zeros.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Linear algebra -> the parts that lowering has routines for, so that what is asked of one matrix is factored once.
+"""Linear algebra -> the parts that lowering has routines for, so that each matrix is factored once.
 
     solve(a, b), inv(a), det(a), slogdet(a)  -> of lu(a); those of aᵀ too
     qr(a)                                    -> of householder(a)

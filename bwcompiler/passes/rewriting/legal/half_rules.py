@@ -1,6 +1,6 @@
-"""Half precision is how numbers are stored: what computes with it does so in single precision and rounds once, as NumPy does.
+"""Half precision is a storage format: operations convert to single precision, compute, and round once, as in NumPy.
 
-Ops that only move elements keep them as they are, and so do those about which numbers a dtype has.  Every other op on halves becomes
+Ops that only move elements are unchanged, and so are those that depend on which numbers a dtype has.  Every other op on halves becomes
 the op on floats between casts.
 """
 

@@ -1,4 +1,4 @@
-"""Fourier transforms of real numbers, and of which the real part alone is read: `use_half_spectra`, half of the frequencies for each.
+"""Fourier transforms of real numbers, and those of which only the real part is read: `use_half_spectra`, half of the frequencies for each.
 
     fft(x), x real       y_(-k) = conj(y_k), in all axes of the transform at once: rfft along the last one, the others on half of the
                          columns, and the other half is mirrored.  With the other sign of the exponent it is the conjugate.
@@ -6,7 +6,7 @@
                          real(fft(z)) is real(ifft(conj(z))).
 
 (Any text on the discrete Fourier transform has these symmetries.)  `real(ifft2(fft2(f) / k))` and its gradient, a Poisson solver, are
-eight halves of transforms.  Only transforms that nothing else reads between the ends of a chain become one.
+eight half transforms.  A chain of transforms becomes one only if nothing else reads the values inside it.
 """
 
 from __future__ import annotations

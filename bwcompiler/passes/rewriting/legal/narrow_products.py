@@ -1,13 +1,13 @@
-"""Matrix products of which so little is summed that reading and writing matrices takes the time: they join the loops around them.
+"""Matrix products with so few terms that reading and writing the matrices takes most of the time: they join the surrounding loops.
 
     columns and rows            x[i, 0] y[0, j]                    multiply
-    vectors                     sum over k of x[k] y[k]            a call takes longer than their sum, and gathers what goes backwards
+    vectors                     sum over k of x[k] y[k]            a call takes longer than their sum, and gathers reversed vectors
     a matrix and a vector       sum over k of x[i, k] y[k]         and of x[k] y[k, j]
     a batch with vectors        sum over k of x[b, i, k] y[b, k]   and of x[b, k] y[b, k, j]
     tall, and few terms         x[i, 0] y[0, j] + x[i, 1] y[1, j] + ...
 
-The last one is of more than TALL rows: that is what layers of few neurons over many points are made of.  What a call would write
-and another loop read again (a bias, an activation function, a difference) is computed in the same loop then, by all threads.
+The last form is for more than TALL rows: layers of few neurons over many points consist of these.  What a call would write
+and another loop read again (a bias, an activation function, a difference) is then computed in the same loop, by all threads.
 """
 
 from __future__ import annotations

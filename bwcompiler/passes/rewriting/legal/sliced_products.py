@@ -1,9 +1,9 @@
-"""Products of many rows that do not lie together: `split_sliced_products`.
+"""Products of many rows that are not contiguous: `split_sliced_products`.
 
     matmul(reshape(slice(p), [16 * 1024, 64]), w)    ->    reshape(matmul(slice(p), broadcast(w, [16, 64, 64])))
 
-The left side would be stored as one matrix first, the right side reads each matrix of the batch where it lies: what taps of a convolution
-multiply, `p[:, k:k + n] @ w[k]`.  Where another value needs the matrix, it is stored anyway, and one product is best.
+The left side would first be stored as one matrix; the right side reads each matrix of the batch without a copy.  The taps of a convolution
+are such products, `p[:, k:k + n] @ w[k]`.  If another value needs the matrix, it is stored anyway, and one product is best.
 """
 
 from __future__ import annotations

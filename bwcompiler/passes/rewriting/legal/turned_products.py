@@ -1,7 +1,7 @@
 """Products of which only the transpose is read: `turn_products`, (x @ y).T -> y.T @ x.T.
 
 The gradient of W in x @ W.T is (x.T @ ct).T: computed in the order in which it is read, it is never copied, and no loop goes along its
-columns.  Products read transposed operands where they lie.
+columns.  Products read transposed operands without copying them.
 """
 
 from __future__ import annotations

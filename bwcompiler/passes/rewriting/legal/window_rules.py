@@ -1,4 +1,4 @@
-"""Legalisation of sliding windows: windows are read where they lie, and nothing has to store them (see `legalize`)."""
+"""Legalisation of sliding windows: windows are read directly from their array, and never stored (see `legalize`)."""
 
 from __future__ import annotations
 
