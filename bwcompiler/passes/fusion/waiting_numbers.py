@@ -1,4 +1,4 @@
-"""Numbers (zero-dimensional values), which open no groups: they wait, and are placed after everything else.
+"""Numbers (values of one element), which open no groups: they wait, and are placed after everything else.
 
 A number is computed in every group that reads it, before the group's loops, if that is cheap or the group is the only reader; otherwise
 in one step before all of them, which stores it in memory.
