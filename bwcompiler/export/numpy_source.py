@@ -236,7 +236,7 @@ def _is_number(value: Value) -> bool:
     """Whether what is written for a value of no axes gives a NumPy scalar, not an array."""
     if value.op is ops.item:
         region, index = value.operands[0], value.attrs["index"]
-        starts = region.operands[index:index + 1] if region.op in (ops.loop, ops.while_loop) else ()
+        starts = region.operands[index:index + 1] if region.op in ops.LOOPS else ()
         made = [region.attrs[name].outputs[index] for name in ("body", "then_branch", "else_branch") if name in region.attrs]
         return bool(made) and all(map(_is_number, [*made, *starts]))
     if value.op is ops.cast:

@@ -228,6 +228,7 @@ from bwcompiler.ops.special.functions import (
 )
 from bwcompiler.ops.special.loops import special_function
 
+LOOPS = (loop, while_loop)                              # the first operands of which a body replaces in every iteration
 UPDATES = (slice_update, slice_add)                     # the first operand but for a section, which is set or added to
 SCATTERS = (scatter_update, scatter_add)                # the first operand but for elements that data choose
 WRITES = (*UPDATES, *SCATTERS)                          # all that are made where the first operand lies, if that may be
@@ -235,6 +236,7 @@ SEARCHES = (argmax, argmin)
 PRODUCTS = (matmul, matmul_add)
 
 __all__ = [
+    "LOOPS",
     "PRODUCTS",
     "SEARCHES",
     "UPDATES",

@@ -266,7 +266,7 @@ class _Walk:
         if op is ops.cond:
             branches = [self.inside(attrs[name], operands[1:], contents[1:], environment) for name in ("then_branch", "else_branch")]
             return [self.union(pair) for pair in zip(*branches, strict=True)]
-        if op not in (ops.loop, ops.while_loop):
+        if op not in ops.LOOPS:
             raise UnsupportedError(at(value.source, f"the pattern of zeros of {op.name} is not known"))
         carried = attrs["carried"]
         state, rest = list(operands[:carried]), operands[carried:]

@@ -228,7 +228,7 @@ def _entered(value: Value, operands: Sequence[Any], environment: Environment) ->
         yield attrs["then_branch" if operands[0] else "else_branch"], operands[1:], environment
     elif value.op is ops.checkpoint:
         yield attrs["body"], operands, environment
-    elif value.op in (ops.loop, ops.while_loop):
+    elif value.op in ops.LOOPS:
         body, carried = attrs["body"], attrs["carried"]
         states, fixed = list(operands[:carried]), operands[carried:]
         for inside in _iterations(value, environment):

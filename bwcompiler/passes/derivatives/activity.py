@@ -10,8 +10,6 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TupleType
 
-LOOPS = (ops.loop, ops.while_loop)
-
 
 def is_differentiable(value: Value) -> bool:
     """Whether it is an array of floats or complex numbers."""
@@ -40,7 +38,7 @@ def active_values(graph: Graph, targets: Iterable[Value]) -> set[Value]:
 
 def _reached_results(value: Value, active: Set[Value]) -> Set[int] | None:
     """The numbers of the active results of a loop or branch, or of what stands for one; None where all results are."""
-    if value.op in LOOPS or value.op is ops.cond:
+    if value.op in ops.LOOPS or value.op is ops.cond:
         return active_results(value, [operand in active for operand in value.operands])
     reached: Set[int] | None = value.attrs["rule"].reached if value.op is ops.region_link else None
     return reached
@@ -48,7 +46,7 @@ def _reached_results(value: Value, active: Set[Value]) -> Set[int] | None:
 
 def active_results(value: Value, given: Sequence[bool]) -> set[int]:
     """The numbers of the results of a loop or branch that depend differentiably on those of its operands that are given."""
-    if value.op in LOOPS:
+    if value.op in ops.LOOPS:
         carried = value.attrs["carried"]
         return {k for k, flag in enumerate(active_inputs(value.attrs["body"], carried, given)[:carried]) if flag}
     found = set()
@@ -67,7 +65,7 @@ def seeded_values(graph: Graph, outputs: Iterable[int]) -> set[Value]:
             continue
         if value.op is ops.item:
             results.setdefault(value.operands[0], set()).add(value.attrs["index"])
-        given = _seeded_operands(value, results[value]) if value.op in LOOPS else value.operands
+        given = _seeded_operands(value, results[value]) if value.op in ops.LOOPS else value.operands
         seeded.update([operand for operand in given if isinstance(operand.type, TupleType) or operand.type.dtype.is_differentiable])
     return seeded
 

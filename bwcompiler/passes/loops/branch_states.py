@@ -13,7 +13,7 @@ from bwcompiler.ir.op import Value
 def passed_through(item: Value) -> Value | None:
     """What a result of a loop or branch starts as: the operand that the loop carries, or that both branches update or leave as it is."""
     region, number = item.operands[0], item.attrs["index"]
-    if region.op in (ops.loop, ops.while_loop):
+    if region.op in ops.LOOPS:
         return region.operands[number]
     place = _state(region, number) if region.op is ops.cond else None
     return None if place is None else region.operands[place + 1]

@@ -38,7 +38,7 @@ def narrow_sums(graph: Graph) -> Rewritten:
     values: list[Value] = []
     for value in graph.body:
         operands = tuple([mapping.get(operand, operand) for operand in value.operands])
-        inside = _in_loop if value.op in (ops.loop, ops.while_loop) else lambda body: narrow_sums(body).graph
+        inside = _in_loop if value.op in ops.LOOPS else lambda body: narrow_sums(body).graph
         copy = value.with_operands(operands).with_regions(inside)
         if copy is not value:
             mapping[value] = copy

@@ -18,8 +18,6 @@ from bwcompiler.ir.extent import Affine, Index
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value
 
-LOOPS = (ops.loop, ops.while_loop)
-
 
 def prune_regions(graph: Graph) -> Graph:
     """The graph without what is not read; the same graph where all is."""

@@ -23,7 +23,6 @@ from bwcompiler.ir.semantics.content_hash import body_form
 from bwcompiler.ir.types import tensor
 from bwcompiler.passes.rewriting.rewriter import Rewritten, attribute_key, rebuilt
 
-LOOPS = (ops.loop, ops.while_loop)
 LEAST = 24                     # values of a body: what is made of smaller ones costs little
 MOST_NUMBERS = 8               # that become operands
 
@@ -52,7 +51,7 @@ def share_bodies(graph: Graph) -> Rewritten:
     """The graph with such bodies shared; the same graph where there are none."""
     groups: dict[tuple[object, ...], list[Value]] = {}
     for value in graph.body:
-        if value.op in LOOPS and sum([len(value.attrs[name].body) for name in value.op.regions]) >= LEAST:
+        if value.op in ops.LOOPS and sum([len(value.attrs[name].body) for name in value.op.regions]) >= LEAST:
             groups.setdefault(_outline(value), []).append(value)
     shared: dict[Value, tuple[Value, list[Value]]] = {}
     for loops in groups.values():

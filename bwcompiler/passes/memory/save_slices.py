@@ -20,7 +20,6 @@ from bwcompiler.ir.extent import Section
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value
 from bwcompiler.passes.loops.branch_states import branch_states
-from bwcompiler.passes.loops.prune_regions import LOOPS
 from bwcompiler.passes.memory.find_updates import find_updates, is_small_slice
 
 
@@ -45,7 +44,7 @@ def _first_updates(graph: Graph, mutable: Sequence[Value]) -> dict[Value, int]:
     for position, value in enumerate(graph.body):
         if value in updates or value.op in ops.SCATTERS:
             arrays: Sequence[Value] = value.operands[:1]
-        elif value.op in LOOPS:
+        elif value.op in ops.LOOPS:
             arrays = value.operands[:value.attrs["carried"]]
         elif value.op is ops.cond:
             arrays = [value.operands[place + 1] for place in branch_states(value).values()]

@@ -14,7 +14,6 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value
-from bwcompiler.passes.loops.prune_regions import LOOPS
 from bwcompiler.passes.memory.find_updates import is_small_slice
 from bwcompiler.passes.rewriting.rewriter import rebuilt
 
@@ -29,7 +28,7 @@ def write_beside(graph: Graph) -> Graph:
     values: list[Value] = []
     for value in graph.body:
         copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands])).with_regions(write_beside)
-        if copy.op in LOOPS:
+        if copy.op in ops.LOOPS:
             attributes = {**copy.attrs, "body": _written_beside(copy.attrs["body"], copy.attrs["carried"])}
             if attributes["body"] is not copy.attrs["body"]:
                 copy = Value(copy.op, copy.operands, attributes, copy.type, copy.name, copy.source, copy.forward)

@@ -85,7 +85,7 @@ def _deferred(graph: Graph) -> tuple[list[Value], dict[Value, Value], list[_Foun
                     found.append(_Found(copy, _largest(copy)))
                 continue
             inside: list[Value] = []
-            if copy.op in (ops.loop, ops.while_loop):
+            if copy.op in ops.LOOPS:
                 copy, inside = _carrying(copy)
             else:
                 copy = copy.with_regions(_checked)

@@ -36,7 +36,7 @@ def known_in(value: Value, region: str, known: Known) -> Known:
     """The inputs of a region that are such numbers."""
     graph: Graph = value.attrs[region]
     operands: Sequence[Value] = value.operands[1:] if value.op is ops.cond else value.operands
-    first = value.attrs["carried"] if value.op in (ops.loop, ops.while_loop) else 0
+    first = value.attrs["carried"] if value.op in ops.LOOPS else 0
     if value.op not in (ops.loop, ops.while_loop, ops.cond):
         return {}
     pairs = list(zip(graph.inputs, operands, strict=False))[first:]

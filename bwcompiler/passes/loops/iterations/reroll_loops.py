@@ -26,7 +26,6 @@ from bwcompiler.passes.loops.iterations.split_loops import copy_of
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 
-LOOPS = (ops.loop, ops.while_loop)
 FLAG = tensor(BOOL)
 Indices = Mapping[Index, Extent]           # of loops -> what they are outside
 
@@ -37,7 +36,7 @@ def reroll_loops(graph: Graph) -> Rewritten:
 
     def replacement(value: Value) -> list[Value] | None:
         later = next(read)
-        return _rerolled(value, later) if value.op in LOOPS else None
+        return _rerolled(value, later) if value.op in ops.LOOPS else None
 
     return with_regions_replaced(graph, reroll_loops, replacement)
 

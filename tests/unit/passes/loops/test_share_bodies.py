@@ -25,7 +25,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def loops(graph: Graph) -> list[Value]:
-    return [value for value in graph.body if value.op in module.LOOPS]
+    return [value for value in graph.body if value.op in ops.LOOPS]
 
 
 def shared(fun) -> tuple[int, int]:
