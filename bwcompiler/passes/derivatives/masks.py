@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
+from bwcompiler.ir.access import section_of
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
@@ -49,29 +49,10 @@ def overwrites(value: Value, inside: bool) -> bool:
         return False
     base = value.operands[0]
     for _ in range(MOST_WRITES):
-        if base.op not in ops.UPDATES or value.op is ops.scatter_update or not _are_apart(value, base):
+        if base.op not in ops.UPDATES or value.op is ops.scatter_update or not section_of(value).is_apart(section_of(base)):
             return base.op.kind not in ("constant", "input") and not (inside and base.op is ops.item)
         base = base.operands[0]
     return False
-
-
-def _are_apart(one: Value, other: Value) -> bool:
-    """Whether two updates of sections of an array are known to have no element in common."""
-    mine, others = [zip(value.attrs["starts"], value.operands[1].shape, value.attrs["steps"], strict=True) for value in (one, other)]
-    for (start, size, step), (begin, count, pace) in zip(mine, others, strict=True):
-        distance = add_extents(start, scale_extent(begin, -1))
-        if step == pace and isinstance(distance, int) and distance % step:
-            return True
-        (first, last), (low, high) = _ends(start, size, step), _ends(begin, count, pace)
-        if known_le(add_extents(last, 1), low) or known_le(add_extents(high, 1), first):
-            return True
-    return False
-
-
-def _ends(start: Extent, size: Extent, step: int) -> tuple[Extent, Extent]:
-    """The least and the greatest index of a section along one axis."""
-    last = add_extents(start, scale_extent(add_extents(size, -1), step))
-    return (start, last) if step > 0 else (last, start)
 
 
 def masked_values(graph: Graph, outputs: Iterable[int] = (), inside: bool = False) -> set[Value]:
