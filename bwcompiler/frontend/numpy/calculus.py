@@ -32,7 +32,6 @@ from bwcompiler.frontend.tracing.operands import (
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, require_cast, strong
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.strided_views import BasicItem, Slice
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
@@ -465,10 +464,8 @@ def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: A
 
 def _require_no_zero(*ends: Tracer) -> None:
     """Raises at run time where an end of np.geomspace is zero."""
-    def fail() -> NoReturn:
-        raise ValueError("Geometric sequence cannot include zero")
     for end in ends:
-        HANDLERS["check"](np.any(end == 0), fail, ValueError(), open_region().record.source)
+        HANDLERS["raise_where"](np.any(end == 0), ValueError("Geometric sequence cannot include zero"))
 
 
 @implements(np.geomspace)

@@ -6,7 +6,7 @@ Their derivatives are those of Fréchet: of the exponential through its formula,
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import cast, number_value
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.scipy.linalg.batches import over_batches
 from bwcompiler.scipy.linalg.matrix_equations import adjoint, matrices, sylvester
@@ -127,11 +126,10 @@ def _sure_root(name: str, a: Any) -> Any:
 
 def _require_found(name: str, found: Any, a: Any) -> None:
     """Raises at run time for a finite matrix of which there is no result of its dtype."""
-    def fail() -> NoReturn:
-        raise ValueError(f"{name}: the matrix is singular, or has eigenvalues on the negative real axis, for which the result is complex\n"
-                         f"  hint: {name}(A.astype(complex)), if it is regular")
     failing = np.isfinite(np.sum(np.abs(a))) & np.logical_not(found)
-    HANDLERS["check"](failing, fail, ValueError(), open_region().record.source)
+    HANDLERS["raise_where"](failing, ValueError(
+        f"{name}: the matrix is singular, or has eigenvalues on the negative real axis, for which the result is complex\n"
+        f"  hint: {name}(A.astype(complex)), if it is regular"))
 
 
 # ----- logarithms and powers

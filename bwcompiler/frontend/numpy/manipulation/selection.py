@@ -39,7 +39,6 @@ from bwcompiler.frontend.tracing.operands import (
 from bwcompiler.frontend.tracing.promotion import asked, common_dtype, require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
-from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.shapes import c_strides
 from bwcompiler.frontend.tracing.storages.views import NumbersView, WindowView, broadcast_value
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh, fresh_array, handle
@@ -223,14 +222,10 @@ def _place_by_data(target: Tracer, mask: Any, values: Any) -> None:
         return
     chosen, new = np.ravel(mask), np.ravel(values)
     if not new.size:
-        HANDLERS["check"](np.any(chosen), _nothing_to_insert, ValueError(), open_region().record.source)
+        HANDLERS["raise_where"](np.any(chosen), ValueError("Cannot insert from an empty array!"))
         return
     new = new if new.size == 1 else take(new, (np.cumsum(chosen) - 1) % new.size)
     set_flat(target, np.where(chosen, new.astype(target.dtype), np.ravel(target)))
-
-
-def _nothing_to_insert() -> NoReturn:
-    raise ValueError("Cannot insert from an empty array!")
 
 
 def _fitting(values: Any, target: Tracer) -> Any:

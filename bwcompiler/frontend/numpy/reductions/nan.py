@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from bwcompiler.frontend.numpy.reductions.reductions import (
 from bwcompiler.frontend.tracing.operands import constant, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Op, Value
 
@@ -115,12 +114,8 @@ def _nan_position(function: Any, a: Any, replacement: Any, axis: Any, out: Any, 
     if missing is not None and 0 not in x.shape:
         axes = reduction_axes(axis if axis is None else operator.index(axis), x.rank)
         nothing = fresh(reduce_value(ops.any, reduce_value(ops.all, missing, axes), tuple(range(x.rank - len(axes)))))
-        HANDLERS["check"](nothing, _only_nan, ValueError(), open_region().record.source)
+        HANDLERS["raise_where"](nothing, ValueError("All-NaN slice encountered"))
     return function(fresh(x), axis, out, keepdims=keepdims)
-
-
-def _only_nan() -> NoReturn:
-    raise ValueError("All-NaN slice encountered")
 
 
 @implements(np.nanargmax)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, is_traced, kind_of, last_axis_element, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.storages.region import open_region, read_contents
+from bwcompiler.frontend.tracing.storages.region import read_contents
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import exact_count
@@ -84,12 +84,9 @@ def _digitized_by_data(x: Any, bins: Any, side: str) -> Any:
         raise ValueError("object too deep for desired array" if bins.ndim else "object of too small depth for desired array")
     steps = bins[1:] - bins[:-1]
     increasing = np.all(steps >= 0)
-    HANDLERS["check"](np.logical_not(increasing | np.all(steps <= 0)), _not_monotonic, ValueError(), open_region().record.source)
+    HANDLERS["raise_where"](np.logical_not(increasing | np.all(steps <= 0)), ValueError(
+        "bins must be monotonically increasing or decreasing"))
     return np.where(increasing, searchsorted(bins, x, side), len(bins) - searchsorted(bins[::-1], x, side))[()]
-
-
-def _not_monotonic() -> NoReturn:
-    raise ValueError("bins must be monotonically increasing or decreasing")
 
 
 @implements(np.interp)
@@ -164,12 +161,10 @@ def _traced_bincount(x: Tracer, weights: Any, minlength: Any) -> Any:
     counted = filled(1, I64, x.shape) if weights is None else cast(value_as(weights), F64)
     if counted.shape != x.shape:
         raise ValueError("The weights and list don't have the same length.")
-
-    def fail() -> NoReturn:
-        raise ValueError(f"np.bincount of traced numbers gives minlength={size} results, and there are numbers that are negative or not "
-                         "less than that\n  hint: a larger minlength")
     positions: Any = fresh(value_as(x, I64))
-    HANDLERS["check"](np.any((positions < 0) | (positions >= size)), fail, ValueError(), open_region().record.source)
+    HANDLERS["raise_where"](np.any((positions < 0) | (positions >= size)), ValueError(
+        f"np.bincount of traced numbers gives minlength={size} results, and there are numbers that are negative or not less than that\n"
+        "  hint: a larger minlength"))
     return fresh(ops.scatter_add(filled(0, counted.dtype, (size,)), counted, value_of(positions), axes=(0,)))
 
 
@@ -305,12 +300,10 @@ def _require_range(low: Any, high: Any, given: bool) -> None:
 
 def _refuse(failing: Any, text: str) -> None:
     """Raises; at run time where data decide it."""
-    def fail() -> NoReturn:
-        raise ValueError(text)
     if isinstance(failing, Tracer):
-        HANDLERS["check"](failing, fail, ValueError(), open_region().record.source)
+        HANDLERS["raise_where"](failing, ValueError(text))
     elif failing:
-        fail()
+        raise ValueError(text)
 
 
 @implements(np.isin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, same_value
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 
@@ -35,13 +34,9 @@ def require(holds: Any, error: Exception) -> None:
         if not holds:
             raise error
         return
-    region = open_region()
-    if region.policy is None:
+    if open_region().policy is None:
         raise UnsupportedError(f"compiled code raises {type(error).__name__} here if {error}, which needs the source of the function")
-
-    def fail() -> NoReturn:
-        raise error
-    HANDLERS["check"](np.logical_not(holds), fail, error, region.record.source or current_source(region.outer))
+    HANDLERS["raise_where"](np.logical_not(holds), error)
 
 
 def merged(x: Selection) -> Selection:

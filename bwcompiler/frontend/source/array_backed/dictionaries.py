@@ -18,14 +18,13 @@ from bwcompiler.frontend.source.array_backed.histories import is_float
 from bwcompiler.frontend.source.array_backed.key_order import Event, order_of_keys
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
+from bwcompiler.frontend.source.undecided.gaps import require
 from bwcompiler.frontend.source.undecided.lookups import get, is_among
 from bwcompiler.frontend.source.variables import Again, is_number, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer, stack_all
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import index_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.extent import add_extents, lower, upper
@@ -113,9 +112,7 @@ class Table:
         if place is None:
             return self._stand_in()
         if self.has_flags:
-            def fail() -> None:
-                raise KeyError(f"{key}")
-            HANDLERS["check"](np.logical_not(self.there[place]), fail, KeyError(f"{key}"), current_source(open_region().outer))
+            require(self.there[place], lambda: f"{key}", KeyError)
         return self._number(place)
 
     def _number(self, place: tuple[Any, ...]) -> Any:

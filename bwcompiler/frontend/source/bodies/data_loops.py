@@ -24,6 +24,7 @@ from bwcompiler.frontend.source.bodies.notes import note_captured
 from bwcompiler.frontend.source.carried.exchanges import Exchange
 from bwcompiler.frontend.source.carried.first_writes import seen_by
 from bwcompiler.frontend.source.containers.parts import form_of, held_once
+from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
@@ -92,7 +93,6 @@ def _record_bounded(names: Names, variables: Variables, going: Tracer, test: Cal
                     capacity: int) -> None:
     """A loop in which lists grow: it ends after `capacity` iterations at last, with an exception if it was to go on."""
     names.add(COUNTER, CellType(0))
-    source = current_source(open_region().outer)
 
     def run() -> None:
         body()
@@ -105,11 +105,8 @@ def _record_bounded(names: Names, variables: Variables, going: Tracer, test: Cal
     _record_while(names, more, going, bounded, run, policy, capacity)
     text = (f"a list got more than {capacity} elements in this loop: compiled code has room for {capacity}\n"
             f"  hint: another bound, `while ... and len(kept) < {10 * capacity}`; or `for _ in range({10 * capacity})` with `break`")
-
-    def fail() -> None:
-        raise TracerError(text)
     further = names[COUNTER] >= capacity if GOING in names else test()         # a test that changes things is not made once more
-    HANDLERS["check"](np.logical_and(further, True), fail, TracerError(text), source)
+    raise_where(np.logical_and(further, True), TracerError(text))
 
 
 def _record_with_test(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], body: Callable[[], None],

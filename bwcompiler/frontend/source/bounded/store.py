@@ -14,11 +14,11 @@ from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.bounded import sites
 from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.variables import is_number, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
-from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Site, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -104,10 +104,7 @@ class Store:
         room = self.room
         text = (f"a list or dictionary gets more than {room} elements: compiled code has room for {room}\n"
                 "  hint: an array that is made before, with as much room as it needs")
-
-        def fail() -> None:
-            raise TracerError(text)
-        HANDLERS["check"](self.count >= room, fail, TracerError(text), current_source(open_region().outer))
+        raise_where(self.count >= room, TracerError(text))
 
     def put(self, place: Any, leaves: Sequence[Any]) -> None:
         for array, leaf in zip(self.arrays, leaves, strict=True):

@@ -107,16 +107,21 @@ def check(failing: Tracer, side: Callable[[], Any], error: BaseException, source
     policy.needed = True
 
 
-HANDLERS["check"] = check
+def raise_where(failing: Any, error: Exception) -> None:
+    """Record that the program raises this where `failing` says so."""
+    def fail() -> NoReturn:
+        raise error
+    region = open_region()
+    check(failing, fail, error, region.record.source or current_source(region.outer))
+
+
+HANDLERS["raise_where"] = raise_where
 
 
 def check_once(x: Any, failing: Callable[[], Any], error: Exception) -> None:
     """Record that the program raises this where `failing` says so; not again where that was done for x and holds here as well."""
-    def fail() -> NoReturn:
-        raise error
-
     if not _was_checked(x):
-        check(failing(), fail, error, current_source(open_region().outer))
+        raise_where(failing(), error)
 
 
 def _was_checked(x: Any) -> bool:

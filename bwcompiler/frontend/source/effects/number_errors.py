@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.source.effects.checks import check
+from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _EXAMPLES: dict[str, Any] = {                      # that raise ZeroDivisionError
@@ -30,12 +28,6 @@ def is_caught(error: Exception) -> bool:
     """Whether a handler around is for an exception."""
     policy = open_policy()
     return policy is not None and any(one.catches(error) for one in (*policy.attempts, *policy.tries))
-
-
-def _raise_where(wrong: Any, error: Exception) -> None:
-    def fail() -> None:
-        raise error
-    check(wrong, fail, error, current_source(open_region().outer))
 
 
 def _raised(example: Any, *args: Any) -> Exception:
@@ -67,12 +59,12 @@ def check_operator(name: str, kind: type, inputs: Sequence[Any], found: Tracer) 
 
 def _zero_division(name: str, kind: type, wrong: Any) -> None:
     if is_caught(ZeroDivisionError()):
-        _raise_where(wrong, _raised(_EXAMPLES[name], kind))
+        raise_where(wrong, _raised(_EXAMPLES[name], kind))
 
 
 def _overflow(found: Tracer, inputs: Sequence[Any], error: Exception, also: Any = True) -> None:
     if is_caught(error):
-        _raise_where(np.logical_and(_became(np.isinf, found, inputs), also), error)
+        raise_where(np.logical_and(_became(np.isinf, found, inputs), also), error)
 
 
 def _became(test: Any, found: Any, inputs: Sequence[Any]) -> Any:
@@ -95,7 +87,7 @@ def check_function(function: Any, inputs: Sequence[Any], found: Any) -> None:
     elif name == "pow":
         pole = np.equal(inputs[0], 0)
     if is_caught(domain):
-        _raise_where(np.logical_or(_became(np.isnan, found, inputs), np.logical_and(_became(np.isinf, found, inputs), pole)), domain)
+        raise_where(np.logical_or(_became(np.isnan, found, inputs), np.logical_and(_became(np.isinf, found, inputs), pole)), domain)
     if name in _OVERFLOWING:
         _overflow(found, inputs, overflow, np.logical_not(pole))
 
@@ -107,7 +99,7 @@ def check_whole(x: Tracer) -> None:
     for number, test in ((math.nan, np.isnan), (math.inf, np.isinf)):
         error = _raised(int, number)
         if is_caught(error):
-            _raise_where(test(x), error)
+            raise_where(test(x), error)
 
 
 HANDLERS["check_operator"] = check_operator

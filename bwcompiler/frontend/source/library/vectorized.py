@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import UnsupportedError, at
-from bwcompiler.frontend.source.effects.checks import check
+from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.loops import scan
@@ -58,16 +58,13 @@ def _of_type(found: Any, dtype: np.dtype[Any]) -> Any:
     """Results in the type that `otypes` gives: of integers, which are made of Python's, those that do not fit are an error."""
     if dtype.kind in "iu" and found.dtype.kind in "iuf" and not np.can_cast(found.dtype, dtype):
         limits = np.iinfo(dtype)
-
-        def fail() -> NoReturn:
-            raise OverflowError(f"np.vectorize: a result is no integer of otypes {dtype}, from {limits.min} to {limits.max}")
         if found.dtype.kind == "f":
             fits: Any = (np.trunc(found) >= float(limits.min)) & (found < limits.max + 1.0)
         else:
             own = np.iinfo(found.dtype)
             fits = (found >= max(limits.min, own.min)) & (found <= min(limits.max, own.max))
         outside: Any = ~np.all(fits)
-        check(outside, fail, OverflowError(), current_source(open_region().outer))
+        raise_where(outside, OverflowError(f"np.vectorize: a result is no integer of otypes {dtype}, from {limits.min} to {limits.max}"))
     return found.astype(dtype)
 
 

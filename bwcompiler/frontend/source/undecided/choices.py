@@ -20,7 +20,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.source.effects.checks import check
+from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.effects.places import is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.gaps import Maybe, handed_out, has_gaps
@@ -31,7 +31,6 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.rules import zero_of
@@ -467,12 +466,8 @@ def returned(result: Any) -> Any:
 def _returned(choice: Choice) -> Any:
     if not choice.has_value:
         refuse(choice)
-
-    def fail() -> None:
-        raise TypeError(f"the function returns {choice.options} for these arguments, which a compiled function cannot\n"
-                        "  hint: return numbers in all cases, such as np.nan")
-
-    check(choice.which != VALUE, fail, TypeError(), current_source(open_region().outer))
+    raise_where(choice.which != VALUE, TypeError(f"the function returns {choice.options} for these arguments, which a compiled function "
+                                                 "cannot\n  hint: return numbers in all cases, such as np.nan"))
     return choice.value
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.source.effects.checks import raised
+from bwcompiler.frontend.source.effects.checks import raise_where, raised
 from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.choices import Options, chosen_of, is_known
@@ -27,7 +27,6 @@ from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import lower, upper
 
@@ -112,9 +111,7 @@ def _in_range(items: Any, index: Any) -> Any:
                              "  hint: take an array"))
     span = _span(index)
     if span is None or span.start < -count or span.stop > count:
-        def fail() -> None:
-            raise IndexError(f"{type(items).__name__} index out of range")
-        HANDLERS["check"](np.logical_or(index < -count, index >= count), fail, IndexError(), current_source(open_region().outer))
+        raise_where(np.logical_or(index < -count, index >= count), IndexError(f"{type(items).__name__} index out of range"))
     return index if span is not None and span.start >= 0 else np.where(index < 0, index + count, index)
 
 
@@ -178,10 +175,7 @@ def _require(which: Any, key: Any, kind: type[Exception], text: str) -> None:
         not_capturable(f"it asks a dictionary for {key}, which is not there for all of them")
     if not isinstance(which, Tracer):
         raise raised(kind(text))
-
-    def fail() -> None:
-        raise kind(text)
-    HANDLERS["check"](which < 0, fail, kind(text), current_source(open_region().outer))
+    raise_where(which < 0, kind(text))
 
 
 def _chosen(values: list[Any], which: Any) -> Any:
