@@ -20,13 +20,14 @@ from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, UFUNCS, tr
 from bwcompiler.frontend.numpy.manipulation.indexing import getitem, scatter_add, setitem
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, reshaped
 from bwcompiler.frontend.numpy.reductions.reductions import all_, any_, finished, masked, max_, min_, prod, running, sum_, with_out
+from bwcompiler.frontend.numpy.selected.accumulating import at as at_of_selections
 from bwcompiler.frontend.tracing.control_flow.loops import fori_loop, while_loop
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_parsing import entries_of, is_mask, parse
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_reduction
-from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS, refuse_options
+from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse_options
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import REGISTRY, Value
@@ -262,7 +263,7 @@ def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         raise TracerArrayError(f"np.{name}.at on a concrete array with traced operands\n"
                                "  hint: make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n)")
     if any(isinstance(entry, Selection) or (isinstance(entry, Tracer) and is_mask(entry)) for entry in entries_of(index)):
-        HANDLERS["selected_at"](ufunc, target, index, *rest)
+        at_of_selections(ufunc, target, index, *rest)
         return
     if not rest:
         _apply(ufunc, target, index, ())

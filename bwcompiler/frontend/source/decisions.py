@@ -16,7 +16,7 @@ from bwcompiler.frontend.source.array_backed.growth import POISON, append, refus
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, View, is_asked, want
 from bwcompiler.frontend.source.changes import changed
-from bwcompiler.frontend.source.concrete.contents import read, user_method
+from bwcompiler.frontend.source.concrete.contents import binary, read, user_method
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.effects.checks import raised
 from bwcompiler.frontend.source.effects.doubles import refuse_identity
@@ -127,7 +127,7 @@ def in_(x: Any, items: Any) -> Any:
 
 
 def _equal(x: Any, y: Any) -> Callable[[], Any]:
-    return lambda: HANDLERS["binary"]("eq", x, y)
+    return lambda: binary("eq", x, y)
 
 
 def not_in(x: Any, items: Any) -> Any:
@@ -149,7 +149,7 @@ def kept(found: Any, element: Callable[[], Any]) -> None:
     """An element of the list that a comprehension makes, or of the sum that stands for it."""
     if type(found) is dict:
         one = element()
-        changed(found)[TOTAL] = HANDLERS["binary"]("add", found[TOTAL], one)
+        changed(found)[TOTAL] = binary("add", found[TOTAL], one)
     else:
         append(found, element())
 

@@ -78,5 +78,4 @@ def _patterns(ufunc: Any, complex_: list[bool]) -> list[str]:
             and all(character == "D" or not is_complex for character, is_complex in zip(one, complex_, strict=True))]
 
 
-HANDLERS["complex_special"] = complex_special
 HANDLERS["special_by_loop"] = special_by_loop

@@ -8,6 +8,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
+from bwcompiler.frontend.numpy.elementwise.special_by_loop import complex_special
 from bwcompiler.frontend.numpy.elementwise.special_precision import is_single_composed, loop_dtypes
 from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, COMPLEX_RULES, UFUNCS, Ufunc, reciprocal, ufunc_named
 from bwcompiler.frontend.tracing.handles import assign, value_of
@@ -53,7 +54,7 @@ def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, 
         kinds.append(kind)
     if ufunc.special and ufunc.name not in COMPLEX_RULES and any(
             kind is complex or (isinstance(kind, DType) and kind.is_complex) for kind in kinds):
-        return HANDLERS["complex_special"](ufunc.name, inputs)
+        return complex_special(ufunc.name, inputs)
     dtypes = _computed_in(ufunc, tuple(kinds), dtype, casting)
     shape = payloads[0].shape if len(payloads) == 1 else broadcast_shapes([payload.shape for payload in payloads])
     if dtype is None and len(payloads) == 2:
@@ -62,13 +63,6 @@ def evaluate(ufunc: Ufunc, inputs: tuple[Any, ...], dtype: DType | None = None, 
             return short
     return ufunc.rule(*[materialise(payload, dtype_, shape)
                         for payload, dtype_ in zip(payloads, dtypes, strict=False)])
-
-
-def _evaluate_named(name: str, inputs: tuple[Any, ...]) -> Any:
-    return evaluate(ufunc_named(name), inputs)
-
-
-HANDLERS["evaluate"] = _evaluate_named         # for `masked_selection`
 
 
 def _shortened(name: str, x: Payload, y: Payload, dtypes: tuple[DType, ...], shape: tuple[Any, ...]) -> Value | None:
@@ -142,7 +136,7 @@ def operator(name: str, *inputs: Any) -> Any:
         if not isinstance(inputs[0], Tracer) and not isinstance(inputs[1], Tracer):
             return inputs[0] ** int(inputs[1])
         if not isinstance(inputs[1], Tracer) and inputs[1] < 0:
-            inputs = (HANDLERS["operator"]("multiply", inputs[0], 1.0), inputs[1])
+            inputs = (operator("multiply", inputs[0], 1.0), inputs[1])
     base, exponent = inputs if len(inputs) == 2 else (None, None)
     if name == "power" and isinstance(base, ArrayTracer) and base._type.dtype is BOOL and type(exponent) is int and exponent == 2:
         name, inputs = "square", inputs[:1]                # of booleans int8, where np.power gives int64

@@ -22,11 +22,12 @@ from bwcompiler.frontend.numpy.linalg.linear import (
     solve,
     tensordot,
 )
+from bwcompiler.frontend.numpy.manipulation.creation import zeros_like
 from bwcompiler.frontend.numpy.reductions.reductions import finished, flat_at_zero, reduce_value, root, square_of_magnitude
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, number_value, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
-from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import exact_count
@@ -224,7 +225,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     solution = matmul(fresh(ops.pinv(matrix, rcond=float(cutoff))), fresh(right))
     distance = as_tracer(right_minus(matrix, solution, right))
     squares: Any = fresh(square_of_magnitude(value_as(distance)))
-    residuals = np.sum(np.atleast_2d(squares.T).T, axis=0) if m > n else HANDLERS["zeros_like"](squares, shape=(0,))
+    residuals = np.sum(np.atleast_2d(squares.T).T, axis=0) if m > n else zeros_like(squares, shape=(0,))
     values = ops.svdvals(matrix)
     if not values.shape[0]:
         return solution, residuals, fresh(filled(0, I32, ())), fresh(values)

@@ -10,10 +10,11 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError
 from bwcompiler.frontend.numpy.axes import normalize_axis
+from bwcompiler.frontend.numpy.manipulation.indexing import setitem
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, viewed
 from bwcompiler.frontend.numpy.reductions.reductions import sum_
 from bwcompiler.frontend.tracing.operands import as_tracer, filled, reshape, value_as
-from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import DiagonalView, broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
@@ -80,7 +81,7 @@ def fill_diagonal(a: Any, val: Any, wrap: Any = False) -> None:
         raise ValueError("All dimensions of input must be of equal length")
     step = sum(math.prod(a.shape[:axis]) for axis in range(a.ndim)) if a.ndim > 2 else a.shape[1] + 1
     end = None if wrap or a.ndim > 2 else a.shape[1] * a.shape[1]
-    HANDLERS["setitem"](flat_view(a), slice(None, end, step), val)
+    setitem(flat_view(a), slice(None, end, step), val)
 
 
 @implements(np.trace)

@@ -11,6 +11,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.numpy.axes import NOTHING, Axes, axes_in_order, normalize_axes, normalize_axis, reduction_axes, refuse_list
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import operator as numpy_operator
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
 from bwcompiler.frontend.tracing.operands import (
@@ -26,7 +27,7 @@ from bwcompiler.frontend.tracing.operands import (
     value_as,
 )
 from bwcompiler.frontend.tracing.promotion import common_dtype, requested, resolve_reduction
-from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import exact_count, known_le
@@ -316,7 +317,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
     spread = cast(broadcast_value(w, x.shape), dtype)
     total = sum_(fresh(ops.multiply(cast(x, dtype), spread)), axis, keepdims=keepdims)
     scale = sum_(fresh(spread), axis, keepdims=keepdims)
-    found = HANDLERS["operator"]("divide", total, scale)
+    found = numpy_operator("divide", total, scale)
     return (found, fresh(cast(value_as(scale), found._type.dtype))) if returned else found
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
+from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
 from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, copied, fixed, has_mask_of, selected, with_all
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse
@@ -55,7 +57,7 @@ def _spread_out(x: Any, rows: int, axes: int) -> Any:
 def of_selections(name: str, *inputs: Any) -> Any:
     """A ufunc."""
     def evaluated(*arrays: Any) -> Any:
-        result = HANDLERS["evaluate"](name, arrays)
+        result = evaluate(ufunc_named(name), arrays)
         return tuple(map(fresh, result)) if isinstance(result, tuple) else fresh(result)
     return elementwise(evaluated, *inputs)
 

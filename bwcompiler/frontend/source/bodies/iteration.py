@@ -22,6 +22,7 @@ from bwcompiler.frontend.source.array_backed.lookups import are_rows, at_places,
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.progressions import Progression
+from bwcompiler.frontend.source.items import indexed
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.variables import Divided, not_capturable
 from bwcompiler.frontend.tracing.calls import call
@@ -30,7 +31,6 @@ from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, extent_of, index_handle
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.promotion import strong
-from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
@@ -175,7 +175,7 @@ def elements_of(source: Any) -> Elements | None:
         start, step = (*numbers, 1)[:2]
         return None if start is None or step is None else Elements(ENDLESS, _progression(start, step))
     if type(source) is str and source:
-        return Elements(len(source), lambda k: HANDLERS["item_of"](source, k))
+        return Elements(len(source), lambda k: indexed(source, k))
     if type(source) in (list, tuple) and source and type(source[0]) is float:
         found = lookup_in(source)
         return None if found is None else Elements(len(source), found)

@@ -17,6 +17,7 @@ from bwcompiler import ops, tree
 from bwcompiler.frontend.source.array_backed.boxes import unboxed
 from bwcompiler.frontend.source.array_backed.growth import append
 from bwcompiler.frontend.source.bodies.capture import is_in_c_order, zeros
+from bwcompiler.frontend.source.bounded.stacks import wish
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.parts import Form, put_together
 from bwcompiler.frontend.source.containers.progressions import Progression
@@ -36,7 +37,6 @@ from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.promotion import Kind, strong
-from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.storages.views import BroadcastView, Chain
@@ -165,7 +165,7 @@ class _Merged:
         """The items of a deque, or of a list that is changed like one, are as many after both sides."""
         place = next((place for place, known in self.scope.places.values() if known == name), None)
         if place is not None and place.kind == "items" and len(one) != len(other):
-            HANDLERS["wish_for_stack"](place.base, *one, *other)
+            wish(place.base, *one, *other)
             not_capturable(f"a {type(place.base).__name__} has {len(one)} items after one side of it, and {len(other)} after the other",
                            hint=OF_LENGTHS)
 

@@ -187,7 +187,6 @@ def binary(name: str, x: Any, y: Any) -> Any:
     return function(x, y)
 
 
-HANDLERS["binary"] = binary
 
 
 def unary(name: str, x: Any) -> Any:

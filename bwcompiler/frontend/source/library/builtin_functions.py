@@ -19,8 +19,9 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, UnsupportedError
-from bwcompiler.frontend.source.concrete.contents import user_method
+from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.effects.checks import Suppressing
+from bwcompiler.frontend.source.effects.number_errors import check_whole
 from bwcompiler.frontend.source.library import iterators, series
 from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
 from bwcompiler.frontend.tracing.calls import call, call_function
@@ -54,7 +55,7 @@ def _number(kind: Kind, dtype: DType, what: str) -> Callable[..., Any]:
         if kind is not complex and x._type.dtype.kind == "c":
             raise TypeError(f"can't convert complex to {what}")
         if kind is int:
-            HANDLERS["check_whole"](x)
+            check_whole(x)
         return call(converted, x, dtype, kind)
     convert.__name__ = what
     return convert
@@ -63,9 +64,6 @@ def _number(kind: Kind, dtype: DType, what: str) -> Callable[..., Any]:
 def as_int(x: Any) -> Any:
     """A traced number as one of Python's integers."""
     return call(converted, x, I64, int)
-
-
-HANDLERS["as_int"] = as_int
 
 
 def _known(x: Any, kind: Any) -> Any:
@@ -110,11 +108,11 @@ _NOTHING = object()
 
 
 def _less(x: Any, y: Any) -> Any:
-    return HANDLERS["binary"]("lt", x, y)
+    return binary("lt", x, y)
 
 
 def _greater(x: Any, y: Any) -> Any:
-    return HANDLERS["binary"]("gt", x, y)
+    return binary("gt", x, y)
 
 
 def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -219,7 +217,7 @@ def _sum(iterable: Any, /, start: Any = 0) -> Any:
     if not any(user_method(builtins.type(one), name) is not None for one in (*items, start) for name in ("__add__", "__radd__")):
         return builtins.sum(_added(items), start)
     for item in items:
-        start = HANDLERS["binary"]("add", start, item)
+        start = binary("add", start, item)
     return start
 
 

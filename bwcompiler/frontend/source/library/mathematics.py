@@ -15,11 +15,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
+from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
 from bwcompiler.frontend.source.effects.number_errors import check_function, check_whole
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
-from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
 
@@ -97,7 +98,7 @@ def _refuse_array(function: Any, numpy: Any, found: Tracer) -> NoReturn:
 # ----- what has another name, or none, in NumPy
 def _named(name: str) -> Callable[..., Any]:
     """The op that the function of this name in scipy.special is."""
-    return lambda x: call(lambda: fresh(HANDLERS["evaluate"](name, (fresh(ops.cast(value_as(x), dtype=F64)),))))
+    return lambda x: call(lambda: fresh(evaluate(ufunc_named(name), (fresh(ops.cast(value_as(x), dtype=F64)),))))
 
 
 def _rounded(numpy: Any) -> Callable[[Any], Any]:

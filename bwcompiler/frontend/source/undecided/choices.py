@@ -20,6 +20,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.source.concrete.contents import binary
 from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.effects.places import is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
@@ -258,7 +259,7 @@ def equals(x: Choice, other: Any) -> Any:
     if x is other:
         return True
     if is_unsure(x):
-        return HANDLERS["binary"]("eq", HANDLERS["sure"](x), other)
+        return binary("eq", HANDLERS["sure"](x), other)
     if type(other) is Choice:
         return _equal_choices(x, other)
     return _where(x, [HANDLERS["truth_of"](thing == other) for thing in x.options.things],

@@ -17,7 +17,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import check
-from bwcompiler.frontend.source.library.builtin_functions import choose_number
+from bwcompiler.frontend.source.library.builtin_functions import as_int, choose_number
 from bwcompiler.frontend.source.variables import is_number, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, share
@@ -204,7 +204,7 @@ def length(items: Sequence[Any]) -> Any:
             continue
         flags = [call(as_tracer, one.present) for one in part if type(one) is Maybe]
         found = found + (len(part) - len(flags)) + (np.sum(np.stack(flags)) if flags else 0)
-    return HANDLERS["as_int"](found)
+    return as_int(found)
 
 
 def total(items: Sequence[Any], start: Any = 0) -> Any:

@@ -17,6 +17,7 @@ from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy.selected.packing import packed
 from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.library.builtin_functions import as_int
 from bwcompiler.frontend.source.undecided.gaps import (
     Block,
     Maybe,
@@ -133,7 +134,7 @@ def numbered(items: Sequence[Any], start: Any = 0) -> list[Any]:
         if isinstance(one, Block):
             found += unpacked([dataclasses.replace(one, value=(rank + start, one.value), kinds=(int, *one.kinds))])
         else:
-            number = HANDLERS["as_int"](rank + start) if isinstance(rank, Tracer) else rank + start
+            number = as_int(rank + start) if isinstance(rank, Tracer) else rank + start
             found.append(maybe(one.present, (number, one.value)) if type(one) is Maybe else (number, one))
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.source.concrete.contents import binary
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -51,7 +52,7 @@ def _are_equal(x: Any, y: Any) -> Any:
 def _ordered(name: str, x: Any, y: Any, place: int) -> Any:
     """x < y, x <= y ... of the parts from a place on."""
     if place == min(len(x), len(y)):
-        return HANDLERS["binary"](name, len(x), len(y))
+        return binary(name, len(x), len(y))
     one, other = x[place], y[place]
     equal = _truth("eq", one, other)
     if not isinstance(equal, Tracer):
@@ -60,8 +61,8 @@ def _ordered(name: str, x: Any, y: Any, place: int) -> Any:
 
 
 def _truth(name: str, x: Any, y: Any) -> Any:
-    return x is y or HANDLERS["truth_of"](HANDLERS["binary"](name, x, y)) if name == "eq" else HANDLERS["truth_of"](
-        HANDLERS["binary"](name, x, y))
+    return x is y or HANDLERS["truth_of"](binary(name, x, y)) if name == "eq" else HANDLERS["truth_of"](
+        binary(name, x, y))
 
 
 HANDLERS.update(are_undecided=are_undecided, compared=compared, is_undecided=is_undecided)
