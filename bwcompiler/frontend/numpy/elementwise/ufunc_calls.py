@@ -159,7 +159,7 @@ _DIVIDING = frozenset(("divide", "floor_divide", "remainder", "power"))
 def _note_division(name: str, kind: type | None, inputs: tuple[Any, ...], made: Tracer) -> None:
     """A division or power, which may raise something if both are Python's numbers: it matters where that is caught."""
     region = active_region()
-    if region is not None and region.policy is not None and (region.policy.trying or region.policy.attempts):
+    if region is not None and region.policy is not None and (region.policy.tries or region.policy.attempts):
         if kind is not None and not HANDLERS["check_operator"](name, kind, inputs, made):
             return
         region.policy.divisions.add(value_of(made))

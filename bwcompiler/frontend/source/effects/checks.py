@@ -84,14 +84,14 @@ def check(failing: Tracer, side: Callable[[], Any], error: BaseException, source
     """Record that a side of a branch raises where its test says so."""
     policy = open_policy()
     assert policy is not None
-    if policy.trying:
+    if policy.tries:
         catching = next((attempt for attempt in reversed(policy.attempts) if attempt.catches(error)), None)
         why = "compiled code raises, but does not catch" if catching is None else catching.why
         refusal = TracerBoolError(at(source, f"it depends on traced values whether {type(error).__name__} is raised, inside of a `try` "
                                      f"that may catch it: {why}\n"
                                      "  hint: write the test as `if`, with what `except` does in its branch"))
-        if policy.trying > len(policy.attempts):
-            raise Recapture(("", 0, policy.trying), refusal)       # which no `except` of the user's catches
+        if len(policy.tries) > len(policy.attempts):
+            raise Recapture(("", 0, len(policy.tries)), refusal)       # which no `except` of the user's catches
         if catching is not None and not catching.records(refusal):
             return
 
@@ -128,7 +128,7 @@ def _was_checked(x: Any) -> bool:
     """Whether x was checked before, in this region or one around it; else it is noted as checked here."""
     policy, region, here = open_policy(), open_region(), open_region()
     assert policy is not None
-    if policy.trying:                              # what is recorded there may be recorded again
+    if policy.tries:                               # what is recorded there may be recorded again
         return False
     found = policy.sure.get(id(x))
     while found is not None and found[0] is x and region is not None:
@@ -212,7 +212,6 @@ class Trying:
     def __enter__(self) -> None:
         policy = open_policy()
         if policy is not None:
-            policy.trying += 1
             policy.tries.append(self)
             self.before = (open_region(), len(open_region().record.values))
 
@@ -220,7 +219,6 @@ class Trying:
         policy = open_policy()
         if policy is None:
             return
-        policy.trying -= 1
         policy.tries.pop()
         if self.divides and error is None and self.before is not None and self.before[0] is open_region():
             for found in _divisions(open_region().record.values[self.before[1]:]):
@@ -231,7 +229,7 @@ class Trying:
                                          "  hint: test the divisor with `if`, with what `except` does in its branch; numbers of NumPy's "
                                          "(np.sin(x), np.float64(x)) raise nothing anyhow"))
                 policy.needed = True               # as it is written it would go on
-                raise Recapture(("", 0, policy.trying + 1), refusal)
+                raise Recapture(("", 0, len(policy.tries) + 1), refusal)
         if isinstance(error, Exception) and any(scope.loop is not None for scope in policy.scopes):
             raise NotCapturable(f"{type(error).__name__} is raised and caught in it, perhaps not by all iterations", error_source(error))
         refused = _refusal(error) if isinstance(error, Exception) and not is_raised(error) else None
@@ -241,7 +239,7 @@ class Trying:
         policy.needed = True                       # as it is written it would be caught
         if policy.depth:
             raise NotCapturable(str(refused), getattr(refused, "source", None)) from None
-        raise Recapture(("", 0, policy.trying), refused) from None
+        raise Recapture(("", 0, len(policy.tries)), refused) from None
 
     def catches(self, error: BaseException) -> bool:
         """Whether a handler is for an exception of Python's."""
@@ -288,7 +286,7 @@ def _refusal(error: Exception) -> BwError | None:
 def require_no_handler(divisor: IndexTracer) -> None:
     """The index of a loop is a divisor, for which Python raises where it is 0."""
     policy, extent = open_policy(), divisor._extent
-    if policy is not None and policy.trying and lower(extent) <= 0 <= upper(extent):
+    if policy is not None and policy.tries and lower(extent) <= 0 <= upper(extent):
         raise NotCapturable("it divides by its index in a `try`, whose `except` is for that")
 
 

@@ -50,7 +50,7 @@ def check_operator(name: str, kind: type, inputs: Sequence[Any], found: Tracer) 
         if kind is float:
             _overflow(found, inputs, OverflowError(34, "Numerical result out of range"), np.not_equal(first, 0))
         return True
-    if policy.trying > len(policy.attempts) and any(one.divides for one in policy.tries):
+    if len(policy.tries) > len(policy.attempts) and any(one.divides for one in policy.tries):
         return False
     if isinstance(second, Tracer):
         _zero_division(name, kind, second == 0)

@@ -162,8 +162,8 @@ class Policy:
     captured    in words, with the places: loops that were; notes: what was not captured.
     one_kind    whether the two sides of a branch must give the same kind of numbers, as np.vectorize asks the first element for its type.
     objects     objects that the function made, by their ids.
-    raised      the last exception that a `raise` of the user's raised in a body; trying: inside of how many `try` with handlers.
-    tries       these, innermost last (`source.effects.checks.Trying`).
+    raised      the last exception that a `raise` of the user's raised in a body.
+    tries       the `try` with handlers around what is being traced, innermost last (`source.effects.checks.Trying`).
     attempts    those of them whose handlers can be sides of branches (`source.bodies.attempts`), innermost last.
     divisions   what divisions gave inside of a `try`, of which one number at least was of NumPy's, so that it raises nothing.
     formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
@@ -190,7 +190,7 @@ class Policy:
     __slots__ = ("ahead", "any_results", "as_data", "asked", "attempts", "bounded", "calls", "captured", "choices", "containers",
                  "converting", "copies", "depth", "divisible", "divisions", "doubles", "events", "foreseen", "formatted", "gaps",
                  "heavy", "inner_calls", "known", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects", "one_kind",
-                 "parted", "parts", "plain", "raised", "recorded", "scopes", "shown", "summed", "sure", "told", "tries", "trying",
+                 "parted", "parts", "plain", "raised", "recorded", "scopes", "shown", "summed", "sure", "told", "tries",
                  "types_asked", "unbound", "uncounted", "undone", "unrolled", "unrolling", "windows", "wishes")
 
     def __init__(self, converting: bool) -> None:
@@ -258,7 +258,6 @@ class Policy:
         self.captured: dict[Site, str] = {}
         self.raised: BaseException | None = None
         self.formatted: list[tuple[Any, str]] | None = None
-        self.trying = 0
         self.tries: list[Any] = []
         self.attempts: list[Any] = []
         self.calls: dict[int, list[int]] = {}
