@@ -39,7 +39,7 @@ from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
-from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.source.variables import among, not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
@@ -410,7 +410,7 @@ def _require_pure(function: Any, policy: Policy) -> None:
         if isinstance(owner, np.random.Generator | np.random.RandomState):
             not_capturable(f"it calls {_named(function)}, which draws numbers, or does not, as data decides: draw them before")
         not_capturable(f"it calls {_named(function)}, which may change {type(owner).__name__} {short(owner)}")
-    if isinstance(function, np.ufunc) or _among(function, PURE) or (is_pure_module(function) and "random" not in function.__module__):
+    if isinstance(function, np.ufunc) or among(function, PURE) or (is_pure_module(function) and "random" not in function.__module__):
         return
     if isinstance(function, type):
         made = function
@@ -437,14 +437,6 @@ def _writing(function: Any, called: Any) -> Any:
                 require_traced(place, owner, *args, *kwargs.values())
         return called(*args, **kwargs)
     return checked
-
-
-def _among(function: Any, known: Any) -> bool:
-    """Whether a function is one of these; objects that are called need not have a hash."""
-    try:
-        return function in known
-    except TypeError:
-        return False
 
 
 def _consuming(function: Any) -> Any:

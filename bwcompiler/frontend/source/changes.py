@@ -20,7 +20,7 @@ from bwcompiler.frontend.source.effects.places import Holder, assigned_to, refus
 from bwcompiler.frontend.source.undecided.choices import Choice, refuse
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
-from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.source.variables import is_bounded, open_policy
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -61,7 +61,7 @@ def changed(x: Any) -> Any:
             changed_in_loop(x)
         require_unseen(x)
         return x if maker_of(x) is None else Target(x)
-    if getattr(type(x), "is_bounded", False):
+    if is_bounded(x):
         return x
     found = assigned_to(x) if policy.depth else x
     if type(x) in _COUNTING:
@@ -118,6 +118,6 @@ def added(x: Any, value: Any) -> Any:
     elif type(x) is list and scopes_around(x):
         append(x, *value)
         return []
-    elif not getattr(type(x), "is_bounded", False):
+    elif not is_bounded(x):
         refuse_change(x)
     return value

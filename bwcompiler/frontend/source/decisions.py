@@ -26,7 +26,7 @@ from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided import gaps, lookups
 from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_same, truth
 from bwcompiler.frontend.source.undecided.orders import is_undecided
-from bwcompiler.frontend.source.variables import Names, open_policy
+from bwcompiler.frontend.source.variables import Names, is_bounded, open_policy
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
@@ -39,7 +39,7 @@ NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
 def decided(x: Any) -> Any:
     """The truth of a test, which data may decide."""
     refuse_whole(x)
-    if getattr(type(x), "is_bounded", False):
+    if is_bounded(x):
         return x.store.count > 0
     if isinstance(x, np.ndarray):
         read(x)
@@ -181,7 +181,7 @@ def and_(x: Any, other: Callable[[], Any], is_test: bool = False) -> Any:
         return other() if found else x
     if is_test:
         return choose(found, lambda: decided(other()), lambda: False)
-    return choose(found, other, lambda: False if getattr(type(x), "is_bounded", False) else x)
+    return choose(found, other, lambda: False if is_bounded(x) else x)
 
 
 def or_(x: Any, other: Callable[[], Any], is_test: bool = False) -> Any:

@@ -68,7 +68,7 @@ from bwcompiler.frontend.source.undecided.gaps import has_gaps, refuse, taken
 from bwcompiler.frontend.source.undecided.searches import searched
 from bwcompiler.frontend.source.undecided.taking import gone_over, taking
 from bwcompiler.frontend.source.undecided.unbound import sure
-from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.source.variables import among, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_library, is_plain_python
@@ -143,7 +143,7 @@ def _computes(function: Any) -> bool:
 
 def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
     """A function that is not the user's, which may get choices and lists with gaps: made perhaps as its arguments are evaluated."""
-    takes_functions = _among(function, _TAKING_FUNCTIONS)
+    takes_functions = among(function, _TAKING_FUNCTIONS)
 
     def called(*args: Any, **kwargs: Any) -> Any:
         sought = found_by(function, args) if policy.choices else None
@@ -161,13 +161,6 @@ def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
 _TAKING_FUNCTIONS = frozenset((
     map, filter, sorted, min, max, functools.reduce, itertools.accumulate, itertools.dropwhile, itertools.filterfalse, itertools.groupby,
     itertools.starmap, itertools.takewhile, np.apply_along_axis, np.apply_over_axes, np.fromfunction, np.piecewise))
-
-
-def _among(function: Any, known: frozenset[Any]) -> bool:
-    try:
-        return function in known
-    except TypeError:                              # something that cannot be hashed
-        return False
 
 
 def _captured_when_called(x: Any) -> Any:

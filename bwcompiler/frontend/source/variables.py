@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from types import CellType
 from typing import Any, NoReturn
 
@@ -186,6 +186,19 @@ def same(x: Any, y: Any) -> bool:
     if isinstance(x, Tracer) and isinstance(y, Tracer):
         return x._storage is y._storage and same_chain(x._chain, y._chain)
     return type(x) is type(y) and is_plain(x) and is_plain(y) and bool(x == y) and repr(x) == repr(y)
+
+
+def among(function: Any, known: Container[Any]) -> bool:
+    """Whether a function is one of these; objects that are called need not have a hash."""
+    try:
+        return function in known
+    except TypeError:
+        return False
+
+
+def is_bounded(x: Any) -> bool:
+    """Whether it is a container with room for what data put in it (`bounded.store.Bounded`)."""
+    return getattr(type(x), "is_bounded", False)
 
 
 def is_number(x: Any) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.source.variables import among
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 
@@ -80,11 +81,11 @@ def _asks(function: Any, owner: Any, args: tuple[Any, ...]) -> bool:
     """Whether a function that gets such texts looks at what is in them."""
     if isinstance(owner, _KEYED):
         return not isinstance(owner, _LISTS) and any(map(is_unknown, args[:1] if function.__name__ in _VALUED else args))
-    if _among(function, _OF_EACH) or isinstance(function, functools._lru_cache_wrapper):
+    if among(function, _OF_EACH) or isinstance(function, functools._lru_cache_wrapper):
         return True
-    if _among(function, _BY_NAME):
+    if among(function, _BY_NAME):
         return is_unknown(args[1])
-    within = _among(function, _OF_A_TEXT) or isinstance(owner, re.Pattern)
+    within = among(function, _OF_A_TEXT) or isinstance(owner, re.Pattern)
     within = within or str(getattr(function, "__module__", "")).partition(".")[0] in _MODULES
     return within and any(type(arg) is str and _MARK in arg for arg in args)
 
@@ -95,10 +96,3 @@ def _text_of(name: str, found: Callable[..., Any], text: str, *args: Any, **kwar
     if type(made) is not str:
         _refuse(f"is asked by {name}()")
     return made if is_unknown(made) or not is_unknown(text) else text
-
-
-def _among(function: Any, known: Any) -> bool:
-    try:
-        return function in known
-    except TypeError:                              # something that cannot be hashed
-        return False

@@ -9,7 +9,7 @@ from typing import Any
 from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.library import plain
-from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.source.variables import is_bounded, not_capturable
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -33,7 +33,7 @@ def heap_function(function: Any) -> Callable[..., Any] | None:
         return None
 
     def called(heap: Any, *args: Any) -> Any:
-        if getattr(type(heap), "is_bounded", False):
+        if is_bounded(heap):
             return heap.by(function, *args)
         if scopes_around(heap):
             HANDLERS["wish_for_stack"](heap, *args)

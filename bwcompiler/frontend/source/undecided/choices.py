@@ -26,7 +26,7 @@ from bwcompiler.frontend.source.effects.places import is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.gaps import Maybe, handed_out, has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_maybe
-from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
+from bwcompiler.frontend.source.variables import UNBOUND, is_bounded, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing import results
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -476,7 +476,7 @@ def opened(result: Any) -> Any:
     """What `bw.jit` returns: choices and lists with gaps are decided when the program has run."""
     if type(result) is Choice:
         return opened(HANDLERS["sure"](result)) if is_unsure(result) else results.chosen(result.which, result.value, result.options)
-    if getattr(type(result), "is_bounded", False):
+    if is_bounded(result):
         return results.container(result.made_as(), opened(result.elements()))
     if type(result) is dict:
         return {key: opened(part) for key, part in result.items()}

@@ -18,7 +18,7 @@ from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import check
 from bwcompiler.frontend.source.library.builtin_functions import as_int, choose_number
-from bwcompiler.frontend.source.variables import is_number, open_policy, same
+from bwcompiler.frontend.source.variables import is_bounded, is_number, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, share
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
@@ -152,7 +152,7 @@ class Items:
 
 def taken(x: Any) -> Any:
     """x; the elements of an iterator over a list with gaps, or of a container with room (`bounded`), as a list."""
-    return x.taken() if type(x) is Items else x.listed() if getattr(type(x), "is_bounded", False) else x
+    return x.taken() if type(x) is Items else x.listed() if is_bounded(x) else x
 
 
 def has_gaps(x: Any) -> bool:

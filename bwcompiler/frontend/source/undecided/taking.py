@@ -15,6 +15,7 @@ import numpy as np
 from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.undecided import keyed, moved
 from bwcompiler.frontend.source.undecided.gaps import Items, Maybe, as_array, has_gaps, length, refuse, taken, total
+from bwcompiler.frontend.source.variables import among, is_bounded
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED
 from bwcompiler.frontend.tracing.registry import HANDLERS
 
@@ -59,19 +60,19 @@ def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
         return found
 
     def checked(*args: Any, **kwargs: Any) -> Any:
-        if args and getattr(type(args[0]), "is_bounded", False) and _among(function, _OF_KINDS):
+        if args and is_bounded(args[0]) and among(function, _OF_KINDS):
             return args[0].store.count if function is len else args[0].kind if function is type else isinstance(args[0].kind(), args[1])
-        args = tuple(map(taken, args)) if not _among(function, _OF_ANY_ORDER) else tuple([
-            one.in_any_order() if getattr(type(one), "is_bounded", False) else taken(one) for one in args])
+        args = tuple(map(taken, args)) if not among(function, _OF_ANY_ORDER) else tuple([
+            one.in_any_order() if is_bounded(one) else taken(one) for one in args])
         found_items = gone_over(function, args, kwargs)
         if found_items is not None:
             return Items(found_items) if has_gaps(found_items) else iter(found_items)
         if not any(map(has_gaps, (*args, *kwargs.values()))):
             return found(*args, **kwargs)
-        handler = _handler(function)
+        handler = _TAKING[function] if among(function, _TAKING) else None
         if handler is not None and kwargs.keys() <= _KEYWORDS.get(function, set()):
             return handler(*args, **kwargs)
-        if handler is None and _among(function, SELECTED):
+        if handler is None and among(function, SELECTED):
             return function(*[as_array(arg) if has_gaps(arg) else arg for arg in args], **kwargs)
         return refuse(f"{getattr(function, '__name__', 'a function')}()")
     return checked
@@ -81,18 +82,4 @@ def gone_over(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     """The elements of reversed(...), enumerate(...) or zip(...) of lists with gaps, as a list; None of all else."""
     if function is zip and any(type(arg) is Maybe for arg in args):        # zip(*items)
         return moved.columns(args)
-    return _ITERATORS[function](*args, **kwargs) if _among(function, _ITERATORS) and any(map(has_gaps, args)) else None
-
-
-def _handler(function: Any) -> Callable[..., Any] | None:
-    try:
-        return _TAKING.get(function)
-    except TypeError:                              # something that cannot be hashed
-        return None
-
-
-def _among(function: Any, known: Any) -> bool:
-    try:
-        return function in known
-    except TypeError:
-        return False
+    return _ITERATORS[function](*args, **kwargs) if among(function, _ITERATORS) and any(map(has_gaps, args)) else None
