@@ -91,7 +91,7 @@ OF_LENGTHS = ("as many items on all ways through it (a deque that is full before
 class Names:
     """Variables of a function by name, as its bodies see them: cells.
 
-    once    the ids of objects that one of them held before, and nothing else did (`carried.parts.held_once`).
+    once    the ids of objects that one of them held before, and nothing else did (`containers.parts.held_once`).
     """
 
     def __init__(self, *bodies: Callable[..., Any]) -> None:

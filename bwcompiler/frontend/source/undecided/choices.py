@@ -47,7 +47,11 @@ class Options:
     __slots__ = ("things",)
 
     def __init__(self, things: Sequence[Any]) -> None:
-        self.things = tuple(things)
+        once: list[Any] = []
+        for thing in things:
+            if not any(same(thing, one) for one in once):
+                once.append(thing)
+        self.things = tuple(once)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Options) and len(self.things) == len(other.things) and all(map(same, self.things, other.things))
@@ -355,11 +359,7 @@ def _of_each(x: Choice, take: Callable[[Any], Any]) -> Any:
         return chosen
     if not all(map(is_known, found)):
         refuse(x)
-    options: list[Any] = []
-    for one in found:
-        if not any(same(one, other) for other in options):
-            options.append(one)
-    joined = Options(options)
+    joined = Options(found)
     numbers = dict(zip(places, [joined.place(one) for one in found], strict=True))
     which = _where(x, [np.int64(numbers.get(place, 0)) for place in range(len(x.options.things))], None)
     return _made(which, None, joined, False)
@@ -382,7 +382,7 @@ def covering(x: Any, y: Any) -> Options | None:
         return None
     if any(not tree.leaves(value) or isinstance(value, list | dict) for value, there in ((one, is_value), (other, is_other)) if there):
         return None
-    return Options([*first, *[thing for thing in second if Options(first).place(thing) == ABSENT]])
+    return Options([*first, *second])
 
 
 def number_in(x: Any, options: Options, which: Any = None) -> Any:

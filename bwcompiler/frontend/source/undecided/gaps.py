@@ -46,7 +46,7 @@ class Block:
     """What a loop has appended: `count` elements, whether each is there, and the values, as arrays with a leading axis.
 
     is_prefix  whether those that are there are the first ones.  kinds: of the leaves of an element, where they are Python's numbers.
-    Lists, dictionaries and objects in the values are boxed (`carried.things`); `handed_out` makes doubles of them.
+    Lists, dictionaries and objects in the values are boxed (`array_backed.boxes`); `handed_out` makes doubles of them.
     """
 
     present: Any

@@ -185,11 +185,7 @@ def _chosen(values: list[Any], which: Any) -> Any:
     if all(map(is_number, values)):
         return _number(values, which)
     if all(map(is_known, values)):
-        options: list[Any] = []
-        for one in values:
-            if not any(same(one, other) for other in options):
-                options.append(one)
-        joined = Options(options)
+        joined = Options(values)
         return chosen_of(joined, call(as_tracer, np.array([joined.place(one) for one in values]))[which])
     if all(isinstance(one, Tracer | np.ndarray) for one in values) and len({np.shape(one) for one in values}) == 1:
         found = np.stack([call(as_tracer, one) for one in values])[which]
