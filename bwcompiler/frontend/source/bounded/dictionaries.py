@@ -16,7 +16,6 @@ from bwcompiler.frontend.source.bounded import sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, kind_of, refused
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.undecided import gaps, keyed, moved
-from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import Site
@@ -45,12 +44,7 @@ def want(items: Any, key: Any, value: Any) -> None:
     numbers = all(_is_number(one) for one in items.values()) and all(
         _is_number(part) for one in items for part in (one if type(one) is tuple else (one,)))
     if numbers:
-        known = [*items.items(), (key, value)]
-        sites.want(items, (tree.structure((key, value)), _kinds(known)), refusal, least=0)
-
-
-def _kinds(pairs: list[Any]) -> list[Any]:
-    return [kind_of(leaf) for leaf in tree.leaves(pairs[-1])]
+        sites.want(items, (tree.structure((key, value)), list(map(kind_of, tree.leaves((key, value))))), refusal)
 
 
 def _is_number(x: Any) -> bool:
@@ -188,11 +182,8 @@ class View(Bounded):
 
 def made(container: Any) -> Any:
     """A dictionary that was just made, or one with room in its place."""
-    plan = sites.note(container) if type(container) in KINDS else None
-    policy = open_policy()
-    if plan is None or policy is None:
-        return container
-    return Dictionary(policy.containers[id(container)][1], plan, container)
+    found = sites.note(container) if type(container) in KINDS else None
+    return container if found is None else Dictionary(*found, container)
 
 
 class Asking:

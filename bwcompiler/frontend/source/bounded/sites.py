@@ -13,7 +13,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_hidden
 from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Site
 
-MOST = 4096                    # rows
+LEAST, MOST = 8, 4096          # rows
 IN_WHILE = 1000                # that a loop may add of which nobody knows how often it runs
 _SERIAL = -1 << 21             # columns of sites, for each time that a function is traced again,
 _FIRST = -1 << 22              # and for each instruction that makes a container
@@ -34,8 +34,8 @@ class Added(NamedTuple):
     times: int
 
 
-def note(container: Any) -> Plan | None:
-    """A container was made in a line of the user's; what it is to be made as, if it is to have room."""
+def note(container: Any) -> tuple[Site, Plan] | None:
+    """A container was made in a line of the user's: which line, and what it is to be made as, if it is to have room."""
     policy = open_policy()
     if policy is None or not policy.converting or len(container) > _SMALL:
         return None
@@ -44,28 +44,30 @@ def note(container: Any) -> Plan | None:
         frame = frame.f_back
     site = frame.f_code.co_filename, frame.f_lineno, _FIRST - frame.f_lasti
     policy.containers[id(container)] = container, site, len(container)
-    return policy.bounded.get(site)
+    return (site, policy.bounded[site]) if site in policy.bounded else None
 
 
-def want(container: Any, kinds: Any, refusal: BwError, least: int | None = None) -> None:
-    """A container is asked for something that needs room: trace the function again, if that has not been done.
-
-    least: how many elements it may have had when it was made.
-    """
-    policy = open_policy()
+def _noted(policy: Policy | None, container: Any) -> tuple[Site, int] | None:
+    """Where a container was made, and with how many elements; None where that was not noted."""
     found = None if policy is None else policy.containers.get(id(container))
-    if policy is None or found is None or found[0] is not container or found[1] in policy.bounded or (
-            least is not None and found[2] > least):
+    return None if found is None or found[0] is not container else found[1:]
+
+
+def want(container: Any, kinds: Any, refusal: BwError) -> None:
+    """A container that was made empty is asked for something that needs room: trace the function again, if that has not been done."""
+    policy = open_policy()
+    found = _noted(policy, container)
+    if policy is None or found is None or found[0] in policy.bounded or found[1]:
         return
-    _again(policy, found[1], Plan(8, kinds), refusal)
+    _again(policy, found[0], Plan(LEAST, kinds), refusal)
 
 
 def wish(container: Any, kinds: Any) -> None:
     """A container is refused, perhaps for good, that could be had with room: then the function is traced again."""
     policy = open_policy()
-    found = None if policy is None else policy.containers.get(id(container))
-    if policy is not None and found is not None and found[0] is container:
-        policy.wishes[found[1]] = Plan(8, kinds)
+    found = _noted(policy, container)
+    if policy is not None and found is not None:
+        policy.wishes[found[0]] = Plan(LEAST, kinds)
 
 
 def granted(policy: Policy) -> bool:

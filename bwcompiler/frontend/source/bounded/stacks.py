@@ -19,7 +19,7 @@ from bwcompiler.frontend.source.bounded import sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, joined, kind_of, refused
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.undecided import gaps, moved
-from bwcompiler.frontend.source.variables import is_number, open_policy
+from bwcompiler.frontend.source.variables import is_number
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -27,8 +27,7 @@ from bwcompiler.frontend.tracing.storages.region import Site
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 KINDS = (list, collections.deque)
-_HINT = ("\n  hint: what it holds in an array of fixed size, and how many of its rows are in use: stack = np.zeros((200, 2)); count = 1; "
-         "while count > 0: count -= 1; a, b = stack[count] for pop(), stack[count] = a, b; count += 1 for append()")
+_HINT = f"\n  hint: {moved.STACK}"
 
 
 def wish(items: Any, *more: Any) -> None:
@@ -54,14 +53,14 @@ def _can_be_in(x: Any) -> bool:
 class Stack(Bounded):
     """A list with room."""
 
+    plain = 0                                      # elements that were appended otherwise than to a heap
+
     def __init__(self, site: Site, plan: sites.Plan, of: Any) -> None:
         own(self)
         self.kind = type(of)
         self.store = Store(self, site, plan.room, plan.kinds)
         for element in of:
             self.append(element)
-
-    plain = 0                                      # elements that were appended otherwise than to a heap
 
     def append(self, element: Any) -> None:
         self.plain += sites.times(self)
@@ -199,11 +198,8 @@ class Heap(Stack):
 
 def made(container: Any) -> Any:
     """A list that was just made, or one with room in its place."""
-    plan = sites.note(container) if type(container) in KINDS and getattr(container, "maxlen", None) is None else None
-    policy = open_policy()
-    if plan is None or policy is None:
-        return container
-    return Stack(policy.containers[id(container)][1], plan, container)
+    found = sites.note(container) if type(container) in KINDS and getattr(container, "maxlen", None) is None else None
+    return container if found is None else Stack(*found, container)
 
 
 HANDLERS["wish_for_stack"] = wish

@@ -41,7 +41,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-_STACK = ("what it holds in an array of fixed size, and how many of its rows are in use: stack = np.zeros((200, 2)); count = 1; while "
+STACK = ("what it holds in an array of fixed size, and how many of its rows are in use: stack = np.zeros((200, 2)); count = 1; while "
           "count > 0: count -= 1; a, b = stack[count] for pop(), stack[count] = a, b; count += 1 for append()")
 _KINDS = (bool, int, float, complex)               # of Python's numbers, the wider one last
 
@@ -326,7 +326,7 @@ def own_list(items: list[Any], name: str) -> list[Any]:
     if scopes_around(items):
         HANDLERS["wish_for_stack"](items)
         raise TracerError(at(current_source(), f"{name}() in a loop or a branch of a list whose number of elements depends on data\n"
-                             f"  hint: {_STACK}"))
+                             f"  hint: {STACK}"))
     return items
 
 
