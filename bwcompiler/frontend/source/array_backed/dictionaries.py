@@ -43,7 +43,7 @@ class Table:
     is_settled  whether the array has room for all that the last attempt has seen.
     """
 
-    def __init__(self, base: dict[Any, Any], loop: Any, fixed: tuple[Any, ...]) -> None:
+    def __init__(self, base: dict[Any, Any], loop: Any, fixed: tuple[Any, ...], is_of_tuples: bool) -> None:
         self.base = base
         self.loop = loop
         self.entry = dict(base)
@@ -54,7 +54,7 @@ class Table:
         self.there: Any = None
         self.has_flags = False
         self.is_settled = False
-        self.is_of_tuples = type(next(iter(base), ())) is tuple
+        self.is_of_tuples = is_of_tuples
         self.order: dict[tuple[int, ...], bool] = {}
         for key, value in self.entry.items():
             self._widen([(part, part) for part in self.numbers(key)])
@@ -88,7 +88,7 @@ class Table:
         if kind is not self.kind:
             self.kind, self.is_settled = kind, False
 
-    def _place(self, key: Any, is_read: bool) -> tuple[Any, ...] | None:
+    def _place(self, key: Any, is_read: bool, is_assignment: bool = False) -> tuple[Any, ...] | None:
         """Where a key is in the array; None in an attempt that has no such place yet."""
         if not self.fits(key):
             not_capturable(f"it asks a dictionary for keys of several forms, such as {key}")
@@ -100,7 +100,7 @@ class Table:
         if any(scope.loop is not None and scope.loop.index is None for scope in scopes):
             not_capturable("it asks a dictionary for keys that move, whose numbers are in an array")
         policy.events.append(Event(self, tuple(extents), tuple(scope.loop.index for scope in scopes if scope.loop is not None), tuple(
-            (scope.test, scope.side) for scope in scopes if scope.loop is None), is_read))
+            (scope.test, scope.side) for scope in scopes if scope.loop is None), is_read, is_assignment))
         if self.array is None or not self.is_settled:
             return None
         return tuple([call(index_handle, add_extents(extent, -low)) for extent, (low, _) in zip(extents, self.box, strict=True)])
@@ -129,10 +129,7 @@ class Table:
     def write(self, key: Any, value: Any) -> None:
         """base[key] = value."""
         self._take_kind(value)
-        place = self._place(key, is_read=False)
-        policy = open_policy()
-        assert policy is not None
-        policy.events[-1] = policy.events[-1]._replace(is_assignment=True)
+        place = self._place(key, is_read=False, is_assignment=True)
         if place is not None:
             self.array[place] = value
             if self.has_flags:
@@ -279,8 +276,7 @@ def table_of(base: Any, key: Any) -> Table | None:
     if any(not isinstance(part, str | None) for part in fixed) or any(not _alike(one, key, fixed) for one in base) or not all(
             is_number(value) and (is_float(value) or _is_integer(value)) for value in base.values()):
         return None
-    made = loop.indexed[id(base)] = Table(base, loop, fixed)
-    made.is_of_tuples = type(key) is tuple
+    loop.indexed[id(base)] = made = Table(base, loop, fixed, type(key) is tuple)
     return made
 
 

@@ -25,7 +25,7 @@ class Event(NamedTuple):
     indices: tuple[Index, ...]
     tests: tuple[tuple[Value, int], ...]
     is_read: bool
-    is_assignment: bool = False
+    is_assignment: bool
 
 
 def order_of_keys(events: Sequence[Event], entry: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], bool] | None:
