@@ -242,7 +242,7 @@ class _Rewriter(ast.NodeTransformer):
             if kind in _IDENTITY:
                 return self.runtime(_IDENTITY[kind], node, *both)
             return self._operator("binary", _COMPARE[kind], node, *both) if asked else node
-        if not middle or any(isinstance(part, ast.Call) for one in middle for part in walk(one)) or not is_pure(node):
+        if any(isinstance(part, ast.Call) for one in middle for part in walk(one)) or not is_pure(node):
             self.generic_visit(node)
             return node
         sides = [node.left, *node.comparators]
