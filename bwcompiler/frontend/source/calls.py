@@ -42,9 +42,9 @@ from bwcompiler.frontend.source.undecided.choices import attribute as attribute_
 from bwcompiler.frontend.source.variables import among, not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
+from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
 from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
-from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _READING: dict[type, frozenset[str]] = {                   # methods of Python's containers and of concrete arrays that change nothing

@@ -28,7 +28,7 @@ from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCaptu
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
-from bwcompiler.frontend.tracing.storages.region import Policy
+from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.op import Value

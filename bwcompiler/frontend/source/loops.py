@@ -33,8 +33,9 @@ from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.policy import Policy, Reconsidered, Site
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Policy, Reconsidered, Region, Site, open_region
+from bwcompiler.frontend.tracing.storages.region import Region, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Extent, add_extents
 from bwcompiler.ir.graph import Graph

@@ -12,9 +12,10 @@ from typing import Any
 
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.syntax.functions import calls_itself, form, loop_form
+from bwcompiler.frontend.tracing.policy import Policy, Recapture, Site
 from bwcompiler.frontend.tracing.refusals.notes import RECURSION_NOTE
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Site, open_region
+from bwcompiler.frontend.tracing.storages.region import open_region
 
 DEEPEST = 36                   # branches and loops, one inside of the other, around a call of a function
 LEAST = 12                     # calls of it around that one

@@ -70,9 +70,9 @@ from bwcompiler.frontend.source.undecided.taking import gone_over, taking
 from bwcompiler.frontend.source.undecided.unbound import sure
 from bwcompiler.frontend.source.variables import among, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_library, is_plain_python
-from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import ArrayTracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "combined",

@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.tracing.policy import Policy, Site
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Policy, Site, active_region
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import same_chain
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import is_plain

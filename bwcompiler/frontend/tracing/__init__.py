@@ -1,6 +1,7 @@
 """Handles (traced values) record the operations on them; `trace` calls a function with handles and makes a graph of the record.
 
     trace, arguments               one call: its arguments are flattened, the function is run
+    policy                         how control flow is captured in one call
     outside/                       values that the function reads from outside of its arguments
     handles, calls, tracer         the objects that stand for arrays, and how their methods run
     operands, promotion            conversion of operands to values of one dtype and shape

@@ -19,6 +19,7 @@ from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.outside.varying import Written, narrowed, replaced, without
+from bwcompiler.frontend.tracing.policy import Policy, Recapture, Reconsidered, Site
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.notes import add_notes
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback, with_users_line
@@ -26,17 +27,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.results import as_nodes, checked, checked_result, result_kind, result_value
 from bwcompiler.frontend.tracing.source import observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
-from bwcompiler.frontend.tracing.storages.region import (
-    Policy,
-    Recapture,
-    Reconsidered,
-    Region,
-    Site,
-    StaticDemand,
-    Storage,
-    active_region,
-    open_region,
-)
+from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh
 from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.contracts.call_signature import ResultKind

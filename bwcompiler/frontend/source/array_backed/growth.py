@@ -30,9 +30,10 @@ from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of, index_handle, index_like
 from bwcompiler.frontend.tracing.indexing.index_parsing import cached_parse
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Region, Site, Storage
+from bwcompiler.frontend.tracing.storages.region import Region, Storage
 from bwcompiler.frontend.tracing.storages.strided_views import StridedView, everything_of
 from bwcompiler.frontend.tracing.storages.views import index_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array, handle

@@ -28,8 +28,9 @@ from bwcompiler.frontend.source.variables import Names, NotCapturable, open_poli
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, trace_body
 from bwcompiler.frontend.tracing.control_flow.failures import Failure, UnknownFailureError, errors, failures, results
+from bwcompiler.frontend.tracing.policy import Policy, Recapture
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Region, open_region
+from bwcompiler.frontend.tracing.storages.region import Region, open_region
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 

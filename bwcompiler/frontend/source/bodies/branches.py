@@ -24,8 +24,9 @@ from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, 
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Policy, Storage, open_region
+from bwcompiler.frontend.tracing.storages.region import Storage, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 ATTEMPTS = 8                   # to find all that the sides assign to

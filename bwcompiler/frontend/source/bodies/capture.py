@@ -39,10 +39,11 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.operands import kind_of
+from bwcompiler.frontend.tracing.policy import Recapture, Site
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, UnknownOrderError, unknown
-from bwcompiler.frontend.tracing.storages.region import Recapture, Region, Site, Storage, open_region
+from bwcompiler.frontend.tracing.storages.region import Region, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
 from bwcompiler.ir.extent import Extent, Index, add_extents, lower, upper

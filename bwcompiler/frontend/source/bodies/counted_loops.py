@@ -17,7 +17,7 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle, index_like
 from bwcompiler.frontend.tracing.indexing.index_sides import Parted
-from bwcompiler.frontend.tracing.storages.region import Policy
+from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Index, add_extents, lower, mentions_index, substitute
 from bwcompiler.ir.op import Value, input_value

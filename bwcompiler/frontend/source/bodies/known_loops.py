@@ -19,8 +19,8 @@ from bwcompiler.frontend.source.effects.places import attempted
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, site_of
 from bwcompiler.frontend.tracing.control_flow.bodies import Traced
+from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import Kind
-from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.op import Value

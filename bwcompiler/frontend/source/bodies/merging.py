@@ -36,9 +36,9 @@ from bwcompiler.frontend.tracing.control_flow.bodies import joined as joined_kin
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
-from bwcompiler.frontend.tracing.storages.region import Policy
 from bwcompiler.frontend.tracing.storages.views import BroadcastView, Chain
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.op import Value

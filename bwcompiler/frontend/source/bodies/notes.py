@@ -5,7 +5,7 @@ from __future__ import annotations
 from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.tracing.control_flow.bodies import Traced
-from bwcompiler.frontend.tracing.storages.region import Policy
+from bwcompiler.frontend.tracing.policy import Policy
 
 
 def note_captured(traceable: Traceable, traced: Traced, what: str, policy: Policy) -> None:

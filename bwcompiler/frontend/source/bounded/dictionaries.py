@@ -17,8 +17,8 @@ from bwcompiler.frontend.source.bounded.store import Bounded, Store, kind_of, re
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.undecided import gaps, keyed, moved
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
+from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.storages.region import Site
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 KINDS = (dict, collections.defaultdict, collections.Counter)

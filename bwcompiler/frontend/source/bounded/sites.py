@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, NoReturn
 from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.tracing.policy import Policy, Recapture, Site
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_hidden
-from bwcompiler.frontend.tracing.storages.region import Policy, Recapture, Site
 
 LEAST, MOST = 8, 4096          # rows
 IN_WHILE = 1000                # that a loop may add of which nobody knows how often it runs

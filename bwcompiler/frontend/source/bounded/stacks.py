@@ -22,8 +22,8 @@ from bwcompiler.frontend.source.undecided import gaps, moved
 from bwcompiler.frontend.source.variables import is_number
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
+from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.storages.region import Site
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 KINDS = (list, collections.deque)

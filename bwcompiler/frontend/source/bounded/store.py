@@ -19,8 +19,9 @@ from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.variables import is_number, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Site, open_region
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 INT, FLOAT = (int, "int64", ()), (float, "float64", ())

@@ -11,8 +11,8 @@ from typing import Any
 from bwcompiler.frontend.source.syntax.filled import filled
 from bwcompiler.frontend.source.syntax.lookup import definitions_at
 from bwcompiler.frontend.tracing.operands import is_traced
+from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.source import is_rewritten, original_code
-from bwcompiler.frontend.tracing.storages.region import Site
 
 
 def foreseen() -> list[Site]:

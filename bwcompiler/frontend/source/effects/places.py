@@ -19,9 +19,10 @@ from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.concrete.makers import Part, changed_in_loop, maker_of
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, open_policy, same
+from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_library
-from bwcompiler.frontend.tracing.storages.region import Policy, open_region
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _LISTS, _DICTIONARIES = (list,), (dict, collections.OrderedDict, collections.defaultdict)

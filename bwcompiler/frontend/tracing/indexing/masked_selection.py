@@ -16,8 +16,9 @@ import numpy as np
 from bwcompiler.errors import BwError, TracerIndexError
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.policy import Recapture
 from bwcompiler.frontend.tracing.registry import HANDLERS, TAKING, qualified_name
-from bwcompiler.frontend.tracing.storages.region import Recapture, open_region
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 

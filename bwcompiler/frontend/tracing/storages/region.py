@@ -12,22 +12,20 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any
 from weakref import ReferenceType
 
 import numpy as np
 
 from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
+from bwcompiler.frontend.tracing.policy import Policy, Recapture, Site
 from bwcompiler.frontend.tracing.source import FrameObserver, current_source
 from bwcompiler.frontend.tracing.storages.contents import Contents
 from bwcompiler.frontend.tracing.storages.memory_order import Layout
 from bwcompiler.frontend.tracing.storages.views import Chain, shadow
-from bwcompiler.ir.extent import Index
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
-
-Site: TypeAlias = tuple[str, int, int]      # file, line and column
 
 storage_numbers = itertools.count()
 
@@ -115,156 +113,6 @@ class StaticDemand(BaseException):
         self.numbers = numbers
         self.source = source
         self.refusal = refusal
-
-
-class Recapture(BaseException):
-    """The function has to be traced again, and something of it otherwise (`Policy.unrolled`).
-
-    A value that was made in one iteration of a captured loop was used outside of it, so that the loop has to be unrolled; or
-    an array that the function made is to take traced values, so that it has to be a traced one.
-    site  of the loop, or of the call that made the array; `refusal` is the error where that has been done already.
-    more  sites of the same kind, for which the function would have to be traced again later; foreseen: likewise, most probably.
-    """
-
-    def __init__(self, site: Site, refusal: BwError, more: Sequence[Site] = (), foreseen: Sequence[Site] = ()) -> None:
-        super().__init__(str(refusal))
-        self.site = site
-        self.more = more
-        self.foreseen = foreseen
-        self.refusal = refusal
-
-
-class Reconsidered(Recapture):
-    """A short loop was unrolled, and its first iteration is so long that it had better be recorded (`Policy.heavy`), and so had `more`."""
-
-    def __init__(self, site: Site, more: Sequence[Site] = ()) -> None:
-        BaseException.__init__(self, "a loop is to be recorded from its first iteration on")
-        self.site = site
-        self.more = more
-
-
-class Policy:
-    """How control flow is captured in one trace, regions inside of it included.
-
-    converting  whether the user's functions are rewritten at all; loops: whether loops whose length is known are captured.
-    unrolled    sites of loops that have to be unrolled, and of what makes arrays that have to be traced; foreseen: those that most
-                probably have to be; None where that has led to an error.
-    heavy       sites of short loops that are recorded all the same, as their iterations are long; recorded: how many values the bodies have
-                recorded that were traced until now.
-    ahead       how many iterations the loop that was refused last has that are unlike the others.
-    copies      how often what is being traced is traced, as short loops around it are unrolled; unrolling: these, innermost last.
-    depth       how many bodies of captured loops and branches are being traced, one inside of the other.
-    needed      whether something was captured that Python alone cannot run; met: whether any function was rewritten.
-    made        concrete arrays made by the function, by their ids, with the places of what made them; shown: those that were indexed with
-                traced values, of which there may be traced views.
-    unbound     variables that Python would have bound or not, depending on data, and what to do about that.
-    scopes      the bodies that are being traced (`source.effects.places.Scope`), innermost last.
-    captured    in words, with the places: loops that were; notes: what was not captured.
-    one_kind    whether the two sides of a branch must give the same kind of numbers, as np.vectorize asks the first element for its type.
-    objects     objects that the function made, by their ids.
-    raised      the last exception that a `raise` of the user's raised in a body.
-    tries       the `try` with handlers around what is being traced, innermost last (`source.effects.checks.Trying`).
-    attempts    those of them whose handlers can be sides of branches (`source.bodies.attempts`), innermost last.
-    divisions   what divisions gave inside of a `try`, of which one number at least was of NumPy's, so that it raises nothing.
-    formatted   traced values, with format specifications, that stand in the text of an exception; None where none is being made.
-    types_asked whether the type of a traced value was asked for, which a loop may change; uncounted: sites of `while` loops with no count.
-    choices     whether data decide of which kind a variable is (`source.undecided.choices`); gaps: which elements a list has (`gaps`).
-    doubles     objects that stand in the place of others, and these, by their ids (`source.effects.doubles`); undone: sites of loops that
-                are unrolled where such an object is changed.
-    events      what was asked of dictionaries by keys that move (`source.array_backed.dictionaries`).
-    plain       sites of loops of comprehensions that computed with known numbers alone.
-    known       arguments that are compiled in, though they are arrays (`known_arrays`).
-    live        memory of arrays outside whose contents are read by the program, not while tracing: they were seen to change.
-    any_results whether results may be texts, and have as many elements as data says; told: lines whose messages were left out.
-    divisible   indices of the loops around of which several iterations can be made one; parted: of those that can be recorded in parts.
-    parts       in parts of how many loops, one inside of the other, what is being traced is; as_data: whether slices are between bounds
-                that are data in it, where their sizes move with indices.
-    windows     whether slices that can be `data_windows` are, although NumPy might cut them; may_be_cut: whether there are such slices.
-    calls       per code of a function, at which depths it is called inside of its own calls; inner_calls: how many there were.
-    bounded     sites that make containers with room (`source.bounded`); wishes: that are to; containers: by their ids, where they are made.
-    sure        variables that may have no value, by their ids, with the region in which it was checked that they have one.
-    asked       variables that may be None, with tests that say it (`source.undecided.unbound`).
-    summed      a list that is being filled, of which only the sum is wanted: then its length is not to be one that moves.
-    """
-
-    __slots__ = ("ahead", "any_results", "as_data", "asked", "attempts", "bounded", "calls", "captured", "choices", "containers",
-                 "converting", "copies", "depth", "divisible", "divisions", "doubles", "events", "foreseen", "formatted", "gaps",
-                 "heavy", "inner_calls", "known", "live", "loops", "made", "may_be_cut", "met", "needed", "notes", "objects", "one_kind",
-                 "parted", "parts", "plain", "raised", "recorded", "scopes", "shown", "summed", "sure", "told", "tries",
-                 "types_asked", "unbound", "uncounted", "undone", "unrolled", "unrolling", "windows", "wishes")
-
-    def __init__(self, converting: bool) -> None:
-        self.converting = converting
-        self.loops = True
-        self.any_results = False
-        self.known: Any = None
-        self.live: list[np.ndarray[Any, Any]] = []
-        self.met = False
-        self.unrolled: dict[Site, str] = {}
-        self.foreseen: set[Site] | None = set()
-        self.heavy: set[Site] = set()
-        self.told: set[Any] = set()
-        self.uncounted: set[Site] = set()
-        self.plain: set[Site] = set()
-        self.windows = False
-        self.bounded: dict[Site, Any] = {}
-        self.doubles: dict[int, Any] = {}
-        self.events: list[Any] = []
-        self.restart()
-
-    def mark(self) -> tuple[dict[int, Any], int]:
-        """What is noted until now; `forget` goes back to it."""
-        return self.doubles.copy(), len(self.events)
-
-    def forget(self, mark: tuple[dict[int, Any], int]) -> None:
-        """Forget what an attempt that is given up has noted."""
-        self.doubles = mark[0].copy()
-        del self.events[mark[1]:]
-
-    def has_made(self, array: Any) -> bool:
-        """Whether the function itself made a concrete array, anew in each call."""
-        found = self.made.get(id(array))
-        return found is not None and found[0] is array
-
-    def restart(self) -> None:
-        """At the beginning of each attempt to trace the function."""
-        self.ahead = 1
-        self.copies = 1
-        self.unrolling: list[Any] = []
-        self.recorded = 0
-        self.divisible: set[Index] = set()
-        self.parted: set[Index] = set()
-        self.parts = 0
-        self.as_data = False
-        self.may_be_cut = False
-        self.depth = 0
-        self.needed = False
-        self.made: dict[int, tuple[Any, Site]] = {}
-        self.shown: dict[int, Any] = {}
-        self.notes: dict[Site, str] = {}
-        self.unbound: dict[str, str] = {}
-        self.scopes: list[Any] = []
-        self.objects: dict[int, Any] = {}
-        self.doubles = {}
-        self.events = []
-        self.undone: dict[int, Site] = {}
-        self.one_kind = False
-        self.types_asked = False
-        self.choices = False
-        self.sure: dict[int, tuple[Any, Region]] = {}
-        self.asked: list[tuple[Any, Value, int]] = []
-        self.gaps = False
-        self.summed: list[Any] | None = None
-        self.captured: dict[Site, str] = {}
-        self.raised: BaseException | None = None
-        self.formatted: list[tuple[Any, str]] | None = None
-        self.tries: list[Any] = []
-        self.attempts: list[Any] = []
-        self.calls: dict[int, list[int]] = {}
-        self.inner_calls = 0
-        self.containers: dict[int, tuple[Any, Site, int]] = {}
-        self.wishes: dict[Site, Any] = {}
-        self.divisions: set[Value] = set()
 
 
 class Region:

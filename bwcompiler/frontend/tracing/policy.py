@@ -1,0 +1,136 @@
+"""How control flow is captured in one trace (`Policy`), and what asks for tracing the function again, and something of it otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from bwcompiler.errors import BwError
+from bwcompiler.ir.extent import Index
+from bwcompiler.ir.op import Value
+
+Site: TypeAlias = tuple[str, int, int]      # file, line and column
+
+
+class Recapture(BaseException):
+    """The function has to be traced again, and something of it otherwise (`Policy.unrolled`).
+
+    A value that was made in one iteration of a captured loop was used outside of it, so that the loop has to be unrolled; or
+    an array that the function made is to take traced values, so that it has to be a traced one.
+    site  of the loop, or of the call that made the array; `refusal` is the error where that has been done already.
+    more  sites of the same kind, for which the function would have to be traced again later; foreseen: likewise, most probably.
+    """
+
+    def __init__(self, site: Site, refusal: BwError, more: Sequence[Site] = (), foreseen: Sequence[Site] = ()) -> None:
+        super().__init__(str(refusal))
+        self.site = site
+        self.more = more
+        self.foreseen = foreseen
+        self.refusal = refusal
+
+
+class Reconsidered(Recapture):
+    """A short loop was unrolled, and its first iteration is so long that it had better be recorded (`Policy.heavy`), and so had `more`."""
+
+    def __init__(self, site: Site, more: Sequence[Site] = ()) -> None:
+        BaseException.__init__(self, "a loop is to be recorded from its first iteration on")
+        self.site = site
+        self.more = more
+
+
+class Policy:
+    """How control flow is captured in one trace, regions inside of it included.
+
+    What `__init__` sets stays from one attempt to trace the function to the next; what `restart` sets is of one attempt.
+    """
+
+    def __init__(self, converting: bool) -> None:
+        # what is asked for
+        self.converting = converting                                # whether the user's functions are rewritten at all,
+        self.loops = True                                           # and loops whose length is known are captured
+        self.windows = False                                        # whether slices may be `data_windows`, though NumPy might cut them
+        self.any_results = False                                    # whether results may be texts, and have as many elements as data say
+        self.known: Any = None                                      # arguments that are compiled in, though they are arrays
+        self.live: list[np.ndarray[Any, Any]] = []                  # memory outside whose contents the program reads: it was seen to change
+        # what attempts have found
+        self.met = False                                            # whether any function was rewritten
+        self.unrolled: dict[Site, str] = {}                         # loops to be unrolled, and what makes arrays that are to be traced
+        self.foreseen: set[Site] | None = set()                     # those that most probably are; None where that has led to an error
+        self.heavy: set[Site] = set()                               # short loops that are recorded all the same: their iterations are long
+        self.uncounted: set[Site] = set()                           # `while` loops with no count
+        self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
+        self.bounded: dict[Site, Any] = {}                          # what makes containers with room (`source.bounded`), and its plan
+        self.told: set[Any] = set()                                 # lines whose messages were left out
+        self.restart()
+
+    def restart(self) -> None:
+        """At the beginning of each attempt to trace the function."""
+        self._restart_bodies()
+        self._restart_objects()
+        self._restart_choices()
+        self._restart_handlers()
+        self.needed = False                                         # whether something was captured that Python alone cannot run
+        self.may_be_cut = False                                     # whether there are slices that are `data_windows`
+        self.captured: dict[Site, str] = {}                         # in words: loops that were,
+        self.notes: dict[Site, str] = {}                            # and what was not captured
+
+    def _restart_bodies(self) -> None:
+        """What is being traced: bodies of loops and branches, and calls."""
+        self.scopes: list[Any] = []                                 # the bodies (`source.effects.places.Scope`), innermost last,
+        self.depth = 0                                              # and how many of captured loops and branches
+        self.recorded = 0                                           # values of the bodies that were traced until now
+        self.unrolling: list[Any] = []                              # short loops around that are unrolled, innermost last;
+        self.copies = 1                                             # how often what is being traced is traced, because of these
+        self.ahead = 1                                              # iterations of the loop refused last that are unlike the others
+        self.divisible: set[Index] = set()                          # indices of loops around: of which several iterations can be made one,
+        self.parted: set[Index] = set()                             # and of those that can be recorded in parts
+        self.parts = 0                                              # in parts of how many loops what is being traced is;
+        self.as_data = False                                        # whether slices in it are between data, as sizes move with indices
+        self.summed: list[Any] | None = None                        # a list of which only the sum is wanted: its length is not to move
+        self.calls: dict[int, list[int]] = {}                       # per code of a function, at which depths it is called inside of itself,
+        self.inner_calls = 0                                        # and how many such calls there were
+        self.one_kind = False                                       # whether sides of a branch must give one kind of numbers (np.vectorize)
+        self.types_asked = False                                    # whether the type of a traced value was, which a loop may change
+
+    def _restart_objects(self) -> None:
+        """Arrays, objects and containers; by their ids, where these are keys."""
+        self.made: dict[int, tuple[Any, Site]] = {}                 # concrete arrays made by the function, with the places
+        self.shown: dict[int, Any] = {}                             # those indexed with traced values: there may be traced views of them
+        self.objects: dict[int, Any] = {}                           # objects that the function made
+        self.doubles: dict[int, Any] = {}                           # those in the place of others, and these (`source.effects.doubles`);
+        self.undone: dict[int, Site] = {}                           # loops that are unrolled where one of them is changed
+        self.containers: dict[int, tuple[Any, Site, int]] = {}      # where containers are made, and of what size;
+        self.wishes: dict[Site, Any] = {}                           # those that are to have room, if all else is refused
+        self.events: list[Any] = []                                 # accesses by keys that move (`array_backed`), additions (`bounded`)
+
+    def _restart_choices(self) -> None:
+        """What data decide about."""
+        self.choices = False                                        # whether they do, of which kind a variable is (`undecided.choices`),
+        self.gaps = False                                           # and which elements a list has (`undecided.gaps`)
+        self.unbound: dict[str, str] = {}                           # variables that Python would have bound or not, and what to do
+        self.sure: dict[int, tuple[Any, Any]] = {}                  # those checked to have a value, by their ids, and in which region
+        self.asked: list[tuple[Any, Value, int]] = []               # those that may be None, with tests that say it (`undecided.unbound`)
+
+    def _restart_handlers(self) -> None:
+        """`try` and `raise`."""
+        self.tries: list[Any] = []                                  # with handlers (`source.effects.checks.Trying`), innermost last;
+        self.attempts: list[Any] = []                               # those that can be branches (`source.bodies.attempts`), likewise
+        self.raised: BaseException | None = None                    # the last exception that a `raise` of the user's raised in a body
+        self.formatted: list[tuple[Any, str]] | None = None         # traced values, and formats, in the text of one that is being made
+        self.divisions: set[Value] = set()                          # in a `try`, of NumPy's numbers, so that they raise nothing
+
+    def mark(self) -> tuple[dict[int, Any], int]:
+        """What is noted until now; `forget` goes back to it."""
+        return self.doubles.copy(), len(self.events)
+
+    def forget(self, mark: tuple[dict[int, Any], int]) -> None:
+        """Forget what an attempt that is given up has noted."""
+        self.doubles = mark[0].copy()
+        del self.events[mark[1]:]
+
+    def has_made(self, array: Any) -> bool:
+        """Whether the function itself made a concrete array, anew in each call."""
+        found = self.made.get(id(array))
+        return found is not None and found[0] is array
