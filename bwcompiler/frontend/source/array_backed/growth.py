@@ -22,7 +22,7 @@ from bwcompiler.frontend.source.array_backed.schedules import schedule
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.containers.queues import is_queue
 from bwcompiler.frontend.source.effects.doubles import note_double
-from bwcompiler.frontend.source.effects.places import Place, assign_place, scopes_around, short, taking_along
+from bwcompiler.frontend.source.effects.places import Place, assign_place, note_change, scopes_around, short, taking_along
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
 from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
@@ -120,6 +120,7 @@ def append(base: list[Any], *values: Any) -> None:
     if not scopes or is_queue(base):
         taking_along(base, base.extend)(values)
         return
+    note_change(scopes)
     loops = [scope.loop for scope in scopes if scope.loop is not None]
     if any(loop.capacity is None for loop in loops):
         raise _unbounded()

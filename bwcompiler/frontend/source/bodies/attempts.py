@@ -33,6 +33,7 @@ from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
 from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.ir.op import Value
 
 
 class Body(NamedTuple):
@@ -89,6 +90,7 @@ class _Try:
         self.site = file, line, ~column            # the statement may be a loop, which has a site of its own
         self.state = _State.PLAIN
         self.region: Region | None = None
+        self.before_changes: list[Value] | None = None     # of what may fail: what is recorded before anything from outside is changed
         self.refusal: BwError | None = None
         self.why = "compiled code raises, but does not catch"
 
@@ -111,6 +113,16 @@ class _Try:
             self.refusal = refusal                 # which is given behind the statement: perhaps that is refused for another reason
             return True
         return self.state is _State.SEEN
+
+    def note_change(self, owner: Region | None = None) -> None:
+        """Something from outside is about to be changed, an array of the region `owner` perhaps: it is not where what follows fails."""
+        if self.state is not _State.SEEN or self.region is None or self.before_changes is not None:
+            return
+        if owner is None or (owner is not self.region and owner.encloses(self.region)):
+            self.before_changes = self._failing(self.region)
+
+    def _failing(self, region: Region) -> list[Value]:
+        return [value for value in region.record.values if any(map(self.catches, errors([value])))]
 
     def as_written(self, policy: Policy | None) -> Any:
         """What Python does."""
@@ -201,27 +213,30 @@ class _Try:
         entry = names.held(self.variables.stored)
         scope = Scope(names, self.variables, is_branch=True)
         changed: list[str] = []
+        late: list[Value] = []
+        scope.attempt, self.before_changes = self, None
 
         def traced() -> list[Tracer]:
             self._in_state(policy, self.body.statements[number], _State.SEEN)
             changed.extend(name for name, before in entry.items() if not same(before, names[name]))
-            outputs: list[Tracer] = call(lambda: list(map(fresh, results(open_region().record.values))))
+            region = open_region()
+            if self.before_changes is not None:
+                late.extend(value for value in self._failing(region) if value not in self.before_changes)
+            outputs: list[Tracer] = call(lambda: list(map(fresh, results(region.record.values))))
             return outputs
         try:
             body = attempted(lambda: trace_body(traced, "", "attempt"), policy, scope, keep=True)
         except (Exception, NotCapturable):         # which running it raises, too
             return None
         finally:
-            changes = bool(scope.missing)
             scope.undo()
-            appended = [tail.taken() for tail in (scope.tails or {}).values()]
             names.restore(entry)
         read = [name for name in self.body.caught if name in changed and not name.startswith(PREFIX)]
         if self.body.nested[number] and set(changed) & set(self.body.caught):
             self.why = f"the `except` reads {', '.join(read) or 'a variable'}, which has changed by then, nobody knows how often"
             return None
-        if body.result.assigned or changes or any(appended):
-            self.why = "it assigns to an array, list or object before, nobody knows how often"
+        if late:
+            self.why = "it may have changed an array, list or object before, which is allowed only after all that may raise"
             return None
         try:
             found: list[Fails] = call(lambda: self._found(body.result))
@@ -232,8 +247,8 @@ class _Try:
     def _found(self, result: TraceResult) -> list[Fails]:
         """Neighbours with the same exception are one."""
         outer = Outer([result])
-        _, _, inputs = outer.inputs(result)
-        operands = dict(zip(inputs, outer.read_values(), strict=True))
+        carried, _, inputs = outer.inputs(result)
+        operands = dict(zip([*carried, *inputs], [*outer.assigned_values(), *outer.read_values()], strict=True))
         found: list[Failure] = []
         for one in failures(result.graph, [operands[value] for value in result.graph.inputs]):
             if not self.catches(one.error):

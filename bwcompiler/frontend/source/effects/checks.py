@@ -97,7 +97,7 @@ def check(failing: Tracer, side: Callable[[], Any], error: BaseException, source
             return
 
     def fails() -> Any:
-        return call(lambda: _failing(side, failing))
+        return call(lambda: _failing(side, failing, error))
     region = open_region()
     outside, region.record.source = region.record.source, source
     try:
@@ -155,16 +155,18 @@ def together() -> list[Tracer]:
     return [call(lambda: fresh(ops.barrier(ops.full(value=0.0, shape=(), dtype=F64), *checks)))] if checks else []
 
 
-def _failing(side: Callable[[], Any], failing: Tracer) -> Any:
+def _failing(side: Callable[[], Any], failing: Tracer, expected: BaseException) -> Any:
     """Run a side that raises, and call back to do it."""
     policy = open_policy()
     assert policy is not None
     outer, policy.formatted = policy.formatted, []
     policy.depth += 1
-    policy.scopes.append(scope := Scope())
+    policy.scopes.append(scope := Scope(is_branch=True))
     try:
         side()
     except Exception as error:
+        if _refusal(error) is not None and type(error) is not type(expected):
+            raise                                  # not what the program would raise
         found = with_users_line(error, error.__traceback__) if isinstance(error, BwError) else error
         found.__traceback__ = found.__context__ = None             # the program keeps it: not the frames, and what is in them
         values = policy.formatted

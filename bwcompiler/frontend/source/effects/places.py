@@ -111,6 +111,7 @@ class Scope:
     changed  the variables, as cells, of which its statements assign to elements.
     test, side  of a branch: its test, and the number of the side that is being traced.
     tails    what the sides of a branch append to lists, by the ids of these (`gaps.Tail`); None elsewhere.
+    attempt  the `try` of which this body is a statement that is traced to see what it fails for; it is told of changes.
     """
 
     def __init__(self, names: Names = _NO_NAMES, variables: Variables = _NO_VARIABLES, loop: Any = None, is_branch: bool = False) -> None:
@@ -124,15 +125,18 @@ class Scope:
         self.loop = loop
         self.test: Any = None
         self.side = 0
+        self.attempt: Any = None
 
     def owns(self, x: Any) -> bool:
         """Whether something was made in this body."""
         return x is not None and self.own.get(id(x)) is x
 
     def undo(self) -> None:
-        """Give the missing places what they held."""
+        """Give the missing places what they held, and take back what a side of a branch has appended."""
         for place, value in self.missing.values():
             place.put(value)
+        for tail in (self.tails or {}).values():
+            tail.taken()
 
     def adopt(self, names: Names) -> dict[str, Any]:
         """Make variables of the missing places; their names, with what they held."""
@@ -334,9 +338,18 @@ def assign_place(place: Place, value: Any) -> None:
 def note_place(place: Place) -> None:
     """A place is assigned to, or may be: it is to be a variable of the bodies for which it is from outside."""
     key = (id(place.base), place.kind, place.key)
-    for scope in scopes_around(place.base):
+    scopes = scopes_around(place.base)
+    note_change(scopes)
+    for scope in scopes:
         if key not in scope.places and key not in scope.missing and id(place.base) not in scope.bound:
             scope.missing[key] = place, place.held()
+
+
+def note_change(scopes: Iterable[Scope]) -> None:
+    """Something from outside of these bodies is about to be changed."""
+    for scope in scopes:
+        if scope.attempt is not None:
+            scope.attempt.note_change()
 
 
 MOST_ITEMS = 64                # of a deque or list that a loop takes along

@@ -220,6 +220,8 @@ class Region:
         else:
             assert storage.inner is not None
             storage.inner[self] = value
+            for attempt in () if self.policy is None else self.policy.attempts:
+                attempt.note_change(storage.region)
         storage.version += 1
         storage.written = True
 
