@@ -329,6 +329,9 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
                 raise region.demand from None
             ours = error if isinstance(error, BwError) else hidden_refusal(region, error) or foreign_refusal(error)
             if ours is None:
+                found = HANDLERS["as_local"](error) if type(error) is NameError else error
+                if found is not error:
+                    raise found from None
                 add_notes(error, (*arguments.args, *arguments.kwargs.values()), region.parent is None)
                 raise
             return with_users_line(ours, error.__traceback__).with_traceback(user_traceback(error.__traceback__))

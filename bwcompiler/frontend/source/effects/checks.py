@@ -12,7 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -68,6 +68,30 @@ def raises_when_taken(error: Exception, policy: Policy) -> bool:
     """
     is_pythons = isinstance(error, ValueError | IndexError | KeyError | NameError)
     return is_pythons and not any(scope.loop is not None for scope in policy.scopes) and _refusal(error) is None
+
+
+def as_local(error: BaseException) -> BaseException:
+    """What Python raises where a variable has no value: UnboundLocalError for one of the function whose loop, branch or `try` reads it.
+
+    A body is a function of its own here, to which it is a variable of a function around it: that is a NameError.
+    """
+    traceback = error.__traceback__
+    if type(error) is not NameError or traceback is None:
+        return error
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    frame: FrameType | None = traceback.tb_frame
+    function = traceback.tb_frame.f_code.co_name                       # bodies have the name of theirs
+    while frame is not None and (is_hidden(frame.f_code) or (frame.f_code.co_name == function and error.name in frame.f_code.co_freevars)):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_name != function or error.name not in frame.f_code.co_cellvars:
+        return error
+    made = UnboundLocalError(f"cannot access local variable '{error.name}' where it is not associated with a value")
+    made.name = error.name
+    return made.with_traceback(error.__traceback__)
+
+
+HANDLERS["as_local"] = as_local
 
 
 def error_source(error: BaseException) -> Source | None:
@@ -167,7 +191,7 @@ def _failing(side: Callable[[], Any], failing: Tracer, expected: BaseException) 
     except Exception as error:
         if _refusal(error) is not None and type(error) is not type(expected):
             raise                                  # not what the program would raise
-        found = with_users_line(error, error.__traceback__) if isinstance(error, BwError) else error
+        found = with_users_line(error, error.__traceback__) if isinstance(error, BwError) else as_local(error)
         found.__traceback__ = found.__context__ = None             # the program keeps it: not the frames, and what is in them
         values = policy.formatted
     finally:
@@ -237,6 +261,9 @@ class Trying:
             raise NotCapturable(f"{type(error).__name__} is raised and caught in it, perhaps not by all iterations", error_source(error))
         refused = _refusal(error) if isinstance(error, Exception) and not is_raised(error) else None
         if refused is None:
+            found = error if error is None else as_local(error)
+            if found is not error:
+                raise found from None              # type: ignore[misc]
             return
         refused = with_users_line(refused, error.__traceback__)  # type: ignore[union-attr]
         policy.needed = True                       # as it is written it would be caught

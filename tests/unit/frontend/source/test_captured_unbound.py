@@ -218,3 +218,73 @@ def added_where_it_is_one(x):
 
 def test_a_choice_is_added_in_place():
     as_python(added_where_it_is_one, X, -X)
+
+
+# ----- variables that have no value yet, as exceptions
+def found_first(x):
+    best = x[0] + 100.0
+    for v in x:
+        try:
+            if v < least:  # noqa: F821
+                least = v
+        except UnboundLocalError:
+            least = v * 1.0
+        best = best * 0.5 + least
+    return best
+
+
+def summed_up(x):
+    for v in x:
+        try:
+            total += v * v  # noqa: F821
+        except UnboundLocalError:
+            total = 3.0 * v
+    return total
+
+
+def once(x):
+    try:
+        y = y * x[0]  # noqa: F821
+    except UnboundLocalError:
+        y = x[1]
+    return y
+
+
+def of_a_function_around(x):
+    def summed():
+        s = 0.0
+        for v in x:
+            try:
+                s += later
+            except UnboundLocalError:
+                s += 100.0
+            except NameError:
+                s += v
+        return s
+    found = summed()
+    later = 2.0
+    return found * later
+
+
+@pytest.mark.parametrize("program", [found_first, summed_up, once, of_a_function_around], ids=lambda program: program.__name__)
+def test_handlers_for_variables_without_value(program):
+    as_python(program, np.array([0.4, 0.9, -0.3, 0.7]), np.array([-0.4, 0.2, 1.3, -0.7]))
+
+
+def test_what_is_raised_for_variables_without_value():
+    def read_in_a_loop(x):
+        y = 0.0
+        for v in x:
+            y = before + v  # noqa: F821
+        before = 1.0
+        return y + before
+
+    def read_in_a_side(x):
+        if x[0] > 0:
+            x = x + later  # noqa: F821
+        later = 3.0
+        return x * later
+    for program in (read_in_a_loop, read_in_a_side):
+        with pytest.raises(UnboundLocalError, match="cannot access local variable '(before|later)'"):
+            bw.jit(program)(np.ones(3))
+    np.testing.assert_allclose(bw.jit(read_in_a_side)(-np.ones(3)), -3 * np.ones(3))
