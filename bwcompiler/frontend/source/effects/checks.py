@@ -261,9 +261,9 @@ class Trying:
             raise NotCapturable(f"{type(error).__name__} is raised and caught in it, perhaps not by all iterations", error_source(error))
         refused = _refusal(error) if isinstance(error, Exception) and not is_raised(error) else None
         if refused is None:
-            found = error if error is None else as_local(error)
-            if found is not error:
-                raise found from None              # type: ignore[misc]
+            local = None if error is None else as_local(error)
+            if local is not None and local is not error:
+                raise local from None
             return
         refused = with_users_line(refused, error.__traceback__)  # type: ignore[union-attr]
         policy.needed = True                       # as it is written it would be caught
