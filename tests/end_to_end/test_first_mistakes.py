@@ -49,7 +49,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.grad(lambda x: (np.sum(x), x))(X), GradientError, "it returned shape (), (3,)\n  hint: return one number; has_aux=True for a pair"),
     (lambda: bw.grad(np.sum, X), GradientError, "grad: argnums= is an array; it says which arguments are differentiated, by their positions\n"
                                                 "  hint: bw.grad(f)(x), not bw.grad(f, x)"),
-    (lambda: bw.jit(lambda x: x + _forgets(x))(X), TracerError, "hint: None is an argument that was not given, or what a function without `return` gives"),
+    (lambda: bw.jit(lambda x: x + _forgets(x))(X), DTypeError, "hint: None is an argument that was not given, or what a function without `return` gives"),
     (lambda: bw.jit(lambda x: np.add(x, _forgets(x)))(X), DTypeError, "hint: it is an argument that was not given, or what a function without `return` gives"),
     (lambda: bw.jit(lambda x: x(2))(X), TracerError, "hint: x is an array: x[...] is an element of it"),
     (lambda: bw.jit(lambda x: np.max(x, x))(X), TracerError, "np.max(...): the second argument is an axis, not an operand\n  hint: np.maximum(x, x)"),

@@ -30,7 +30,7 @@ from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.policy import Policy, Recapture
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
-from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, with_users_line
+from bwcompiler.frontend.tracing.refusals.tracebacks import failed_here, hidden_refusal, with_users_line
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source, is_hidden, levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, open_region
@@ -42,6 +42,7 @@ from bwcompiler.ir.types import F64, tensor
 
 _DIVIDING = frozenset((ops.divide, ops.floor_divide, ops.remainder))
 _DIVISION_ERRORS = frozenset(("ArithmeticError", "ZeroDivisionError"))      # that Python raises where NumPy gives inf or nan
+_OURS = re.compile("'(Array|Scalar)Tracer'")           # in what Python says of operands
 _PLACE = re.compile("\0(\\d+)\0")      # of a traced value in a text: see Tracer.__format__
 
 
@@ -64,9 +65,12 @@ def is_raised(error: BaseException) -> bool:
 def raises_when_taken(error: Exception, policy: Policy) -> bool:
     """Whether a side of a branch raises what Python does if that side is taken: shapes that do not fit, an index out of range, no value.
 
-    Not in a loop, where shapes that move may have to be found first: that is unrolled.
+    Not in a loop, where shapes that move may have to be found first: that is unrolled.  Of errors about types and attributes only those
+    about None, which is what it is: others may be about something that stands for the user's values.
     """
-    is_pythons = isinstance(error, ValueError | IndexError | KeyError | NameError)
+    is_of_none = isinstance(error, TypeError | AttributeError) and "NoneType" in str(error)
+    is_pythons = isinstance(error, ValueError | IndexError | KeyError | NameError) or (
+        is_of_none and (isinstance(error, BwError) or not failed_here(error)))
     return is_pythons and not any(scope.loop is not None for scope in policy.scopes) and _refusal(error) is None
 
 
@@ -200,7 +204,7 @@ def _failing(side: Callable[[], Any], failing: Tracer, expected: BaseException) 
         policy.scopes.pop()
         scope.undo()
     specifications = [specification for _, specification in values]
-    texts = list(found.args)
+    texts = [_OURS.sub("'float'", text) if isinstance(text, str) else text for text in found.args]
 
     def fail(flag: Any, *numbers: Any) -> Any:
         if flag:                                   # mapped over a batch, both sides are computed

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import TracerError, at
+from bwcompiler.errors import DTypeError, TracerError, at
 from bwcompiler.frontend.tracing.refusals.conversions import Request, request_of
 from bwcompiler.frontend.tracing.refusals.tracebacks import users_place
 from bwcompiler.frontend.tracing.registry import CALL_BACK
@@ -29,11 +30,15 @@ _HINTS = {
 _PACKAGES = {"torch": "torch", "jax": "jax", "jaxlib": "jax", "numba": "numba"}
 _OPERAND_HINT = "traced values go with Python's numbers and NumPy's arrays: float() or np.asarray() of the other operand"
 _MISSING_HINT = "None is an argument that was not given, or what a function without `return` gives"
+_OF_NONE = re.compile(r"(unsupported operand type|'\S+' not supported between instances).*'NoneType'")
 _CALL_HINT = f"write it with NumPy's functions; {CALL_BACK}"
 
 
-def foreign_refusal(error: Exception) -> TracerError | None:
-    """Our error in the place of another library's about a traced value; None for all other errors."""
+def foreign_refusal(error: Exception) -> TracerError | DTypeError | None:
+    """Our error in the place of another library's about a traced value; None for all other errors.
+
+    Of an operator and None a DTypeError: Python raises TypeError for these with any numbers.
+    """
     message = str(error)
     if not any(sign in message for sign in _SIGNS):
         return None
@@ -47,8 +52,9 @@ def foreign_refusal(error: Exception) -> TracerError | None:
     what = text if 0 < len(text) < 80 else "what stands here" if frame is not None else "the function"
     who = f" is computed by {library}, which" if library else ""
     said = next((one for one in message.splitlines() if any(sign in one for sign in _SIGNS)), message).strip()
-    return TracerError(at(source, f"{what}{who} takes no traced values\n  hint: {_hint(library, asked, message, frame is not None)}\n"
-                                  f"  {type(error).__name__}: {said}"))
+    kind = DTypeError if not library and _OF_NONE.match(message) else TracerError
+    return kind(at(source, f"{what}{who} takes no traced values\n  hint: {_hint(library, asked, message, frame is not None)}\n"
+                           f"  {type(error).__name__}: {said}"))
 
 
 def _is_assertion(error: Exception) -> bool:

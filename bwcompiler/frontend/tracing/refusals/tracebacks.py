@@ -83,11 +83,11 @@ def cut_to_user_frames(error: Exception) -> None:
     if isinstance(error, InternalError):
         return
     names_the_line = "source" in vars(error)
-    if isinstance(error, BwError | RecursionError) or names_the_line or not _is_ours(error):
+    if isinstance(error, BwError | RecursionError) or names_the_line or not failed_here(error):
         error.with_traceback(user_traceback(error.__traceback__))
 
 
-def _is_ours(error: Exception) -> bool:
+def failed_here(error: Exception) -> bool:
     """Whether code of this package failed; not where it raises something on purpose, or did what the user wrote."""
     traceback = error.__traceback__
     called = False                                 # a function of the user's

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import LeftOutWarning, TracerBoolError, TracerError
+from bwcompiler.errors import DTypeError, LeftOutWarning, TracerBoolError, TracerError
 from tests.support.source import from_text
+from tests.unit.frontend.comparing import as_python
 
 ASSERTED = """\
 import numpy as np
@@ -419,3 +420,72 @@ def test_what_may_raise_keeps_nothing_that_was_there():
     assert kept[0]() is None
     with pytest.raises(ValueError, match="negative: -1.0"):
         compiled(-1.0)
+
+
+# ----- None where a number is needed, in a side that may not be taken
+def added(x, scale=None):
+    total = np.sum(x * x)
+    if total > 9:
+        total = total * scale
+    return total
+
+
+def in_a_loop(x, limit=None):
+    total = 0.0
+    for v in x:
+        if v > 3:
+            total += limit
+        total += v * v
+    return total
+
+
+def of_an_attribute(x, weights=None):
+    if x[0] > 3:
+        return weights.sum() * x[1]
+    return x[0] * x[1]
+
+
+def compared(x, best=None):
+    if x[0] > 3 and best < x[0]:
+        return x[1]
+    return x[0] ** 2
+
+
+def of_an_item(x, table=None):
+    return table[0] * x[0] if x[0] > 3 else x[0] * x[1]
+
+
+def multiplied(x, matrix=None):
+    if x[0] > 3:
+        x = matrix @ x + x @ matrix
+    return np.sum(x * x)
+
+
+@pytest.mark.parametrize("program", [added, in_a_loop, of_an_attribute, compared, of_an_item, multiplied], ids=lambda program: program.__name__)
+def test_none_in_a_side_raises_where_that_is_taken(program):
+    x = np.array([0.5, 1.0, -0.3])
+    as_python(program, x, -x)
+    compiled = bw.jit(program)
+    assert compiled(x) == pytest.approx(program(x), rel=1e-13)
+    for _ in range(2):
+        with pytest.raises((TypeError, AttributeError), match="None"):
+            compiled(x + 4.0)
+    assert compiled(-x) == pytest.approx(program(-x), rel=1e-13)
+
+
+def test_none_in_a_try():
+    def program(x, scale=None):
+        try:
+            if x[0] > 3:
+                y = x[0] * scale
+            else:
+                y = x[1]
+        except TypeError:
+            y = x[2] ** 2
+        return y
+    as_python(program, np.array([0.5, 1.0, -0.3]), np.array([4.5, 1.0, -0.3]))
+
+
+def test_none_in_a_side_that_is_always_taken_is_told_while_tracing():
+    with pytest.raises(DTypeError, match="(?s)scale takes no traced values.*None is an argument that was not given"):
+        bw.jit(lambda x, scale=None: x * scale)(np.ones(3))
