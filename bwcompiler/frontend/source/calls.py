@@ -20,6 +20,7 @@ from bwcompiler.frontend.numpy.manipulation.sequences import on_operands, on_seq
 from bwcompiler.frontend.source.array_backed.dictionaries import method_of
 from bwcompiler.frontend.source.array_backed.growth import append, refuse_whole
 from bwcompiler.frontend.source.bounded.counting import counting, set_default
+from bwcompiler.frontend.source.bounded.sets import changing
 from bwcompiler.frontend.source.changes import VALUES, changed, own
 from bwcompiler.frontend.source.concrete.makers import MAKERS, METHODS, maker, noted, require_traced
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
@@ -210,6 +211,10 @@ def _of_counting(call: _Call) -> Any:
     return counting(call.function)
 
 
+def _of_set(call: _Call) -> Any:
+    return changing(call.owner, call.name, call.function, lambda: _of_unknown_effect(call)) if type(call.owner) is set else None
+
+
 def _of_container_maker(call: _Call) -> Any:
     """What makes a container, of which the parts are not looked at: `d.copy()`, `dict.fromkeys(names, 0.0)`."""
     makes = call.kind is types.BuiltinFunctionType and ((type(call.owner) in (list, dict, set) and call.name == "copy") or (
@@ -248,6 +253,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     _of_seed,
     _of_python,
     _of_counting,
+    _of_set,
     # methods of containers, which are in machine code
     _of_double,            # refuses most of them, of an object that has a double in this body
     _of_dictionary,

@@ -15,6 +15,7 @@ from bwcompiler.frontend.source.array_backed.dictionaries import tabled
 from bwcompiler.frontend.source.array_backed.growth import POISON, append, refuse_whole
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, View, is_asked, want
+from bwcompiler.frontend.source.bounded.sets import Set
 from bwcompiler.frontend.source.changes import changed
 from bwcompiler.frontend.source.concrete.contents import binary, read, user_method
 from bwcompiler.frontend.source.concrete.texts import require_known
@@ -98,7 +99,7 @@ def is_not(x: Any, y: Any) -> Any:
 
 def in_(x: Any, items: Any) -> Any:
     """x in items."""
-    if type(items) in (Dictionary, View):
+    if type(items) in (Dictionary, View, Set):
         return items.contains(x)
     items = gaps.taken(items)
     if gaps.has_gaps(items):
@@ -114,7 +115,8 @@ def in_(x: Any, items: Any) -> Any:
     if type(items) is not dict and is_asked(items, x):
         want(items, x, 0)
         return lookups.contains(items, x)
-    if lookups.is_traced_key(items, x) or (isinstance(x, Tracer) and type(items) in (set, frozenset)):
+    if lookups.is_traced_key(items, x) or (type(items) in (set, frozenset) and any(
+            isinstance(part, Tracer) for part in (x if type(x) is tuple else (x,)))):
         return lookups.contains(items, x)
     if type(x) is not Choice and not (type(items) in (list, tuple) and (is_undecided(x) or is_undecided(items))):
         read(x, items)

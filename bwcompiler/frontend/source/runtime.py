@@ -20,6 +20,7 @@ from bwcompiler.frontend.source.array_backed.growth import append, is_growing, l
 from bwcompiler.frontend.source.bodies import iteration
 from bwcompiler.frontend.source.bodies.attempts import try_
 from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
+from bwcompiler.frontend.source.bounded.sets import made as set_made
 from bwcompiler.frontend.source.bounded.stacks import made as stack_made
 from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.calls import callable_for, defined
@@ -287,7 +288,7 @@ def read_index(index: Any) -> Any:
 def made(container: Any) -> Any:
     """A list, dictionary or set that was just made."""
     found = own(require_known_keys(container))
-    return stack_made(found) if type(found) is list else dictionary_made(found)
+    return stack_made(found) if type(found) is list else set_made(found) if type(found) is set else dictionary_made(found)
 
 
 def header(function: Any, *parts: Any, **options: Any) -> Any:
