@@ -6,7 +6,7 @@
 
 Elements that an earlier loop has appended are rows of an array, and are read from there.  If the list has a few other elements, these are
 joined with the rows before the outermost loop; what is read is then a copy, which must not be assigned to.  Lists of other arrays are not
-put into one array, since that would copy all of them.  The exception are small arrays in long loops (`lookups.at_places`), in
+put into one array, since that would copy all of them.  Exceptions are small arrays in long loops (`lookups.at_places`), in
 objects that a loop iterates over.
 """
 
