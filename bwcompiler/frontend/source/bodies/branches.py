@@ -46,7 +46,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
             policy.forget(mark)
             found = _sides((then, orelse), names, entry, variables, policy, scope, once)
             held = scope.adopt(names)              # what else they assign to
-            if not held or isinstance(found, Failure):
+            if not held or isinstance(found, RaisingSide):
                 break
             entry |= held
             variables = variables._replace(results=(*variables.results, *held))
@@ -72,7 +72,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     return (orelse if found.run is then else then)()       # from here on that is what runs
 
 
-class Failure(NamedTuple):
+class RaisingSide(NamedTuple):
     """A side that raises an exception: the user's, or NumPy's where shapes do not fit."""
 
     run: Callable[[], Any]
@@ -80,7 +80,7 @@ class Failure(NamedTuple):
 
 
 def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
-           scope: Scope, once: Collection[int]) -> list[Side] | Failure:
+           scope: Scope, once: Collection[int]) -> list[Side] | RaisingSide:
     """Both sides, traced; or one that raises."""
     found = []
     for number, run in enumerate(runs):
@@ -88,7 +88,7 @@ def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any
             found.append(_side(run, names, entry, variables, policy, scope, number, once))
         except Exception as error:
             if is_raised(error) or raises_when_taken(error, policy):
-                return Failure(run, error)
+                return RaisingSide(run, error)
             if not scope.missing:
                 raise
         finally:

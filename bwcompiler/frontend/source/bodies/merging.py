@@ -23,7 +23,7 @@ from bwcompiler.frontend.source.containers.parts import Form, put_together
 from bwcompiler.frontend.source.containers.progressions import Progression
 from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
-from bwcompiler.frontend.source.effects.places import Scope
+from bwcompiler.frontend.source.effects.places import Place, Scope
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
@@ -156,14 +156,17 @@ class _Merged:
             self._on_one_side(slot, one, other)
         return ()
 
+    def _place(self, name: str) -> Place | None:
+        """What a variable stands for that is none of the user's function."""
+        return next((place for place, known in self.scope.places.values() if known == name), None)
+
     def _may_be_unsure(self, name: str, one: Any) -> bool:
         """Whether a variable that one side does not bind is read with a check from now on: one of the user's function."""
-        is_place = any(name == place for _, place in self.scope.places.values())
-        return not (name.startswith(PREFIX) or APART in name or is_place or self._has_returned(one is not UNBOUND))
+        return not (name.startswith(PREFIX) or APART in name or self._place(name) is not None or self._has_returned(one is not UNBOUND))
 
     def _require_lengths(self, name: str, one: Any, other: Any) -> None:
         """The items of a deque, or of a list that is changed like one, are as many after both sides."""
-        place = next((place for place, known in self.scope.places.values() if known == name), None)
+        place = self._place(name)
         if place is not None and place.kind == "items" and len(one) != len(other):
             wish(place.base, *one, *other)
             not_capturable(f"a {type(place.base).__name__} has {len(one)} items after one side of it, and {len(other)} after the other",
@@ -175,7 +178,7 @@ class _Merged:
         if one is not UNBOUND and other is not UNBOUND:
             own = "an object that was made there" if self.scope.owns(one) or self.scope.owns(other) else "no array or number"
             not_capturable(f"{_called(name)} is {own} on one side, and something else on the other")
-        is_place = any(name == place for _, place in self.scope.places.values())       # of which others may ask behind a `return`
+        is_place = self._place(name) is not None   # of which others may ask behind a `return`
         if any(slot.places) and (name.startswith(PREFIX) or (not is_place and self._has_returned(one is not UNBOUND))):
             self.slots.append(slot)
         elif is_place:
