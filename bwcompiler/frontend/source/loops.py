@@ -110,13 +110,8 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
 
     is_tried: it is recorded only if it computes with traced values.
     """
-    policy, source = open_policy(), live(gaps.taken(source))
-    if policy is not None and policy.depth and type(source) is dict:
-        refuse_whole(source)
-    if policy is not None and type(source) in _FINITE and not scopes_around(source):
-        items = list(itertools.islice(source, MOST_ITEMS))
-        source = itertools.chain(items, source) if len(items) == MOST_ITEMS else own(items)
-    require_known(*([source] if type(source) is str else []))
+    policy = open_policy()
+    source = _gone_over(source, policy)
     elements = None if policy is None or not policy.converting else iteration.elements_of(source)
     if is_tried and elements is not None:
         elements = elements._replace(is_tried=True)
@@ -164,6 +159,19 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
                     return
                 rest_is_tried = captured is None and ahead < MOST_FILLING
                 ahead += policy.ahead
+
+
+def _gone_over(source: Any, policy: Policy | None) -> Any:
+    """What a loop goes over, as a list where that is known to end; refused where it cannot be known."""
+    source = live(gaps.taken(source))
+    if policy is not None and policy.depth and type(source) is dict:
+        refuse_whole(source)
+    if policy is not None and type(source) in _FINITE and not scopes_around(source):
+        items = list(itertools.islice(source, MOST_ITEMS))
+        source = itertools.chain(items, source) if len(items) == MOST_ITEMS else own(items)
+    if type(source) is str:
+        require_known(source)
+    return source
 
 
 def _endless(why: str) -> TracerError:

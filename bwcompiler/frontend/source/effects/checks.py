@@ -252,15 +252,7 @@ class Trying:
             return
         policy.tries.pop()
         if self.divides and error is None and self.before is not None and self.before[0] is open_region():
-            for found in _divisions(open_region().record.values[self.before[1]:]):
-                if found in policy.divisions:
-                    continue
-                refusal = TracerError(at(found.source, "a number is divided by a traced one, inside of a `try` that catches "
-                                         "ZeroDivisionError: compiled code gives what NumPy gives, and raises nothing\n"
-                                         "  hint: test the divisor with `if`, with what `except` does in its branch; numbers of NumPy's "
-                                         "(np.sin(x), np.float64(x)) raise nothing anyhow"))
-                policy.needed = True               # as it is written it would go on
-                raise Recapture(("", 0, len(policy.tries) + 1), refusal)
+            self._refuse_divisions(policy, self.before[1])
         if isinstance(error, Exception) and any(scope.loop is not None for scope in policy.scopes):
             raise NotCapturable(f"{type(error).__name__} is raised and caught in it, perhaps not by all iterations", error_source(error))
         refused = _refusal(error) if isinstance(error, Exception) and not is_raised(error) else None
@@ -274,6 +266,18 @@ class Trying:
         if policy.depth:
             raise NotCapturable(str(refused), getattr(refused, "source", None)) from None
         raise Recapture(("", 0, len(policy.tries)), refused) from None
+
+    def _refuse_divisions(self, policy: Policy, before: int) -> None:
+        """Refuse what Python may raise for in its body, of the values that are recorded behind some."""
+        for found in _divisions(open_region().record.values[before:]):
+            if found in policy.divisions:
+                continue
+            refusal = TracerError(at(found.source, "a number is divided by a traced one, inside of a `try` that catches "
+                                     "ZeroDivisionError: compiled code gives what NumPy gives, and raises nothing\n"
+                                     "  hint: test the divisor with `if`, with what `except` does in its branch; numbers of NumPy's "
+                                     "(np.sin(x), np.float64(x)) raise nothing anyhow"))
+            policy.needed = True                   # as it is written it would go on
+            raise Recapture(("", 0, len(policy.tries) + 1), refusal)
 
     def catches(self, error: BaseException) -> bool:
         """Whether a handler is for an exception of Python's."""
