@@ -28,7 +28,7 @@ class Plan(NamedTuple):
 
 
 class Added(NamedTuple):
-    """Something was added to a container, in loops of so many iterations; as `replay.Event` kept in `Policy.events`."""
+    """Something was added to a container, in loops of so many iterations; as `key_order.Event` kept in `Policy.events`."""
 
     table: Any
     times: int

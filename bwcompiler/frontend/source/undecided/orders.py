@@ -61,8 +61,7 @@ def _ordered(name: str, x: Any, y: Any, place: int) -> Any:
 
 
 def _truth(name: str, x: Any, y: Any) -> Any:
-    return x is y or HANDLERS["truth_of"](binary(name, x, y)) if name == "eq" else HANDLERS["truth_of"](
-        binary(name, x, y))
+    return (name == "eq" and x is y) or HANDLERS["truth_of"](binary(name, x, y))
 
 
 HANDLERS.update(are_undecided=are_undecided, compared=compared, is_undecided=is_undecided)

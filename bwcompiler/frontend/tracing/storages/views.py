@@ -28,7 +28,7 @@ class ReshapeView:
     """The elements in C order under another shape.
 
     rule    when NumPy gives a view: "possible" (reshape: where strides can express it), "contiguous" (ravel), or "always" (x.flat).
-    choice  what the handles get if NumPy gives a copy, as long as nobody needed to know (`region.Choice`).
+    choice  what the handles get if NumPy gives a copy, as long as nobody needed to know (`undecided_views.Choice`).
     """
 
     __slots__ = ("choice", "rule", "shape")
