@@ -37,7 +37,7 @@ def want(items: Any, key: Any, value: Any) -> None:
     if not is_asked(items, key):
         return
     refusal = refused(f"{key} may be a new key of a dictionary: data say which{_HINT}")
-    factory = items.default_factory if type(items) is collections.defaultdict else None
+    factory = _missing(items)
     if factory not in (None, int, float):
         raise refused(f"{key} is a key of a dictionary of {factory.__name__}s: data say which\n"
                       "  hint: masks, x[labels == k], or a list of pairs that is sorted by its keys")
@@ -47,18 +47,24 @@ def want(items: Any, key: Any, value: Any) -> None:
         sites.want(items, (tree.structure((key, value)), list(map(kind_of, tree.leaves((key, value))))), refusal)
 
 
+def _missing(items: Any) -> Callable[[], Any] | None:
+    """What makes the value of a key that is not there."""
+    if type(items) is collections.defaultdict:
+        return items.default_factory
+    return int if type(items) is collections.Counter else None
+
+
 def _is_number(x: Any) -> bool:
     return isinstance(x, int | float | np.number | Tracer) and type(x) is not bool and not np.shape(x)
 
 
 class Dictionary(Bounded):
-    """A dictionary with room; missing: what a key gives that is not there, and whether it is there then (`defaultdict`, `Counter`)."""
+    """A dictionary with room; missing: what makes the value of a key that is not there, of a `defaultdict` or a `Counter`."""
 
     def __init__(self, site: Site, plan: sites.Plan, of: Any) -> None:
         own(self)
         self.kind = type(of)
-        self.missing: Callable[[], Any] | None = of.default_factory if self.kind is collections.defaultdict else (
-            int if self.kind is collections.Counter else None)
+        self.missing = _missing(of)
         self.store = Store(self, site, plan.room, plan.kinds)
         for key, value in of.items():
             self[key] = value
@@ -90,8 +96,8 @@ class Dictionary(Bounded):
 
     # ----- as of a dictionary
     def __getitem__(self, key: Any) -> Any:
-        if self.kind is collections.defaultdict:
-            self.setdefault(key, self.missing())  # type: ignore[misc]
+        if self.kind is collections.defaultdict and self.missing is not None:
+            self.setdefault(key, self.missing())
         if self.kind is collections.Counter:
             return self.get(key, 0)
         found, place = self._found(key)
@@ -196,8 +202,8 @@ class Asking:
         self.changed = changed
 
     def __getitem__(self, key: Any) -> Any:
-        want(self.items, key, 0 if type(self.items) is collections.Counter else self.items.default_factory() if callable(
-            self.items.default_factory) else 0)
+        missing = _missing(self.items)
+        want(self.items, key, 0 if missing is None else missing())
         return self.changed[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:

@@ -259,15 +259,23 @@ def views_are_taken_apart(x):
     return sum(keys) * x[0] + max(values) + first * x[1] + len(rest) + together[0] + len(together) + len(d.items())
 
 
-@pytest.mark.parametrize("program", [views_are_live, views_are_taken_apart, keys_of_a_counter_that_are_not_there_are_deleted],
-                         ids=lambda program: program.__name__)
+def a_defaultdict_without_a_factory(x):
+    d = defaultdict()
+    for v in x:
+        d[int(v)] = v
+    return d[int(x[0])] ** 2
+
+
+@pytest.mark.parametrize("program", [views_are_live, views_are_taken_apart, keys_of_a_counter_that_are_not_there_are_deleted,
+                                     a_defaultdict_without_a_factory], ids=lambda program: program.__name__)
 def test_what_was_wrong(program):
     as_python(program, *PLACES)
 
 
-def test_a_key_that_is_not_there_is_named():
+@pytest.mark.parametrize("make", [lambda: {}, defaultdict], ids=["dict", "defaultdict"])
+def test_a_key_that_is_not_there_is_named(make):
     def program(x):
-        d = {}
+        d = make()
         for v in x:
             d[int(v)] = v
         return d[int(x[0]) + 40]
