@@ -17,9 +17,9 @@ from bwcompiler.frontend.source.bounded.store import Bounded, Store, kind_of, re
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.undecided import gaps
-from bwcompiler.frontend.source.variables import is_number, open_policy
+from bwcompiler.frontend.source.variables import is_number
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
-from bwcompiler.frontend.tracing.storages.region import Site
+from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _HINT = "\n  hint: a mask of those that are in it: seen = np.zeros(n, bool), and seen[k] = True for seen.add(k)"
@@ -119,8 +119,5 @@ class Set(Bounded):
 
 def made(container: Any) -> Any:
     """A set that was just made, or one with room in its place."""
-    plan = sites.note(container) if type(container) is set else None
-    policy = open_policy()
-    if plan is None or policy is None:
-        return container
-    return Set(policy.containers[id(container)][1], plan, container)
+    found = sites.note(container) if type(container) is set else None
+    return container if found is None else Set(*found, container)
