@@ -94,11 +94,7 @@ def _by_selection(x: Selection, index: Selection) -> Selection:
 
 def _taken(x: Selection, index: Selection) -> Any:
     """The elements of a packed selection at positions of another."""
-    count = number(x)
-    outside = np.logical_or(index.array >= count, index.array < -count)
-    require(np.logical_not(np.any(np.logical_and(index.where, outside))),
-            IndexError("an index is out of bounds: fewer elements are selected"))
-    places = np.where(index.array < 0, index.array + count, index.array)
+    places = _from_start(index, number(x), "an index is out of bounds: fewer elements are selected")
     return np.take(x.array, np.clip(places, 0, max(x.array.shape[x.lead] - 1, 0)), axis=x.lead)
 
 
@@ -252,10 +248,14 @@ def write_selected(x: Any, entries: list[Any], value: Any, write: Callable[[Any,
 
 def _inside(index: Selection, axis: int, size: int) -> Any:
     """The positions from the start of an axis, 0 where none is selected; IndexError when the program runs and one lies outside."""
-    outside = np.logical_or(index.array >= size, index.array < -size)
-    require(np.logical_not(np.any(np.logical_and(index.where, outside))),
-            IndexError(f"an index is out of bounds for axis {axis} with size {size}"))
-    return np.where(index.where, np.where(index.array < 0, index.array + size, index.array), 0)
+    return np.where(index.where, _from_start(index, size, f"an index is out of bounds for axis {axis} with size {size}"), 0)
+
+
+def _from_start(index: Selection, count: Any, text: str) -> Any:
+    """Positions among `count` elements, those from the end too; IndexError when the program runs and one that is selected is none."""
+    outside = np.logical_or(index.array >= count, index.array < -count)
+    require(np.logical_not(np.any(np.logical_and(index.where, outside))), IndexError(text))
+    return np.where(index.array < 0, index.array + count, index.array)
 
 
 # ----- x[..., mask] = value
