@@ -12,15 +12,15 @@ from typing import Any
 
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.syntax.functions import calls_itself, form, loop_form
-from bwcompiler.frontend.tracing.policy import Policy, Recapture, Site
+from bwcompiler.frontend.tracing.policy import FUNCTION, Policy, Recapture, Site
 from bwcompiler.frontend.tracing.refusals.notes import RECURSION_NOTE
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
 DEEPEST = 36                   # branches and loops, one inside of the other, around a call of a function
 LEAST = 12                     # calls of it around that one
-MOST = 3000                    # calls in branches inside of calls, if that many of them run
-FRAMES = 8
+MOST = 3000                    # calls inside of calls, until they are taken for endless
+FRAMES = 8                     # of one function among Python's, from which on it runs inside of itself
 
 
 def is_loop(function: Any, policy: Policy) -> bool:
@@ -60,4 +60,4 @@ def _is_recursive(function: FunctionType, policy: Policy) -> bool:
 
 def _site(function: FunctionType) -> Site:
     code = function.__code__
-    return code.co_filename, code.co_firstlineno, -1 << 20
+    return code.co_filename, code.co_firstlineno, FUNCTION

@@ -11,7 +11,10 @@ from bwcompiler.errors import BwError
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.op import Value
 
-Site: TypeAlias = tuple[str, int, int]      # file, line and column
+Site: TypeAlias = tuple[str, int, int]      # file, line and column, or in its place
+FUNCTION = -1 << 20                         # for a function that is called as a loop (`source.recursion`),
+SERIAL = -1 << 21                           # minus how often it was traced again for containers with room (`source.bounded.sites`),
+INSTRUCTION = -1 << 22                      # minus the number of the instruction that makes such a container
 
 
 class Recapture(BaseException):

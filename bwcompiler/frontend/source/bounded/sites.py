@@ -9,14 +9,12 @@ from typing import Any, NamedTuple, NoReturn
 from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import open_policy
-from bwcompiler.frontend.tracing.policy import Policy, Recapture, Site
+from bwcompiler.frontend.tracing.policy import INSTRUCTION, SERIAL, Policy, Recapture, Site
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_hidden
 
 LEAST, MOST = 8, 4096          # rows
 IN_WHILE = 1000                # that a loop may add of which nobody knows how often it runs
-_SERIAL = -1 << 21             # columns of sites, for each time that a function is traced again,
-_FIRST = -1 << 22              # and for each instruction that makes a container
 _SMALL = 64                    # elements of a container that may get room
 
 
@@ -42,7 +40,7 @@ def note(container: Any) -> tuple[Site, Plan] | None:
     frame = sys._getframe(2)
     while is_hidden(frame.f_code) and frame.f_back is not None:
         frame = frame.f_back
-    site = frame.f_code.co_filename, frame.f_lineno, _FIRST - frame.f_lasti
+    site = frame.f_code.co_filename, frame.f_lineno, INSTRUCTION - frame.f_lasti
     policy.containers[id(container)] = container, site, len(container)
     return (site, policy.bounded[site]) if site in policy.bounded else None
 
@@ -91,8 +89,8 @@ def widen(site: Site, plan: Plan, refusal: BwError) -> NoReturn:
 def _again(policy: Policy, site: Site, plan: Plan, refusal: BwError) -> NoReturn:
     policy.bounded[site] = plan
     policy.needed = True
-    number = len([one for one in policy.unrolled if _FIRST < one[2] < _SERIAL])
-    raise Recapture((site[0], site[1], _SERIAL - 1 - number), refusal)
+    number = len([one for one in policy.unrolled if INSTRUCTION < one[2] < SERIAL])
+    raise Recapture((site[0], site[1], SERIAL - 1 - number), refusal)
 
 
 def times(container: Any) -> int:
