@@ -64,12 +64,12 @@ class Fails(NamedTuple):
 
 
 class _State(enum.Enum):
-    """How the body of a `try` runs: as it is written, for the first time or for good; to see what it fails for; known not to fail."""
+    """How a statement of a `try` runs."""
 
-    PLAIN = enum.auto()
-    KEPT = enum.auto()
-    SEEN = enum.auto()
-    ASSUMED = enum.auto()
+    PLAIN = enum.auto()            # as it is written: what a handler is for, and data decide, asks for tracing again
+    KEPT = enum.auto()             # likewise, when nobody knows what would have to be undone: that is refused behind it
+    SEEN = enum.auto()             # to see what it fails for, of which nothing stays
+    ASSUMED = enum.auto()          # behind the branches for that: it does not fail
 
 
 def try_(body: tuple[Any, ...], handlers: Sequence[tuple[Any, ...]], otherwise: Callable[[], Any] | None,
