@@ -66,6 +66,7 @@ from bwcompiler.frontend.source.syntax.functions import converted
 from bwcompiler.frontend.source.undecided import keyed
 from bwcompiler.frontend.source.undecided.choices import Choice, found_by, place_of, unwrapped, valued
 from bwcompiler.frontend.source.undecided.gaps import has_gaps, refuse, taken
+from bwcompiler.frontend.source.undecided.lookups import changing
 from bwcompiler.frontend.source.undecided.searches import searched
 from bwcompiler.frontend.source.undecided.taking import gone_over, taking
 from bwcompiler.frontend.source.undecided.unbound import sure
@@ -78,8 +79,8 @@ from bwcompiler.frontend.tracing.tracer import ArrayTracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "combined",
            "combined_attribute", "computed", "defined", "each", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable",
-           "kept", "leaving", "listed", "made", "not_", "not_in", "or_", "passing", "product", "raised", "read_index", "read_items",
-           "searched", "sifted", "slice", "summed", "sure", "taken_apart", "try_", "trying", "unary", "unrolled", "while_"]
+           "kept", "leaving", "listed", "made", "method_of_item", "not_", "not_in", "or_", "passing", "product", "raised", "read_index",
+           "read_items", "searched", "sifted", "slice", "summed", "sure", "taken_apart", "try_", "trying", "unary", "unrolled", "while_"]
 
 slice = builtins.slice
 
@@ -250,6 +251,12 @@ def attribute(x: Any, name: str) -> Any:
 
 
 HANDLERS["attribute_of"] = attribute
+
+
+def method_of_item(items: Any, index: Any, name: str) -> Any:
+    """What is called for items[index].name(...), of which nobody needs the result."""
+    found = None if open_policy() is None else changing(items, index, name)
+    return found or call(getattr(item(items, index), name))
 
 
 def item(array: Any, index: Any) -> Any:

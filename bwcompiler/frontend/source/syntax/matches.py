@@ -1,11 +1,13 @@
 """`match` whose cases are values, rewritten as branches: `case "a" | "b" if p:` becomes `if (x == "a" or x == "b") and p:`.
 
-Patterns that match sequences, mappings and classes, and those that bind names, are not rewritten.
+Patterns that match sequences, mappings and classes, and those that bind names, are not rewritten.  Likewise `(left if p else
+right).append(x)` becomes a branch, each side of which changes one of the two.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 
 _SUBJECT = "__bw_subject"      # what is matched; asked for by the tests of the cases only, so that one name is enough
 
@@ -26,6 +28,19 @@ class _Matches(ast.NodeTransformer):
         return node                                # functions and classes inside have texts of their own
 
     visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef  # type: ignore[assignment]
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        call = node.value
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return node
+        chosen = call.func.value
+        if isinstance(chosen, ast.Subscript):
+            call.is_statement = True               # type: ignore[attr-defined]
+        if not isinstance(chosen, ast.IfExp):
+            return node
+        sides = [ast.Expr(ast.Call(ast.Attribute(part, call.func.attr, ast.Load()), *parts)) for part, parts in (
+            (chosen.body, (call.args, call.keywords)), (chosen.orelse, copy.deepcopy((call.args, call.keywords))))]
+        return _at(ast.If(chosen.test, *[[self.visit(_at(side, node))] for side in sides]), node)
 
     def visit_Match(self, node: ast.Match) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)

@@ -155,7 +155,11 @@ class _Rewriter(ast.NodeTransformer):
         else:
             self.generic_visit(node)
         plain = node.func.id if isinstance(node.func, ast.Name) else ""
-        node.func = self.runtime("call", node.func, node.func)
+        if hasattr(node, "is_statement") and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
+            name = ast.copy_location(ast.Constant(node.func.attr), node)       # x[k].append(y)
+            node.func = self.runtime("method_of_item", node.func, *node.func.value.args, name)
+        else:
+            node.func = self.runtime("call", node.func, node.func)
         for place, one in enumerate(made):
             if place < len(node.args):
                 node.args[place] = self._computed(node.args[place], one)

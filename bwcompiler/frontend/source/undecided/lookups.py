@@ -8,12 +8,12 @@ from __future__ import annotations
 import collections
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from bwcompiler import ops
+from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import raise_where, raised
 from bwcompiler.frontend.source.effects.doubles import refuse_double
@@ -88,6 +88,41 @@ def _either(test: Any, value: Any, other: Any) -> Any:
 def element(items: Any, index: Any) -> Any:
     """items[index] of a list or tuple, at a traced place."""
     return _chosen(list(items), _in_range(items, index))
+
+
+_CHANGING = frozenset(("add", "append", "appendleft", "clear", "discard", "extend", "insert", "update"))
+_MOST_CHANGED = 64             # containers of which data say which one is changed
+
+
+def changing(items: Any, index: Any, name: str) -> Callable[..., None] | None:
+    """A method that changes one of several containers, `buckets[k].append(x)`, where data say which one: each is changed in a branch.
+
+    None of all else.
+    """
+    if type(items) not in (list, tuple, *_DICTIONARIES) or name not in _CHANGING or not 0 < len(items) <= _MOST_CHANGED:
+        return None
+    of_keys = type(items) in _DICTIONARIES
+    if not (is_traced_key(items, index) if of_keys else isinstance(index, Tracer)) or any(
+            extent_of(part) is not None for part in tree.leaves(index) if isinstance(part, Tracer)):
+        return None
+    keys = _comparable(items, index) if of_keys else range(len(items))
+    containers = [items[key] for key in keys]
+    if not containers or any(type(one) not in (list, set, collections.deque) and not getattr(type(one), "is_bounded", False)
+                             for one in containers) or not all(hasattr(one, name) for one in containers):
+        return None
+    if of_keys:
+        which = _place(keys, index)
+        if not is_among(keys, index):
+            _require(which, index, KeyError, f"{index}")
+    else:
+        which = _in_range(items, index)
+
+    def change(*args: Any, **options: Any) -> None:
+        def side(container: Any) -> Callable[[], None]:
+            return lambda: HANDLERS["call_of"](getattr(container, name))(*args, **options)
+        for number, container in enumerate(containers):
+            HANDLERS["choose"](which == number, side(container), lambda: None)
+    return change
 
 
 def assign_element(items: Any, index: Any, value: Any, put: Any) -> None:
