@@ -37,8 +37,9 @@ def is_double(x: Any) -> bool:
 def refuse_double(x: Any) -> None:
     """Something is changed: refused if it is a double."""
     if is_double(x) and not isinstance(x, tuple):
+        chosen = "; one of several that data choose in the statement that changes it, buckets[k].append(x)" if isinstance(x, list) else ""
         _refuse(f"{_called(x)} is changed, which may be another name of one that a loop or branch before it has bound anew, or appended",
-                "make a new one instead, or change a copy: copy.copy(x)", x)
+                f"make a new one instead, or change a copy: copy.copy(x){chosen}", x)
 
 
 def refuse_identity(x: Any, y: Any) -> None:

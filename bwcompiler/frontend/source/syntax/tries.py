@@ -18,7 +18,7 @@ from typing import Any
 from bwcompiler.frontend.source.syntax.expressions import leaves
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.liveness import stores
-from bwcompiler.frontend.source.syntax.nodes import children
+from bwcompiler.frontend.source.syntax.nodes import children, walk
 
 ERROR = f"{PREFIX}error__"
 VALUE = f"{PREFIX}value_of_attempt"
@@ -49,7 +49,8 @@ def _apart(rewriter: Any, node: ast.Try, is_tail: bool) -> list[ast.stmt]:
         variables = variables._replace(results=tuple([name for name in variables.results if name in rewriter.free]))
     kinds = [_kinds(rewriter, handler) for handler in node.handlers]
     errors = _plain(_errors(node))
-    nested = tuple([any(isinstance(part, ast.stmt) for part in children(one)) for one in statements])
+    nested = tuple([any(isinstance(part, ast.stmt) for part in children(one)) or any(
+        isinstance(part, ast.NamedExpr) for part in walk(one)) for one in statements])       # which bind names before they end
     attempts = [rewriter.function("attempt", rewriter.block([one]), variables, one) for one in statements]
     handlers = [rewriter.function("handler", rewriter.block(handler.body), variables, handler, (handler.name or ERROR,))
                 for handler in node.handlers]

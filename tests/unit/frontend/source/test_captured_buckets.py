@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import UnsupportedError
 from tests.unit.frontend.comparing import as_python
 
 X = np.array([1.1, 1.6, 2.2, 3.3, 1.7, 2.6])
@@ -126,6 +127,17 @@ def test_what_is_not_there():
     assert compiled(X[:3]) == of_a_dictionary(X[:3])
     with pytest.raises(KeyError):
         compiled(X[1:4])
+
+
+def test_a_name_of_one_of_them_is_refused():
+    def program(x):
+        buckets = [[], []]
+        for v in x:
+            row = buckets[int(v) % 2]
+            row.append(v)
+        return len(buckets[0])
+    with pytest.raises(UnsupportedError, match=r"(?s)a list is changed, which may be another name.*buckets\[k\]\.append\(x\)"):
+        bw.jit(program)(X)
 
 
 def test_where_it_is_known_which_one_nothing_is_recorded():

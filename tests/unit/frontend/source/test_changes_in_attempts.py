@@ -247,6 +247,26 @@ def test_what_may_have_been_changed_before_is_refused(program):
         bw.jit(program)(X)
 
 
+def test_names_that_an_expression_binds():
+    def program(x):
+        count = 0
+        try:
+            y = checked(x[(count := count + 1)])
+        except ValueError:
+            y = 0.5
+        return y * 100 + count
+
+    def unread(x):
+        try:
+            y = checked(x[(k := 2)]) * k
+        except ValueError:
+            y = 0.5
+        return y
+    with pytest.raises(TracerBoolError, match="the `except` reads .*count.*which has changed by then"):
+        bw.jit(program)(X)
+    as_python(unread, *PLACES[:2])
+
+
 def test_a_side_that_changes_a_list_raises_what_it_says():
     def program(x):
         log = []
