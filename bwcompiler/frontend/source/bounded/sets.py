@@ -48,7 +48,7 @@ def _want(items: set[Any], x: Any) -> None:
         return
     kinds = tree.structure(x), [kind_of(leaf) for leaf in tree.leaves(x)]
     if is_traced:
-        sites.want(items, kinds, refused(f"{x} may be a new element of a set: data say which{_HINT}"))
+        sites.want(items, kinds, refused(f"{x} may be a new element of a set: data say which{_HINT}"), may_hold=True)
     else:
         sites.wish(items, kinds)                   # if the loop around cannot be unrolled either
 

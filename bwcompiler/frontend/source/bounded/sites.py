@@ -51,11 +51,14 @@ def _noted(policy: Policy | None, container: Any) -> tuple[Site, int] | None:
     return None if found is None or found[0] is not container else found[1:]
 
 
-def want(container: Any, kinds: Any, refusal: BwError) -> None:
-    """A container that was made empty is asked for something that needs room: trace the function again, if that has not been done."""
+def want(container: Any, kinds: Any, refusal: BwError, may_hold: bool = False) -> None:
+    """A container is asked for something that needs room: trace the function again, if that has not been done.
+
+    may_hold: also where it was made with elements, which are of these kinds.
+    """
     policy = open_policy()
     found = _noted(policy, container)
-    if policy is None or found is None or found[0] in policy.bounded or found[1]:
+    if policy is None or found is None or found[0] in policy.bounded or (found[1] and not may_hold):
         return
     _again(policy, found[0], Plan(LEAST, kinds), refusal)
 
