@@ -28,8 +28,11 @@ MAX_LOADS = 24
 # A reduction over a whole array is consumed in the same tree only below this size: above, a second sweep in a kernel of
 # its own costs no more, and keeps the outer loops.
 WHOLE_ARRAY_LIMIT = 4096
-# One of columns likewise, if so many elements of a panel of columns fit into no cache: then loops over rows can be shared, and cut.
-TALL_PANEL_LIMIT = 1 << 17
+# A group goes along columns only if a panel of them has at most so many elements; of an array that no cache near a core holds, fewer.
+# The rows of a taller panel lie apart in memory, in as many pages, and are read at a fifth of the speed of whole rows; so sums over columns
+# are kept in a row, and what reads them is a group of its own, over rows too.
+TALL_PANEL_LIMIT, TALL_PANEL_BEYOND_CACHE = 1 << 17, 1 << 15
+BEYOND_CACHE = 1 << 19                         # elements
 
 LONG_ROW = 16                                  # elements that vectors run along, rather than across such rows
 
@@ -292,6 +295,9 @@ class Attempt:
         if 0 in inner and len(places) > 1:         # its loops would go through memory once for each row of the others
             self._refuse("unrelated")
             return None
+        if max(every) not in inner and is_tall([self.shape[dimension] for dimension in self.wide], inner, max(every)):
+            self._refuse("far apart", *[base for base, _ in self.reads if base in group.by_value])
+            return None
         if max(every) in inner:
             scalars = self._scalars(group, inner, places)
             if scalars:
@@ -322,7 +328,7 @@ class Attempt:
                 if not every - reduced and _size(group, every) > WHOLE_ARRAY_LIMIT:
                     self._refuse("whole", base)
                     return None
-                if max(every) not in reduced and is_tall(group, reduced, len(every) - 1):
+                if max(every) not in reduced and is_tall(group.extents, reduced, len(every) - 1):
                     self._refuse("tall", base)
                     return None
                 inner = reduced
@@ -386,9 +392,12 @@ class Attempt:
 _UNDECIDED: frozenset[int] = frozenset((-1,))
 
 
-def is_tall(group: FusionGroup, reduced: frozenset[int], columns: int) -> bool:
-    """Whether columns, of which these axes are reduced, are too long for a second pass over some of them to find them in a cache."""
-    return _size(group, reduced) * min(PANEL_COLUMNS, upper(group.extents[columns])) > TALL_PANEL_LIMIT
+def is_tall(extents: Sequence[Extent], inner: Iterable[int], columns: int) -> bool:
+    """Whether columns, which these inner axes go along, are too long for a panel of some of them."""
+    count = upper(extents[columns])
+    is_apart = count > PANEL_COLUMNS and math.prod(map(upper, extents)) > BEYOND_CACHE
+    limit = TALL_PANEL_BEYOND_CACHE if is_apart else TALL_PANEL_LIMIT
+    return math.prod([upper(extents[axis]) for axis in inner]) * min(PANEL_COLUMNS, count) > limit
 
 
 def _size(group: FusionGroup, axes: Iterable[int]) -> int:

@@ -117,7 +117,7 @@ def _filled(extent: int) -> float:
 
 def _is_tall(group: FusionGroup, order: Sequence[int]) -> bool:
     """Whether passes over columns would be too long for the second one to find what the first one read in a cache."""
-    return group.inner is not None and order[-1] not in group.inner and is_tall(group, group.inner, order[-1])
+    return group.inner is not None and order[-1] not in group.inner and is_tall(group.extents, group.inner, order[-1])
 
 
 def _cost(order: Sequence[int], extents: Sequence[int], accesses: Sequence[Access], merging: bool) -> float:

@@ -19,6 +19,10 @@ MOST_SHIFTED = 4                               # operations in a row that a read
 MOST_INLINED = 3                               # values between one that is picked and what the loop has
 LEAST_EXPANDED = 1 << 16                       # bytes of an array that is computed again rather than stored,
 EXPANSION = 4                                  # if it has so many times the bytes of what it is made of
+# Functions whose vector code takes 0.2 to 1 ns per element, and an array of so many bytes, which no cache near a core holds: to store an
+# element and load it again takes longer (three times its bytes, with the line that is read before it is written).
+VECTOR_FUNCTIONS = frozenset((ops.exp, ops.expm1, ops.log, ops.log1p, ops.tanh))
+LEAST_BEYOND_CACHE = 1 << 23
 
 
 class Recomputation:
@@ -37,7 +41,7 @@ class Recomputation:
 
     def note(self, attempt: Attempt) -> None:
         """Remember what a value is made of, if it may be computed again."""
-        if attempt.value.op.cheap and not attempt.update:
+        if (attempt.value.op.cheap or _is_short_of_memory(attempt.value)) and not attempt.update:
             self.made_of[attempt.value] = [base for base, _ in attempt.reads]
 
     def picked(self, attempt: Attempt) -> Attempt | None:
@@ -86,14 +90,15 @@ class Recomputation:
 
     def _expansion(self, value: Value) -> frozenset[Value]:
         """What has to be computed to have the value again, none of it stored, from much smaller arrays and at most one like it that is;
-        nothing if it is not so."""
+        nothing if it is not so.  Of functions that are not cheap at most one."""
         found: dict[Value, None] = {}
         leaves: dict[Value, None] = {}
         likes: dict[Value, None] = {}
         pending = [value]
         while pending:
             array = pending.pop()
-            if not self._is_cheap(array) or array in self.waiting:
+            again = self._is_cheap(array) or (self._is_known(array) and all(base.op.cheap for base in found))
+            if not again or array in self.waiting:
                 return frozenset()
             found[array] = None
             for base in self.made_of[array]:
@@ -156,4 +161,12 @@ class Recomputation:
         return len(found) <= 2 and all(base in self.stored or base in self.waiting for base in found)
 
     def _is_cheap(self, value: Value) -> bool:
+        return value.op.cheap and self._is_known(value)
+
+    def _is_known(self, value: Value) -> bool:
         return value in self.made_of and value.op.kind == "elementwise" and value not in self.stored
+
+
+def _is_short_of_memory(value: Value) -> bool:
+    """Whether it takes longer to store the value and load it again than to compute it again, although that is a function."""
+    return value.op in VECTOR_FUNCTIONS and value.dtype.kind == "f" and value.type.nbytes >= LEAST_BEYOND_CACHE

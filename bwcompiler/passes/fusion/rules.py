@@ -7,7 +7,14 @@ made in `attempt.py` and `fuse.py`.
 from __future__ import annotations
 
 from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS
-from bwcompiler.passes.fusion.attempt import MAX_IN_LONG, MAX_LOADS, MAX_MEMBERS, TALL_PANEL_LIMIT, WHOLE_ARRAY_LIMIT
+from bwcompiler.passes.fusion.attempt import (
+    MAX_IN_LONG,
+    MAX_LOADS,
+    MAX_MEMBERS,
+    TALL_PANEL_BEYOND_CACHE,
+    TALL_PANEL_LIMIT,
+    WHOLE_ARRAY_LIMIT,
+)
 
 RULES = {
     "unrelated": "it runs over other extents, and reads nothing that the loop computes",
@@ -20,8 +27,10 @@ RULES = {
     "reduction": "it reads {0}, which is complete only when the whole loop is",
     "whole": f"it reads {{0}}, a reduction of a whole array of more than {WHOLE_ARRAY_LIMIT} elements: "
              "a second loop costs no more than a second pass in the same loop",
-    "tall": f"it reads {{0}}, a reduction of columns of which {PANEL_COLUMNS} have more than {TALL_PANEL_LIMIT} elements: "
-            "a second loop costs no more than a second pass in the same loop",
+    "tall": f"it reads {{0}}, a reduction of columns of which {PANEL_COLUMNS} have more than {TALL_PANEL_LIMIT} elements "
+            f"({TALL_PANEL_BEYOND_CACHE} of a large array): a second loop costs no more than a second pass in the same loop",
+    "far apart": f"it runs over columns for each {{0}} of the loop, and {PANEL_COLUMNS} columns have more than {TALL_PANEL_LIMIT} elements "
+                 f"({TALL_PANEL_BEYOND_CACHE} of a large array): loops over rows go along memory",
     "extents": "it runs over fewer axes than the loop, and these are not the loop's outer ones",
     "columns": "it reduces axes that the loop would have to visit in another order",
     "settled": "it runs over more axes than the loop, whose axes a reduction has settled",

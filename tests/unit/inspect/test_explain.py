@@ -140,6 +140,7 @@ FUSION = {
     "reduction": (lambda x: softmax(softmax(x, 1), 0), (np.ones((4, 5)),)),
     "whole": (softmax, (BIG,)),
     "tall": (lambda x: softmax(x, 0), (np.ones((fusion_attempt.TALL_PANEL_LIMIT // 2 + 1, 2)),)),
+    "far apart": (lambda x, y: x - np.exp(y), (np.ones((fusion_attempt.TALL_PANEL_LIMIT // 2 + 1, 2)), np.ones(2))),
     "extents": (lambda x, y: (np.sin(x), np.exp(y) * np.sum(x)), (np.ones((3, 4)), np.ones(3))),
     "columns": (lambda x: np.sum(softmax(x, 0), axis=1), (np.ones((4, 5)),)),
     "settled": (lambda x: np.exp(softmax(x, 0)[:, :, None] * np.ones(3)), (np.ones((4, 5)),)),

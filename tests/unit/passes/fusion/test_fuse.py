@@ -290,17 +290,37 @@ def channels_last(x, w):
     return np.transpose(np.tanh(seen) * seen + 1.0, (0, 2, 1)).reshape(12, 4) @ w.T
 
 
-@pytest.mark.parametrize("rows, together", [(1000, True), (3000, False)])
-def test_tall_columns_are_gone_through_twice_by_loops_over_rows(rows, together):
+@pytest.mark.parametrize("rows, columns, together", [(1000, 64, True), (3000, 64, False), (600, 800, True), (600, 1000, False)])
+def test_tall_columns_are_gone_through_twice_by_loops_over_rows(rows, columns, together):
     """What comes after the sums of columns joins their loop only where a cache keeps the columns; else rows can be shared by threads."""
     def normalised(x):
         e = np.exp(x)
         return e / np.sum(e, axis=0)
 
-    fused = lowered(normalised, np.ones((rows, 64)), gradient=False).fused
+    fused = lowered(normalised, np.ones((rows, columns)), gradient=False).fused
     step_of = {value.op.name: step for value, step in fused.step_of.items()}
     assert (step_of["sum"] is step_of["divide"]) == together
-    np.testing.assert_allclose(bw.jit(normalised)(np.ones((rows, 64))), 1 / rows)
+    np.testing.assert_allclose(bw.jit(normalised)(np.ones((rows, columns))), 1 / rows)
+
+
+def test_what_runs_over_tall_columns_does_not_join_a_loop_over_rows():
+    """Loops over 64 columns at a time would go from page to page: `exp(y)` is stored, and the rest goes along rows."""
+    def function(x, y):
+        return np.sum(np.tanh(x - np.exp(y)), axis=0)
+
+    fused = lowered(function, np.ones((4096, 512)), np.ones(512), gradient=False).fused
+    assert [(len(step.extents), step.inner) for step in fused.steps] == [(1, None), (2, None)]
+
+
+@pytest.mark.parametrize("rows, stored", [(1000, True), (4096, False)])
+def test_functions_of_arrays_that_no_cache_holds_are_computed_again(rows, stored):
+    """exp(x - m) of 20 MB takes less time than storing and loading it; of 5 MB it does not."""
+    def shares(x, m):
+        e = np.exp(x - m)
+        return e * np.sqrt(np.sum(e, axis=0))
+
+    plan = lowered(shares, np.ones((rows, 600)), np.ones(600), gradient=False).plan
+    assert (plan.arena_bytes >= rows * 600 * 8) == stored
 
 
 def test_loops_run_in_the_order_of_memory():
