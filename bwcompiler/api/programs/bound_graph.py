@@ -12,7 +12,7 @@ from bwcompiler.api.programs.arguments.forms import argument_kinds, flat_tree
 from bwcompiler.api.programs.executables import Compiled
 from bwcompiler.api.programs.finite import check_finite
 from bwcompiler.compiler.options import checks_finite
-from bwcompiler.ir.contracts.call_signature import ArgumentKind, CallSignature, Layout, Leaf, Read, ResultKind, Tree
+from bwcompiler.ir.contracts.call_signature import ArgumentKind, CallSignature, Contents, Layout, Leaf, Read, ResultKind, Tree
 from bwcompiler.runtime.entry.table import takes_numbers
 from bwcompiler.runtime.executable import CallForm, RaiseError, chain
 
@@ -53,7 +53,7 @@ class BoundGraph:
 
     def form(self, signature: CallSignature, statics: Sequence[object] = (), reads: Sequence[Read] = (),
              raise_error: RaiseError | None = None) -> CallForm | None:
-        """Such calls for the native entry; None where captured arrays or numbers of another kind are in its way.
+        """Such calls for the native entry; None where arrays, captured or compiled in, or numbers of another kind are in its way.
 
         raise_error: instead of that of the program.
         """
@@ -62,6 +62,9 @@ class BoundGraph:
         resized = any(array.shape != type_.shape for array, type_ in zip(self.captured, signature.captured_types, strict=True))
         if not self.is_native or resized or not takes_numbers(signature):
             return None
+        if not all(Contents.can_hold(value) for value in statics if type(value) is np.ndarray):
+            return None                            # arrays that are compiled in: what they hold is compared at each call
+        statics = [Contents(value) if type(value) is np.ndarray else value for value in statics]
         return self.compiled.executable.form(raise_error or self.compiled.raise_error, self.captured, statics, reads, signature)
 
     def call(self, leaves: Sequence[Any]) -> tuple[Any, ...]:

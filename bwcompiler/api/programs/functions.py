@@ -358,8 +358,6 @@ class Specialisation:
 
     def _form(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> CallForm | None:
         """How the native entry takes a call like this one; None where it cannot."""
-        if any(type(value) is np.ndarray for value in arguments.static_values):
-            return None                            # what it holds is looked at in each call (`specialisation_key`)
         kinds = argument_kinds(arguments.dynamic_leaves)
         trees = argument_trees(arguments, len(args), tuple(kwargs))
         if kinds is None or trees is None or self.result_tree is None or self.is_followed:

@@ -11,7 +11,10 @@ from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Literal, NamedTuple
 
-from bwcompiler.ir.types import TensorType
+import numpy as np
+
+from bwcompiler.errors import DTypeError
+from bwcompiler.ir.types import TensorType, dtype_of, tensor
 
 # How an argument leaf arrives.  "array": exact np.ndarray of any memory layout (see `CallSignature.layouts`).
 # "scalar": a NumPy scalar (np.float64).  "float", "int", "bool", "complex": exact Python numbers, seen by the program as
@@ -36,7 +39,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """A compile-time value, number `index` of the statics of a call: the argument must be it, or equal it (`is_plain`)."""
+    """A compile-time value, number `index` of the statics of a call: the argument must be it, or equal it (`is_plain`, `Contents`)."""
 
     index: int
 
@@ -123,8 +126,34 @@ class OfClass(NamedTuple):
         return cls(type(value), frozenset(getattr(value, "__dict__", ())))
 
 
+class Contents:
+    """What is expected where any array, in C order, of this type will do that holds these bytes."""
+
+    __slots__ = ("array", "type")
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = np.array(array, order="C")
+        self.array.flags.writeable = False         # its own copy: the caller may write to his
+        self.type = tensor(dtype_of(array.dtype), array.shape)
+
+    @classmethod
+    def can_hold(cls, array: np.ndarray[Any, Any]) -> bool:
+        """Whether the native entry can compare such arrays."""
+        try:
+            dtype_of(array.dtype)
+        except DTypeError:
+            return False
+        return array.dtype.isnative and array.flags.c_contiguous
+
+    def are_in(self, found: object) -> bool:
+        return (type(found) is np.ndarray and found.dtype == self.array.dtype and found.shape == self.array.shape
+                and found.flags.c_contiguous and found.flags.aligned and found.tobytes() == self.array.tobytes())
+
+
 def is_expected(found: object, expected: object) -> bool:
-    """Whether it is that very object, an equal plain value, or one of that class."""
+    """Whether it is that very object, an equal plain value, an array that holds the same, or one of that class."""
+    if type(expected) is Contents:
+        return expected.are_in(found)
     if type(expected) is OfClass:
         return type(found) is expected.cls and OfClass.of(found) == expected
     return found is expected or (is_plain(expected) and same_plain(found, expected))

@@ -163,6 +163,17 @@ bytes:
   %difference = call i32 @c.memcmp(ptr %memory, ptr %a.pointer, i64 %b)
   %unchanged = icmp eq i32 %difference, 0
   br i1 %unchanged, label %accept, label %fail
+known:
+  %known.spec = getelementptr i8, ptr %table, i64 %a
+  %known.data = call ptr @bw.array_data(ptr %object, ptr %known.spec, i64 %b)
+  %known.bad = icmp eq ptr %known.data, null
+  br i1 %known.bad, label %fail, label %known.compare
+known.compare:
+{word(6, "known.wanted")}
+  %known.pointer = inttoptr i64 %known.wanted to ptr
+  %known.other = call i32 @c.memcmp(ptr %known.data, ptr %known.pointer, i64 %number.of.leaf)
+  %known.same = icmp eq i32 %known.other, 0
+  br i1 %known.same, label %accept, label %fail
 holds:
   %answer = call i32 @py.PyObject_RichCompareBool(ptr %object, ptr @py._Py_NoneStruct, i32 2)
   %yes = icmp eq i32 %answer, 1

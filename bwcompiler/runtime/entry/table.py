@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bwcompiler.ir.contracts.call_signature import CallSignature, Leaf, Read, Static, Tree
+from bwcompiler.ir.contracts.call_signature import CallSignature, Contents, Leaf, Read, Static, Tree
 from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import DTYPES, TensorType
 from bwcompiler.runtime import python_abi as abi
@@ -26,11 +26,13 @@ HEADER = (
     " results packing sizes into_count into copied_count copied captured_specs"
 ).split()
 
-# A guard operation is 8 words: operation, source, base, key, a, b, is the object held, leaf.
+# A guard operation is 8 words: operation, source, base, key, a, b, is the object held, leaf; of a known array, the last two words are
+# where its bytes are and how many.
 # The source says where the object is: item `key` of the vector in register `base`, entry `key` of the dict in it; or, of
 # the object at address `base`: its entry `key` as a dict, contents as a cell, attribute `key`, item `key` as a list, the pointer
 # `key` bytes behind its beginning, itself.
-GUARDS = {name: number for number, name in enumerate("end array number scalar plain none tuple list dict same size bytes holds".split())}
+GUARDS = {name: number for number, name in enumerate(
+    "end array number scalar plain none tuple list dict same size bytes holds known".split())}
 SOURCES = {name: number for number, name in enumerate("item entry global cell attribute list_item slot itself".split())}
 GUARD_BYTES = 64
 COPY, STRIDES = 1 << 32, 1 << 33  # in word b of an array: it may be copied; its strides follow in the specification
@@ -221,7 +223,12 @@ class _Builder:
             self.walk(child, where, mutable or tree.kind != "tuple")
 
     def expect(self, expected: object, source: tuple[int, int, int]) -> None:
-        """A guard for exactly this object, or for an equal number or string."""
+        """A guard for exactly this object, for an equal number or string, or for an array that holds the same."""
+        if type(expected) is Contents:
+            array = expected.array
+            flags = abi.C_CONTIGUOUS | abi.ALIGNED
+            self.guards += [GUARDS["known"], *source, self.spec(expected.type), flags, array.ctypes.data, array.nbytes]
+            return
         name = "plain" if type(expected) in (int, str, bytes, float) else "same"
         self.guards += [GUARDS[name], *source, id(expected), 0, 0, 0]
 

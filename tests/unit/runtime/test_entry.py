@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bwcompiler.ir.contracts.call_signature import Container, Leaf, Read, Static
+from bwcompiler.ir.contracts.call_signature import Container, Contents, Leaf, Read, Static
 from bwcompiler.ir.types import DTYPES, F64, DType, tensor
 from bwcompiler.runtime import executable, python_abi
 from bwcompiler.runtime.executable import CompiledFunction, Executable, chain
@@ -326,6 +326,21 @@ def test_static_values_are_compared_by_type_and_bits(bind: Callable[..., Any], s
     copy = bind(copy_bytes([(0, 1, 40)], 2), replace(vectors(1), arguments=(Static(0), Leaf(0))), (), (static,))
     assert not takes_slow_path(copy, static, X)
     assert all(takes_slow_path(copy, other, X) for other in others)
+
+
+def test_arrays_that_are_compiled_in(bind: Callable[..., Any]) -> None:
+    """They are compared by what they hold, whoever's memory that is; the entry keeps a copy of its own."""
+    known = np.array([[1, 2, 3], [4, 5, 6]])
+    copy = bind(copy_bytes([(0, 1, 40)], 2), replace(vectors(1), arguments=(Static(0), Leaf(0))), (), (Contents(known),))
+    np.testing.assert_array_equal(copy(known, X), X)
+    assert not takes_slow_path(copy, known.copy(), X)
+    others = (known + (known == 6), known.astype(np.int32), known[:1], known.reshape(3, 2), known[:, ::-1], np.asfortranarray(known),
+              known.astype(">i8"), known.view(np.uint64), known.tolist(), known.view(np.matrix), None)
+    assert all(takes_slow_path(copy, other, X) for other in others)
+    known[1, 2] = 0
+    assert takes_slow_path(copy, known, X)
+    known[1, 2] = 6
+    assert not takes_slow_path(copy, known, X)
 
 
 # --- CompiledFunction, speed ------------------------------------------------------------------------------------------

@@ -39,7 +39,16 @@ def test_what_is_written_to_them_is_seen(matrix):
     compiled = bw.jit(free_determinant)
     fixed, shown = np.array([0, 1]), np.arange(3)
     compiled(matrix, fixed, shown)
-    fixed[1] = 5
+    for other in (5, 1, 3, 5):                     # also once the native entry takes such calls
+        fixed[1] = other
+        np.testing.assert_allclose(compiled(matrix, fixed, shown), free_determinant(matrix, fixed, shown), rtol=1e-12)
+
+
+def test_the_native_entry_takes_calls_with_them(matrix):
+    compiled = bw.jit(free_determinant)
+    fixed, shown = np.array([0, 1]), np.arange(3)
+    compiled(matrix, fixed, shown)
+    compiled.fun = compiled._arguments = None      # what a call that goes by way of Python would need
     np.testing.assert_allclose(compiled(matrix, fixed, shown), free_determinant(matrix, fixed, shown), rtol=1e-12)
 
 
