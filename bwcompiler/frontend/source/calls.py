@@ -21,7 +21,7 @@ from bwcompiler.frontend.source.array_backed.dictionaries import method_of
 from bwcompiler.frontend.source.array_backed.growth import append, refuse_whole
 from bwcompiler.frontend.source.bounded.counting import counting, set_default
 from bwcompiler.frontend.source.bounded.sets import changing
-from bwcompiler.frontend.source.changes import VALUES, changed, own
+from bwcompiler.frontend.source.changes import VALUES, altered, changed, own
 from bwcompiler.frontend.source.concrete.makers import MAKERS, METHODS, maker, noted, require_traced
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.containers.copying import copying
@@ -199,6 +199,11 @@ def _of_heap(call: _Call) -> Any:
     return heap_function(call.function) if getattr(call.function, "__module__", "") == "_heapq" else None
 
 
+def _of_setattr(call: _Call) -> Any:
+    """setattr(x, name, value) is x.name = value."""
+    return (lambda x, name, value: setattr(altered(x), name, value)) if call.function is setattr else None
+
+
 def _of_ufunc_method(call: _Call) -> Any:
     if not isinstance(call.owner, np.ufunc) or call.name not in _COMPUTING:
         return None
@@ -266,6 +271,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     _of_class,
     # functions that are known here
     _of_heap,
+    _of_setattr,
     _of_known,
     _of_ufunc_method,
     _of_container_maker,
@@ -297,7 +303,7 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
             elif form_of(plain).writes_globals:
                 not_capturable(f"{_named(function)} assigns to variables of its module")
             else:
-                _bind(plain)
+                bind(plain)
         if str(plain.__module__).partition(".")[0] == "numpy" and not is_convertible(plain.__code__):
             return _of_numbers(function)
     elif policy.depth and not isinstance(plain, types.MethodType):
@@ -311,7 +317,7 @@ def defined(function: Any) -> None:
         own_variables(function, form_of(function).binds)
 
 
-def _bind(function: types.FunctionType) -> None:
+def bind(function: types.FunctionType) -> None:
     """A function is called in a body: what it binds of the functions around it are variables of the body."""
     names = form_of(function).binds
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) if names else {}
@@ -355,7 +361,7 @@ def _instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> An
             not_capturable(f"it makes a {kind.__name__}, whose source is not to be had")
         if form_of(plain).writes_globals:
             not_capturable(f"{_named(plain)} assigns to variables of its module")
-        _bind(plain)
+        bind(plain)
     initialise = form(plain)
     begun: Any = _with_captured_end(kind) if is_generated and hasattr(kind, "__post_init__") else kind
 

@@ -26,6 +26,7 @@ from bwcompiler.frontend.source.concrete.contents import live, read_items
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.decisions import NO_VARIABLES, TOTAL, decided, elements, if_, not_, nothing
 from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.guarded_loops import guarded_for, guarded_while, under_tests
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.syntax.jumps import DONE
@@ -111,6 +112,9 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     is_tried: it is recorded only if it computes with traced values.
     """
     policy = open_policy()
+    if type(source) is Generated and policy is not None and policy.loops:
+        source.run(body, Variables(*variables), flag)
+        return
     source = _gone_over(source, policy)
     elements = None if policy is None or not policy.converting else iteration.elements_of(source)
     if is_tried and elements is not None:

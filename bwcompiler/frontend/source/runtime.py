@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import itertools
 import operator
 import sys
@@ -23,7 +24,7 @@ from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_m
 from bwcompiler.frontend.source.bounded.sets import made as set_made
 from bwcompiler.frontend.source.bounded.stacks import made as stack_made
 from bwcompiler.frontend.source.calls import attribute as attribute_of
-from bwcompiler.frontend.source.calls import callable_for, defined
+from bwcompiler.frontend.source.calls import bind, callable_for, defined
 from bwcompiler.frontend.source.changes import added, altered, changed, combined, combined_attribute, own
 from bwcompiler.frontend.source.concrete.contents import (
     as_written,
@@ -57,12 +58,14 @@ from bwcompiler.frontend.source.decisions import (
 )
 from bwcompiler.frontend.source.effects.checks import Trying as trying
 from bwcompiler.frontend.source.effects.checks import passing, raised, require_no_handler
+from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.items import indexed, iterable
 from bwcompiler.frontend.source.library.libraries import sparse_product, sparse_times
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.loops import each, for_, listed, summed, unrolled, while_
 from bwcompiler.frontend.source.recursion import is_loop
-from bwcompiler.frontend.source.syntax.functions import converted
+from bwcompiler.frontend.source.syntax.functions import converted, handed
+from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.undecided import keyed
 from bwcompiler.frontend.source.undecided.choices import Choice, found_by, place_of, unwrapped, valued
 from bwcompiler.frontend.source.undecided.gaps import has_gaps, refuse, taken
@@ -78,9 +81,10 @@ from bwcompiler.frontend.tracing.source import is_library, is_plain_python
 from bwcompiler.frontend.tracing.tracer import ArrayTracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "combined",
-           "combined_attribute", "computed", "defined", "each", "for_", "header", "if_", "in_", "is_", "is_not", "item", "iterable",
-           "kept", "leaving", "listed", "made", "method_of_item", "not_", "not_in", "or_", "passing", "product", "raised", "read_index",
-           "read_items", "searched", "sifted", "slice", "summed", "sure", "taken_apart", "try_", "trying", "unary", "unrolled", "while_"]
+           "combined_attribute", "computed", "defined", "each", "for_", "generated", "header", "if_", "in_", "is_", "is_not",
+           "item", "iterable", "kept", "leaving", "listed", "made", "method_of_item", "not_", "not_in", "or_", "passing",
+           "product", "raised", "read_index", "read_items", "searched", "sifted", "slice", "summed", "sure", "taken_apart",
+           "try_", "trying", "unary", "unrolled", "while_"]
 
 slice = builtins.slice
 
@@ -130,6 +134,21 @@ def call(function: Any) -> Any:
 
 
 HANDLERS["call_of"] = call
+
+
+def generated(function: Any) -> Any:
+    """What is called where a loop goes over the result: of a generator function of the user's, what `for_` can run the body in."""
+    policy = open_policy()
+    plain = getattr(function, "__func__", function)
+    if policy is None or not policy.converting or type(plain) is not FunctionType or not plain.__code__.co_flags & inspect.CO_GENERATOR:
+        return call(function)
+    handing, until = [handed(plain, sys.modules[__name__], may_end) for may_end in (False, True)]
+    if handing is None or until is None or form_of(plain).writes_globals:
+        return call(function)
+    if policy.depth:
+        bind(plain)
+    policy.met = True
+    return functools.partial(Generated, function, (handing, until))
 
 _STOPPING = ("set_trace", "embed")                 # debuggers stop where they are called from: that is to be the user's frame
 _ASKING = frozenset((isinstance, type, print, repr, str, len, bool, hash, id, callable, getattr, hasattr))
@@ -300,6 +319,9 @@ def made(container: Any) -> Any:
 
 def header(function: Any, *parts: Any, **options: Any) -> Any:
     """What a loop goes over, written as range(...), enumerate(...), zip(...), reversed(...), map(...) or np.arange(...)."""
+    if function is enumerate and type(parts[0]) is Generated:
+        return parts[0].counted(*parts[1:], **options)
+    parts = tuple([iter(part) if type(part) is Generated else part for part in parts])
     if not any(function is one for one in _HEADERS) or open_policy() is None:
         return call(function)(*parts, **options)
     parts = tuple(map(taken, parts))

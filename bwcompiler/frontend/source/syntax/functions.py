@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from bwcompiler.frontend.source.syntax.generators import handing, handing_until
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.lookup import compiled, definition, modules
 from bwcompiler.frontend.source.syntax.recursion import as_loop
@@ -52,9 +53,21 @@ def converted(fun: Any, runtime: Any, is_loop: bool = False) -> Any:
             return fun
         inner = converted(method, runtime)
         return fun if inner is method else types.MethodType(inner, fun)
-    code = (loop_form(fun) if is_loop else form(fun)).code
+    return _with_code(fun, (loop_form(fun) if is_loop else form(fun)).code, runtime) or fun
+
+
+def handed(fun: FunctionType, runtime: Any, may_end: bool) -> FunctionType | None:
+    """A generator function as one that hands what it yields to its argument `generators.TAKE`, with its control flow captured.
+
+    may_end: until that says that it is to end.  None where it cannot be.
+    """
+    return _with_code(fun, _generator_form(fun, may_end).code, runtime)
+
+
+def _with_code(fun: FunctionType, code: CodeType | None, runtime: Any) -> FunctionType | None:
+    """fun with the code of one of its forms."""
     if code is None:
-        return fun
+        return None
     cells = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
     closure = tuple([CellType(runtime) if name == RUNTIME else cells[name] for name in code.co_freevars])
     made = FunctionType(code, fun.__globals__, fun.__name__, fun.__defaults__, closure)
@@ -75,6 +88,7 @@ def form(fun: FunctionType) -> Form:
 
 
 _loop_forms: dict[int, Form] = {}
+_generator_forms: dict[tuple[int, bool], Form] = {}
 
 
 def loop_form(fun: FunctionType) -> Form:
@@ -84,6 +98,16 @@ def loop_form(fun: FunctionType) -> Form:
         if len(_loop_forms) >= _LIMIT:
             _loop_forms.clear()
         found = _loop_forms[id(fun.__code__)] = _form(fun, as_loop)
+    return found
+
+
+def _generator_form(fun: FunctionType, may_end: bool) -> Form:
+    key = id(fun.__code__), may_end
+    found = _generator_forms.get(key)
+    if found is None:
+        if len(_generator_forms) >= _LIMIT:
+            _generator_forms.clear()
+        found = _generator_forms[key] = _form(fun, handing_until if may_end else handing)
     return found
 
 

@@ -149,7 +149,7 @@ class _Jumps:
         done = self._name("done")
         otherwise, node.orelse = node.orelse, []
         returns = jumps(node.body, loop=True)
-        result = (self._name("returned"), self._name("value")) if returns else None
+        result = (self._name("returned"), None if _returns_nothing(node.body) else self._name("value")) if returns else None
         keeps = {name: self._name(f"kept_{name}") for name in bound_by_breaks(node.body)} if _ends_by_breaks(node, otherwise) else {}
         node.body = self._block(_keeping(node.body, keeps), done, result)
         if not any(isinstance(part, ast.Name) and part.id == done for part in walk(*node.body)):
@@ -162,7 +162,7 @@ class _Jumps:
             node.flag = done  # type: ignore[attr-defined]
         after: list[ast.stmt] = []
         if result is not None:
-            back = ast.copy_location(ast.Return(_load(result[1], node)), node)
+            back = ast.copy_location(ast.Return(None if result[1] is None else _load(result[1], node)), node)
             after.append(ast.copy_location(ast.If(_load(result[0], node), [back], []), node))
         if otherwise:
             ended = ast.copy_location(ast.UnaryOp(ast.Not(), _load(done, node)), node)
@@ -170,7 +170,7 @@ class _Jumps:
         after += [_bind(name, _load(kept, node), node) for name, kept in keeps.items()]
         return [*before, node], after
 
-    def _block(self, body: list[ast.stmt], done: str, result: tuple[str, str] | None) -> list[ast.stmt]:
+    def _block(self, body: list[ast.stmt], done: str, result: tuple[str, str | None] | None) -> list[ast.stmt]:
         """A block of a loop's body, to the end of the iteration."""
         for place, node in enumerate(body):
             before, rest = body[:place], body[place + 1:]
@@ -181,8 +181,8 @@ class _Jumps:
             if isinstance(node, ast.Return):
                 assert result is not None
                 value = node.value or ast.copy_location(ast.Constant(None), node)
-                kept = ast.copy_location(ast.Assign([ast.Name(result[1], ast.Store())], value), node)
-                return [*before, kept, _set(result[0], True, node), _set(done, True, node)]
+                kept = [] if result[1] is None else [_bind(result[1], value, node)]
+                return [*before, *kept, _set(result[0], True, node), _set(done, True, node)]
             taken = self._without(node)
             if taken is not None:                          # what follows it: it returned, and so do we
                 return [*before, *taken[0], *self._block([*taken[1], *rest], done, result)]
@@ -196,7 +196,7 @@ class _Jumps:
             return [*before, *self._branch(node, rest, done, result)]
         return body
 
-    def _try(self, node: ast.Try, rest: list[ast.stmt], done: str, result: tuple[str, str] | None) -> list[ast.stmt]:
+    def _try(self, node: ast.Try, rest: list[ast.stmt], done: str, result: tuple[str, str | None] | None) -> list[ast.stmt]:
         """A `try` with jumps: what follows it in the iteration, and its `else`, where it was not left by one."""
         left = self._name("left")
         for block in (node.body, node.orelse, *[handler.body for handler in node.handlers]):
@@ -206,7 +206,7 @@ class _Jumps:
         following = self._block(rest, done, result)
         return [_set(left, False, node), node, *([_unless(left, following, node)] if following else [])]
 
-    def _branch(self, node: ast.If, rest: list[ast.stmt], done: str, result: tuple[str, str] | None) -> list[ast.stmt]:
+    def _branch(self, node: ast.If, rest: list[ast.stmt], done: str, result: tuple[str, str | None] | None) -> list[ast.stmt]:
         first, second = falls_through(node.body), falls_through(node.orelse)
         if first and second and _size(rest) > _LIMIT:
             raise _GiveUp
@@ -263,6 +263,20 @@ def _in_front(body: list[ast.stmt], kinds: Any, made: Callable[[ast.stmt], list[
 def _unless(flag: str, body: list[ast.stmt], node: ast.stmt) -> ast.stmt:
     test = ast.copy_location(ast.UnaryOp(ast.Not(), _load(flag, node)), node)
     return ast.copy_location(ast.If(test, body, []), node)
+
+
+def _returns_nothing(body: list[ast.stmt]) -> bool:
+    """Whether each `return` in it gives None."""
+    found = [part for part in _own_parts(body) if isinstance(part, ast.Return)]
+    return all(part.value is None or (isinstance(part.value, ast.Constant) and part.value.value is None) for part in found)
+
+
+def _own_parts(body: list[Any]) -> list[ast.AST]:
+    """The nodes of a block that are in no function or class of its own."""
+    found: list[ast.AST] = [node for node in body if not isinstance(node, _SCOPES)]
+    for node in found:                             # which grows
+        found += [part for part in children(node) if not isinstance(part, _SCOPES)]
+    return found
 
 
 def _size(body: list[ast.stmt]) -> int:

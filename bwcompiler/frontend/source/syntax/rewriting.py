@@ -159,7 +159,7 @@ class _Rewriter(ast.NodeTransformer):
             name = ast.copy_location(ast.Constant(node.func.attr), node)       # x[k].append(y)
             node.func = self.runtime("method_of_item", node.func, *node.func.value.args, name)
         else:
-            node.func = self.runtime("call", node.func, node.func)
+            node.func = self.runtime("generated" if getattr(node, "is_source", False) else "call", node.func, node.func)
         for place, one in enumerate(made):
             if place < len(node.args):
                 node.args[place] = self._computed(node.args[place], one)
@@ -317,7 +317,7 @@ class _Rewriter(ast.NodeTransformer):
             for test in reversed(generator.ifs):
                 found = self.runtime("sifted", test, self.visit(test), self.later(found))
             self._consumed(generator.iter, generator.target)
-            found = self.runtime("each", generator.iter, self.header(generator.iter), self._body(generator.target, found))
+            found = self.runtime("each", generator.iter, self.header(generator.iter, is_alone=True), self._body(generator.target, found))
         kind = "summed" if getattr(node, "is_summed", False) else "listed"
         return self.runtime("made", node, self.runtime(kind, node, self.function_of(LIST, found)))
 
@@ -410,7 +410,7 @@ class _Rewriter(ast.NodeTransformer):
                 node.body.append(ast.copy_location(ast.If(test, [ast.copy_location(ast.Break(), node)], []), node))
             return node
         variables = self.variables([node.target, *node.body], node, node.live_head)  # type: ignore[attr-defined]
-        source = self.header(node.iter)
+        source = self.header(node.iter, is_alone=True)
         item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), node.target)
         if nesting(node.target):
             item = self._items(item, nesting(node.target))
@@ -451,13 +451,14 @@ class _Rewriter(ast.NodeTransformer):
             decision = ast.copy_location(ast.Return(decision.value), node)
         return [then, orelse, decision]
 
-    def header(self, node: ast.expr) -> ast.expr:
-        """What a loop goes over, with range, zip ... of traced things."""
+    def header(self, node: ast.expr, is_alone: bool = False) -> ast.expr:
+        """What a loop goes over (alone, or beside others), with range, zip ... of traced things."""
         name = called(node)
         if not isinstance(node, ast.Call) or name not in HEADERS:
+            node.is_source = is_alone              # type: ignore[attr-defined]  # a generator, perhaps
             return self.visit(node)  # type: ignore[no-any-return]
-        parts = [self.visit(part) if name in ("range", "arange") or (name == "map" and place == 0) else self.header(part)
-                 for place, part in enumerate(node.args)]
+        parts = [self.visit(part) if name in ("range", "arange") or (name == "map" and place == 0) else
+                 self.header(part, is_alone and name == "enumerate") for place, part in enumerate(node.args)]
         made = self.runtime("header", node, self.visit(node.func), *parts)
         made.keywords = [ast.copy_location(ast.keyword(one.arg, self.visit(one.value)), node) for one in node.keywords]
         return made
