@@ -84,7 +84,7 @@ class _Symbols:
 
 @functools.cache
 def loop_address(symbol: str) -> int:
-    """The address of one of NumPy's inner loops or sort functions, or of a loop's data; 0 where there is none."""
+    """The address of one of NumPy's inner loops or sort functions, or of a loop's data; 0 if there is none."""
     found = _finders().get(symbol.removesuffix(".data"))
     return 0 if found is None else found().get(symbol, 0)
 
@@ -116,7 +116,7 @@ def _with_data(symbol: str, loop: gufuncs.InnerLoop | None) -> dict[str, int]:
 
 
 def inner_loop(routine: InnerLoop, name: str, dtype: DType) -> dict[str, int]:
-    """The addresses of a routine's loop of that name and dtype and of its data; empty where there is none of its core."""
+    """The addresses of a routine's loop of that name and dtype and of its data; empty if there is none of its core."""
     loop = gufuncs.loop_of_module(routine.module, name, routine.loop_types(dtype))
     fits = loop is not None and loop.signature.replace(" ", "") == routine.core
     return _with_data(routine.symbol(dtype, name), loop) if fits else {}

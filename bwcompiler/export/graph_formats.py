@@ -62,7 +62,7 @@ class GraphView:
         return found
 
     def name_of_forward(self, value: Value) -> str | None:
-        """What the value that `value` differentiates is called, here or in the forward graph; None where it is in neither."""
+        """What the value that `value` differentiates is called, here or in the forward graph; None if it is in neither."""
         of = value.forward
         if of is None or of in self.ids:
             return None if of is None else self.ids[of]

@@ -84,7 +84,7 @@ def way_to(flow: Flow, argument: Value, stop: Stop) -> list[Value]:
 
 
 def stop_reason(value: Value, position: int, stopped: Collection[Edge]) -> str | None:
-    """Why no derivative goes from a value to its operand at a position; None where one does."""
+    """Why no derivative goes from a value to its operand at a position; None if one does."""
     op, type_ = value.op, value.type
     if op is ops.cast and not type_.dtype.is_differentiable:
         return f"the conversion to {type_.dtype.numpy} has no derivative"

@@ -120,7 +120,7 @@ WITHOUT_NUMPY = ("input", "region")                                  # kinds tha
 
 # ----- what is derived
 def derived_jvp(kind: str, vjp: Any, given: Any) -> Any:
-    """The JVP of an op that declares none: zero where no operand has a derivative, partial derivatives where elementwise."""
+    """The JVP of an op that declares none: zero if no operand has a derivative, partial derivatives where elementwise."""
     if given is not None:
         return given
     if isinstance(vjp, NotDifferentiable) or (isinstance(vjp, tuple) and all(isinstance(rule, NotDifferentiable) for rule in vjp)):

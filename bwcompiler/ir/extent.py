@@ -111,7 +111,7 @@ def scale_extent(a: Extent, factor: int) -> Extent:
 
 
 def divided(a: Extent, divisor: int) -> Extent | None:
-    """a / divisor, rounded up; None where that is not affine: a coefficient is no multiple of the divisor."""
+    """a / divisor, rounded up; None if that is not affine: a coefficient is no multiple of the divisor."""
     if isinstance(a, int):
         return -(-a // divisor)
     if any(coefficient % divisor for _, coefficient in a.terms):
@@ -184,7 +184,7 @@ def span(a: Extent, over: Container[Index]) -> tuple[Extent, Extent]:
 
 
 def known_le(a: Extent, b: Extent) -> bool | None:
-    """True or False where a <= b can be decided from the bounds of the indices, else None."""
+    """True or False if a <= b can be decided from the bounds of the indices, else None."""
     if isinstance(a, int) and isinstance(b, int):
         return a <= b
     difference = add_extents(b, scale_extent(a, -1))
@@ -199,7 +199,7 @@ def mentions_index(attributes: Mapping[str, object]) -> bool:
 
 
 def exact_count(shape: Iterable[Extent]) -> Extent:
-    """The exact number of elements of a shape; raises UnsupportedError where it is a product of extents that depend on indices."""
+    """The exact number of elements of a shape; raises UnsupportedError if it is a product of extents that depend on indices."""
     count: Extent = 1
     for extent in shape:
         count = extent * count if isinstance(count, int) else count * extent

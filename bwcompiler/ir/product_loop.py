@@ -92,7 +92,7 @@ def _product(i: Loop, j: Loop, k: Loop, term: Accumulate, target: tuple[Buffer, 
 
 
 def _matrix(place: tuple[Buffer, Offset], row: Loop, column: Loop, other: Loop) -> LoopMatrix | None:
-    """The elements that loops over rows and columns touch; None where they depend on the other loop, or on data."""
+    """The elements that loops over rows and columns touch; None if they depend on the other loop, or on data."""
     buffer, offset = place
     steps = dict(offset.affine.terms) if isinstance(offset.affine, Affine) else {}
     if offset.terms or steps.get(other.index, 0):

@@ -258,7 +258,7 @@ def softmin(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
 
 
 def _finite_maximum(x: Value, axes: tuple[int, ...]) -> Value:
-    """The maximum over axes, 0 where it is not finite; without derivative."""
+    """The maximum over axes, 0 if it is not finite; without derivative."""
     largest = _maximum(x, axes)
     return ops.select(ops.isfinite(largest), largest, constant(0, largest))
 

@@ -81,7 +81,7 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
     """torch.nn.functional.multi_head_attention_forward: (result, weights or None).
 
     query is (queries, batch, features) or without batch, key and value (keys, batch, features).  Masks are boolean (true: left out) or
-    added.  Raises UnsupportedError for dropout while training and for static_k and static_v, ShapeError where these do not fit.
+    added.  Raises UnsupportedError for dropout while training and for static_k and static_v, ShapeError if these do not fit.
 
     >>> import numpy as np, bwcompiler as bw
     >>> x, w = np.ones((3, 2, 4)), np.ones((12, 4))

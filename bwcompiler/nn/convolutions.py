@@ -48,7 +48,7 @@ def _padding(padding: Any, kernel: Sizes, stride: Sizes, dilation: Sizes) -> tup
 
 
 def windows_of(x: Value, kernel: Sizes, stride: Sizes, low: Sizes, high: Sizes, dilation: Sizes) -> Value:
-    """`ops.windows` over the last axes; ShapeError where the kernel does not fit."""
+    """`ops.windows` over the last axes; ShapeError if the kernel does not fit."""
     for axis, (extent, k, a, b, d) in enumerate(zip(x.shape[x.rank - len(kernel):], kernel, low, high, dilation, strict=True)):
         if extent + a + b < d * (k - 1) + 1:
             raise ShapeError(f"the kernel {kernel} does not fit x of shape {x.shape} along spatial axis {axis}")

@@ -23,7 +23,7 @@ from bwcompiler.ir.types import I64
 def linear(x: Any, w: Any, b: Any = None) -> Any:
     """x @ w.T + b: x is (..., in), w is (out, in), b is (out,), the result (..., out); or w (in,), b a number and the result (...).
 
-    Raises ShapeError where these do not fit.
+    Raises ShapeError if these do not fit.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.linear(np.ones((5, 3)), np.ones((2, 3)), np.zeros(2)).shape
@@ -40,7 +40,7 @@ def linear(x: Any, w: Any, b: Any = None) -> Any:
 def bilinear(x1: Any, x2: Any, weight: Any, bias: Any = None) -> Any:
     """Σ x1[..., i] weight[o, i, j] x2[..., j] + bias[o], of shape (..., o).
 
-    Raises ShapeError where these do not fit.
+    Raises ShapeError if these do not fit.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.bilinear(np.ones((5, 2)), np.ones((5, 3)), np.ones((4, 2, 3))).shape

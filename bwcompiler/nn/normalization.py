@@ -83,7 +83,7 @@ def rms_norm(x: Any, normalized_shape: Any, weight: Any = None, eps: float | Non
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
     """(x - mean) / sqrt(var + eps) over each sample's groups of channels and all further axes; weight and bias are (channels,).
 
-    Raises ShapeError where the channels are no multiple of num_groups.
+    Raises ShapeError if the channels are no multiple of num_groups.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.group_norm(np.array([[[1.0], [3.0], [5.0], [5.0]]]), 2).round(4).tolist()

@@ -18,7 +18,7 @@ from bwcompiler.nn.convolutions import Option, sizes_of, windows_of, with_batch
 def unfold(x: Any, kernel_size: Option, dilation: Option = 1, padding: Option = 0, stride: Option = 1) -> Any:
     """The patches of images x (batch, channels, height, width) or without batch: (batch, channels * kernel, places).
 
-    Raises ShapeError where the kernel does not fit.
+    Raises ShapeError if the kernel does not fit.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.unfold(np.ones((2, 3, 8, 8)), 3).shape

@@ -49,8 +49,8 @@ def ctc_loss(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: A
 
     log_probs is (times, samples, classes) or (times, classes), targets (samples, labels), padded, or all labels of all samples one after
     the other; input_lengths and target_lengths say how many times and labels count.  reduction: "none", "sum", or "mean", of losses that
-    are divided by their numbers of labels.  zero_infinity gives 0 where there is no way.  The derivative is that by log_probs as they
-    are; PyTorch's is that by the scores whose log_softmax they are.  Raises ShapeError where these do not fit.
+    are divided by their numbers of labels.  zero_infinity gives 0 if there is no way.  The derivative is that by log_probs as they
+    are; PyTorch's is that by the scores whose log_softmax they are.  Raises ShapeError if these do not fit.
 
     >>> import numpy as np, bwcompiler as bw
     >>> log_probs = np.log(np.full((2, 1, 2), 0.5))
@@ -106,7 +106,7 @@ def embedding_bag(x: Any, weight: Any, offsets: Any = None, max_norm: float | No
 
     Bags are the rows of x, or the parts of x (one axis) that begin at offsets (and end at the last one with include_last_offset).
     per_sample_weights, for mode "sum", multiply the rows; those at padding_idx do not count.  An empty bag gives zeros.  Raises ShapeError
-    or DTypeError where these do not fit, UnsupportedError for max_norm and scale_grad_by_freq, IndexError for an index out of range.
+    or DTypeError if these do not fit, UnsupportedError for max_norm and scale_grad_by_freq, IndexError for an index out of range.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.nn.embedding_bag(np.array([[2, 0]]), np.array([[1.0], [2.0], [3.0]])).tolist()

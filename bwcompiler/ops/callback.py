@@ -31,7 +31,7 @@ class HostFunction:
     results     types of the result leaves, whose tree is `result_tree` and whose paths are for errors.
     vectorized  it takes leading batch axes of all arguments at once; else it is called for one element after the other.
     none_is_zero  it may return None for a part of the results.
-    checks      it raises where its first argument is true, and does nothing else.
+    checks      it raises if its first argument is true, and does nothing else.
     """
 
     def __init__(self, fun: Callable[..., Any], arguments: tree.TreeDef, statics: dict[int, Any], results: Sequence[TensorType],

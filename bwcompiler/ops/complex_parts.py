@@ -57,7 +57,7 @@ def real_part(x: Value) -> Value:
 
 
 def _per_modulus(out: Value, z: Value) -> Value:
-    """conj(z) / |z|; 0 at 0, where a length has no derivative."""
+    """conj(z) / |z|; 0 at 0, if a length has no derivative."""
     origin = equal(out, full_like(out, 0.0))
     length = select(origin, full_like(out, 1.0), out)
     return conjugate(z) / make_complex(length, full_like(length, 0.0))

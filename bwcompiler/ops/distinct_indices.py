@@ -29,7 +29,7 @@ def are_distinct(indices: Sequence[Value], wrapping: Sequence[Op]) -> bool:
 
 
 def _steps(index: Value, wrapping: Sequence[Op]) -> Steps | None:
-    """None where it is not known to be affine."""
+    """None if it is not known to be affine."""
     if not index.rank:
         return {}
     if index.op in wrapping:                           # what is within one extent stays apart

@@ -209,7 +209,7 @@ def _select_shape(condition: TensorType, x: TensorType, y: TensorType) -> Tensor
     return type_
 
 
-# The cotangent of a branch is to be read as 0 where the other one was chosen; autodiff turns these rules into guards
+# The cotangent of a branch is to be read as 0 if the other one was chosen; autodiff turns these rules into guards
 # (bwcompiler.passes.derivatives.cotangents), so that nan and inf of the masked branch never reach the gradient.
 def _select_jvp(tangents: Sequence[Value | None], out: Value, c: Value, x: Value, y: Value) -> Value | None:
     _, dx, dy = tangents

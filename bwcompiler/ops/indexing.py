@@ -102,7 +102,7 @@ def _check_range_batch(operands: Sequence[Value], batched: Sequence[bool], size:
 
 
 def check_range_reference(largest: Any, *, extent: int) -> Any:
-    """True; IndexError where the number is no less than the extent."""
+    """True; IndexError if the number is no less than the extent."""
     found = int(np.asarray(largest).astype(np.int64))
     normalize_index_reference(np.asarray(found - extent if found < 0 else found), extent=extent)
     return np.asarray(True)

@@ -58,7 +58,7 @@ reduce_prod = reduction(
 
 # ----- max, min: equal shares among ties
 def _share(out: Value, x: Value, axes: Axes) -> tuple[Value, Value]:
-    """1.0 where an element attains the extremum, and how many do.  (nan equals nothing: 0 / 0 lets it surface.)"""
+    """1.0 if an element attains the extremum, and how many do.  (nan equals nothing: 0 / 0 lets it surface.)"""
     attained = cast(equal(x, spread(out, x, axes)), dtype=x.dtype)
     return attained, reduce_sum(attained, axes=axes)
 

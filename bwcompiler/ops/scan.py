@@ -88,7 +88,7 @@ def _joined(out: Value, axis: int, direction: int) -> Value:
 
 
 def _attained(out: Value, x: Value, axis: int, direction: int) -> tuple[Value, Value]:
-    """1.0 where an element attains the extremum up to it, and how many have until then.  (nan equals nothing: 0 / 0 is nan.)"""
+    """1.0 if an element attains the extremum up to it, and how many have until then.  (nan equals nothing: 0 / 0 is nan.)"""
     attained = cast(equal(x, out), dtype=x.dtype)
     return attained, _sums_of_runs(attained, _joined(out, axis, direction), axis, direction)
 

@@ -125,12 +125,12 @@ class DiskCache:
             return error.strerror or str(error)
 
     def usage(self) -> tuple[int, int]:
-        """Number of files and their bytes; raises OSError where the folder cannot be read."""
+        """Number of files and their bytes; raises OSError if the folder cannot be read."""
         files = self._files() if self.folder.exists() else []
         return len(files), sum(size for _, size, _ in files)
 
     def clear(self) -> int:
-        """Delete all files; how many there were.  Raises OSError where that is not allowed."""
+        """Delete all files; how many there were.  Raises OSError if that is not allowed."""
         files = self._files() if self.folder.exists() else []
         for _, _, path in files:
             with contextlib.suppress(FileNotFoundError):  # another process clears too

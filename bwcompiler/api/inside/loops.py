@@ -76,7 +76,7 @@ def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None
                  where that is possible.
 
     Raises ShapeError where arrays of xs, or length, disagree about the number of steps, or a carry changes its shape; DTypeError
-    where a carry would have to change from integers to floats; TracerError where it changes its structure; CompileError for a size that
+    where a carry would have to change from integers to floats; TracerError if it changes its structure; CompileError for a size that
     is too small.
 
     >>> import numpy as np, bwcompiler as bw
@@ -101,7 +101,7 @@ def _scan(body: Callable[..., Any], length: int | None, reverse: bool, checkpoin
 def map(fun: Callable[..., Any], xs: Any) -> Any:
     """fun of every element of the first axis of the arrays in xs, stacked: a loop (`np.stack([fun(x) for x in xs])`).
 
-    Raises ShapeError where the arrays have first axes of different extents.
+    Raises ShapeError if the arrays have first axes of different extents.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.map(lambda row: row / row.sum(), np.array([[1.0, 3.0], [1.0, 1.0]])).tolist()
@@ -220,7 +220,7 @@ def associative_scan(fun: Callable[..., Any], xs: Any, axis: int = 0, reverse: b
     """All running combinations of the elements along an axis: out[k] = fun(fun(x[0], x[1]) ..., x[k]).
 
     fun(a, b) is associative and combines arrays of elements (trees of arrays with any extent along the axis) element by element.
-    About 2 log2(n) vectorised steps.  With reverse=True it runs from the last element to the first.  Raises ShapeError where the arrays
+    About 2 log2(n) vectorised steps.  With reverse=True it runs from the last element to the first.  Raises ShapeError if the arrays
     of xs have different extents along the axis.
 
     >>> import numpy as np, bwcompiler as bw

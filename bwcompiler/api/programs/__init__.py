@@ -1,11 +1,11 @@
-"""What users hold and call, and what that is made of:
+"""The objects that users hold and call, and their parts:
 
     JitFunction (functions.py)        what `jit` and all transforms return: a Specialisation per kind of arguments (`arguments/`)
-    Program (program.py)              what `compile` returns: a function traced once (traced_program.py), and a Runner per kind of request
+    Program (program.py)              what `compile` returns: a function traced once (traced_program.py), with a Runner per kind of request
                                       (`backward/`: which gradients, seeds, buffers)
       BoundGraph (bound_graph.py)     a compiled graph with the arrays that it captures
         Compiled (executables.py)     its stages and its machine code, shared by equal graphs
           Executable, CallForm        loaded code, and one way of calling it (runtime/executable.py)
 
-Begin with `functions.py`: a call goes to native code, or traces and compiles.  `kept.py` finds what was made of a function before.
+Begin with `functions.py`: a call goes to native code, or traces and compiles.  `kept.py` caches transformed functions.
 """

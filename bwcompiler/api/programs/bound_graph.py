@@ -20,9 +20,9 @@ from bwcompiler.runtime.executable import CallForm, RaiseError, chain
 class BoundGraph:
     """A compiled graph over captured arrays.
 
-    layouts   per leaf, of arrays: how it must lie in memory; None where any way will do.  Empty: any way for all.
-    alone     leaves that must not share memory with another one, or with a captured array.
-    kinds     of the first results: "array" also for those without axes that NumPy gives as arrays.
+    layouts   the memory layout required of each leaf; None if any layout is accepted.  Empty: any layout for all leaves.
+    alone     leaves that must not share memory with another leaf or with a captured array.
+    kinds     of the first results: "array" or "scalar" (0-d results may be either, as NumPy returns them).
     """
 
     def __init__(self, compiled: Compiled, captured: Sequence[Any], layouts: Sequence[Layout] = (), alone: Sequence[int] = (),
@@ -37,7 +37,7 @@ class BoundGraph:
         self._flat: dict[tuple[ArgumentKind, ...], CallForm | None] = {}
 
     def over(self, captured: Sequence[Any]) -> BoundGraph:
-        """The same over other captured arrays."""
+        """The same graph with other captured arrays."""
         other = BoundGraph(self.compiled, captured, self.layouts, self.alone, self.kinds)
         if other.is_native:
             other._flat = {kinds: form.over(other.captured) for kinds, form in self._flat.items() if form is not None}
@@ -45,7 +45,7 @@ class BoundGraph:
 
     def signature(self, arguments: tuple[Tree, ...], kinds: tuple[ArgumentKind, ...], result: Tree,
                   keywords: Sequence[str] = ()) -> CallSignature:
-        """Of calls with arguments of this structure."""
+        """The signature of calls with arguments of this structure."""
         return replace(
             self._signature, arguments=arguments, keywords=tuple(keywords), argument_kinds=kinds, result=result,
             layouts=tuple([layout if kind == "array" else None for layout, kind in zip(self.layouts, kinds, strict=True)]),
@@ -53,11 +53,11 @@ class BoundGraph:
 
     def form(self, signature: CallSignature, statics: Sequence[object] = (), reads: Sequence[Read] = (),
              raise_error: RaiseError | None = None) -> CallForm | None:
-        """Such calls for the native entry; None where arrays, captured or compiled in, or numbers of another kind are in its way.
+        """The call form for the native entry; None if it cannot take arrays (captured or compiled in) or Python numbers of these kinds.
 
-        raise_error: instead of that of the program.
+        raise_error: replaces the error handler of the compiled program.
         """
-        if checks_finite():                        # which is done in Python
+        if checks_finite():                        # results are checked in Python (`run`)
             return None
         resized = any(array.shape != type_.shape for array, type_ in zip(self.captured, signature.captured_types, strict=True))
         if not self.is_native or resized or not takes_numbers(signature):
@@ -68,7 +68,7 @@ class BoundGraph:
         return self.compiled.executable.form(raise_error or self.compiled.raise_error, self.captured, statics, reads, signature)
 
     def call(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """The results for leaves of any kind, converted and copied as needed; those written into arguments are left out."""
+        """The results for leaves of any kind, converted and copied as needed; results written into arguments are left out."""
         kinds = argument_kinds(leaves)
         if kinds is None:
             return self.run(leaves)
@@ -80,7 +80,7 @@ class BoundGraph:
         return chain([form], lambda *_: self.run(leaves))(*leaves)  # type: ignore[no-any-return]
 
     def run(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """As `call`, in Python."""
+        """Like `call`, without the native entry."""
         signature = replace(self._signature, result=self._results())
         checks = checks_finite()
         arguments = [np.array(array) for array in (*leaves, *self.captured)] if checks else []      # a program may write to them

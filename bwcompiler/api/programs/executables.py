@@ -1,4 +1,4 @@
-"""Executables of graphs: compiled once per content, shared process-wide."""
+"""Executables of graphs: compiled once per graph content and target, and shared process-wide."""
 
 from __future__ import annotations
 
@@ -31,39 +31,39 @@ from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.interrupts import poll_address
 from bwcompiler.target import Target, current_target
 
-GIL_BYTES = 1 << 16            # of the largest array of a program that releases the GIL
+GIL_BYTES = 1 << 16            # a program with an array of at least this size releases the GIL
 
 Into = tuple[int | None, ...]  # per result: the input whose memory it is written to
 
 
 @dataclass
 class Compiled:
-    """An executable with the stages it came from, and the graph it runs for: that one, or one with the same content."""
+    """An executable with its stages, and the graph that it is used for: the compiled one, or another with the same content."""
 
     lowered: Lowered
     executable: Executable
     graph: Graph
 
     def raise_error(self, code: int, record: bytes) -> None:
-        """Raise what a status code of the program stands for, with the line of the function that was called."""
+        """Raise the exception that a status code of the program stands for, at the line of the function that was called."""
         own = self.lowered if self.graph is self.lowered.graph else lower(self.graph, self.lowered.into, self.lowered.target)
         try:
             raise_status(code, record, own)
         except InternalError:
             raise
-        except Exception as error:                 # the user's, with his line
+        except Exception as error:                 # an exception of the user's function, raised at its line
             tell_of_handler(error)
             error.with_traceback(user_traceback(error.__traceback__))
             raise
 
     @property
     def signature(self) -> CallSignature:
-        """Of a call with all inputs as positional arguments, which returns a tuple."""
+        """The signature of a call with all inputs as positional arguments that returns a tuple."""
         return self.executable.signature
 
 
 class Executables:
-    """The executables used last, bounded by their number and by the memory of what they keep: graphs, stages, text.
+    """LRU cache of executables, bounded by their number and by the memory of their graphs, stages and text.
 
     A function holds its own, so dropping one here only means that a new function with the same graph compiles again.
     """
@@ -82,7 +82,7 @@ class Executables:
         return found[0]
 
     def put(self, key: tuple[str, Into, Target], compiled: Compiled) -> None:
-        """Keep one more, and drop those used longest ago; one that is larger than the limit is kept alone."""
+        """Add one, and drop the least recently used; one that is larger than the limit is kept alone."""
         size = kept_bytes(compiled)
         self._entries[key] = (compiled, size)
         self.size += size
@@ -101,8 +101,8 @@ _VALUE_BYTES = 2000            # per value of the graph, in all stages up to loo
 
 
 def kept_bytes(compiled: Compiled) -> int:
-    """About the memory an executable keeps alive."""
-    return _VALUE_BYTES * len(compiled.lowered.graph) + 2 * len(compiled.lowered.program.text)      # machine code: less than its text
+    """Estimated bytes that an executable keeps alive."""
+    return _VALUE_BYTES * len(compiled.lowered.graph) + 2 * len(compiled.lowered.program.text)      # machine code is smaller than its text
 
 
 _cache = Executables()
@@ -110,7 +110,7 @@ _lock = RenewedLock()
 
 
 def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "compiled") -> Compiled:
-    """The executable of a graph; result k is written to the memory of input into[k], where there is one.
+    """The executable of a graph; result k is written to the memory of input into[k], unless that is None.
 
     Executables are shared process-wide by the graph's content and the current target, so a fresh function with the same
     graph costs no code generation.
@@ -129,8 +129,8 @@ def compile_graph(graph: Graph, into: Sequence[int | None] = (), name: str = "co
 
 
 def _releases_lock(graph: Graph, program: ProgramText) -> bool:
-    """Whether a call may take long: it moves much, or looks for signals, as loops do that have many iterations or nobody knows how many.
-    Other programs keep the GIL: they are done before it could be handed over.
+    """Whether calls release the GIL: the program has a large array, or polls for signals (loops with many iterations, or an unknown
+    number of them).  Other programs finish before another thread could take over.
     """
     def size(value: Value) -> int:
         return sum(item.nbytes for item in value.type.items) if isinstance(value.type, TupleType) else value.type.nbytes
@@ -170,7 +170,7 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
 
 
 def _callbacks(program: ProgramText) -> tuple[dict[str, int], tuple[object, ...]]:
-    """Addresses of the Python functions that a program calls, and their owners."""
+    """Addresses of the Python functions that a program calls, and the objects that keep them alive."""
     addresses: dict[str, int] = {}
     owners: list[object] = []
     for number, callback in enumerate(program.callbacks):
@@ -180,7 +180,7 @@ def _callbacks(program: ProgramText) -> tuple[dict[str, int], tuple[object, ...]
 
 
 def _addresses(lowered: Lowered, target: Target) -> dict[str, int]:
-    """Of the native functions that a program calls."""
+    """Addresses of the native functions that a program calls."""
     symbols = lowered.program.symbols
     found = {**native_addresses(symbols), **loops_named_in(lowered.simplified), **products.addresses(symbols, target)}
     if POLL in symbols:

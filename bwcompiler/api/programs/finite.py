@@ -1,8 +1,9 @@
 """BW_CHECK=nan: where the first nan or infinity of a run came from.
 
-A result of compiled code that is not finite is followed back: the interpreter computes the values of the graph again, and the way goes from
-a bad element to a bad operand of what made it (in a choice, to the branch that was chosen), up to a value whose operands are sound.
-So what a `where` masks is no finding.  The way leads through loops, from iteration to iteration, and through branches (`_through`).
+A non-finite result of compiled code is traced back to its origin: the interpreter recomputes the values of the graph, and the search goes
+from a non-finite element to a non-finite operand of the op that computed it (for `where`, to the selected operand), until it reaches a
+value whose operands are all finite.  So elements that a `where` masks are not reported.  The search also goes through loops, from
+iteration to iteration, and through branches (`_through`).
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.region import loop_indices
 
 SHOWN = 4                      # elements of an operand in a message
-KEPT_BYTES = 1 << 28           # of what all iterations of a loop start from
+KEPT_BYTES = 1 << 28           # limit for the saved states of all iterations of a loop
 
 
 def check_finite(graph: Graph, arguments: Sequence[Any], results: Sequence[Any]) -> None:
-    """Raise FloatingPointError where a result is not finite, with what made it: op, index, operands and the user's line.
+    """Raise FloatingPointError if a result is not finite, with its origin: op, index, operands and the user's line.
 
     arguments   all inputs of the graph as they were before the call.
     """
@@ -38,7 +39,7 @@ def check_finite(graph: Graph, arguments: Sequence[Any], results: Sequence[Any])
 
 
 def _message(graph: Graph, arguments: Sequence[Any], number: int, array: Any) -> str:
-    """What to tell the user."""
+    """The message of the error for a non-finite element of a result."""
     index = _first(array)
     head = f"BW_CHECK=nan: result {number} of {graph.name}{_place(index)} is {array[index]}"
     run = _Run.of(graph, [np.asarray(argument) for argument in arguments], {})
@@ -49,7 +50,7 @@ def _message(graph: Graph, arguments: Sequence[Any], number: int, array: Any) ->
 
 
 class _Run(NamedTuple):
-    """One evaluation of a graph: `known` has all its values.  where: in words, the iterations and branches that it is part of."""
+    """One evaluation of a graph: `known` has all its values.  where: a description of the iterations and branches that enclose it."""
 
     graph: Graph
     known: dict[Value, Any]
@@ -64,7 +65,7 @@ class _Run(NamedTuple):
         return _Run(graph, known, environment, where)
 
     def origin(self, value: Value, index: tuple[int, ...]) -> _Finding:
-        """The first value on the way back whose operands are sound, and the index of an element of it that is not."""
+        """The first value on the way back whose operands are finite, and the index of a non-finite element of it."""
         known = self.known
         while True:
             if value.op is ops.item and value.operands[0].op in _REGIONS:
@@ -77,7 +78,7 @@ class _Run(NamedTuple):
             if bad is None:
                 break
             value, index = bad
-        if np.isnan(known[value][index]):          # made of an infinity that was computed? then that is where it began
+        if np.isnan(known[value][index]):          # a nan computed from an infinity: the infinity is the origin
             infinite = _bad_operand(known, value, index, False)
             if infinite is not None:
                 first = self.origin(*infinite)
@@ -96,7 +97,7 @@ class _Finding(NamedTuple):
 
 # ----- loops and branches
 def _through(run: _Run, item: Value, index: tuple[int, ...]) -> _Finding | tuple[Value, tuple[int, ...]]:
-    """Where a result of a loop or branch began inside of it; or the operand that it came in with."""
+    """The origin of a result inside its loop or branch; or the operand of the loop or branch that was already not finite."""
     region = item.operands[0]
     place: int = item.attrs["index"]
     carried = region.attrs.get("carried", 0)
@@ -113,7 +114,7 @@ def _through(run: _Run, item: Value, index: tuple[int, ...]) -> _Finding | tuple
 
 
 def _iterations(run: _Run, region: Value) -> Iterator[_Run]:
-    """Of a counted loop, from the last one."""
+    """The iterations of a counted loop, last first."""
     attrs = concrete_attributes(region, run.environment)
     numbers = loop_indices(attrs["lo"], attrs["hi"], attrs["step"])
     body: Graph = region.attrs["body"]
@@ -122,7 +123,7 @@ def _iterations(run: _Run, region: Value) -> Iterator[_Run]:
 
 
 def _rounds(run: _Run, region: Value) -> Iterator[_Run]:
-    """Of a loop whose end is data, from the last one."""
+    """The iterations of a loop with a data-dependent end, last first."""
     body, condition, carried = region.attrs["body"], region.attrs["condition"], region.attrs["carried"]
     arrays, count = [run.known[operand] for operand in region.operands], 0
     while bool(interpret(condition, arrays, run.environment)[0]):
@@ -132,7 +133,7 @@ def _rounds(run: _Run, region: Value) -> Iterator[_Run]:
 
 
 def _backwards(run: _Run, region: Value, environments: Sequence[Environment], numbers: Sequence[int]) -> Iterator[_Run]:
-    """The iterations from the last one; of many large states every so many are kept, and those between computed again."""
+    """The iterations, last first; if the states are large, only every n-th is kept and those between are recomputed."""
     body, carried, count = region.attrs["body"], region.attrs["carried"], len(environments)
     arrays = [run.known[operand] for operand in region.operands]
     start, fixed = arrays[:carried], arrays[carried:]
@@ -173,7 +174,7 @@ _REGIONS = {ops.loop: _iterations, ops.while_loop: _rounds, ops.cond: _branch, o
 
 
 def _bad_operand(known: dict[Value, Any], value: Value, index: tuple[int, ...], is_nan: bool) -> tuple[Value, tuple[int, ...]] | None:
-    """An operand that is nan (or just not finite), and where."""
+    """An operand with a nan (or only an infinity), and the index of that element."""
     operands = value.operands
     if value.op is ops.select:
         operands = operands[1:2] if known[operands[0]][index] else operands[2:]
@@ -191,7 +192,7 @@ def _bad_operand(known: dict[Value, Any], value: Value, index: tuple[int, ...], 
 
 
 def _first(array: Any, bad: Any = None) -> tuple[int, ...]:
-    """The index of the first element that is not finite; of a nan, if there is one."""
+    """The index of the first nan, or without one of the first element that is not finite."""
     if bad is None:
         bad = np.isnan(array) if np.isnan(array).any() else ~np.isfinite(array)
     return tuple([int(k) for k in np.argwhere(bad)[0]])
@@ -210,7 +211,7 @@ def _description(finding: _Finding) -> str:
         kind = "an array from outside" if value in graph.inputs[len(graph.inputs) - graph.captured:] else "the argument"
         return at(value.source, f"{kind} {names[value]}{_place(index)} is {found}")
     of = f", which belongs to the derivative of {_forward_name(value.forward, names)}" if value.forward is not None else ""
-    lines = [f"{names[value]}{_place(index)} = {found} is made by {value.op.name}{of}"]
+    lines = [f"{names[value]}{_place(index)} = {found} was computed by {value.op.name}{of}"]
     lines[0] += "".join([f", in {where}" for where in reversed(run.where)])
     lines += [f"    {_operand(operand, value, index, known[operand], names)}" for operand in value.operands]
     return at(value.source, "\n".join(lines))

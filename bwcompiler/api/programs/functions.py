@@ -1,8 +1,8 @@
-"""`jit`: compiled functions.  A call goes straight to native code; the first of a signature traces and compiles.
+"""`jit`: compiled functions.  A call goes straight to native code; the first call with a new signature traces and compiles.
 
-`JitFunction` is what every transform returns.  It holds *specialisations*, one per kind of arguments; each has a compiled
+Every transform returns a `JitFunction`.  It holds *specialisations*, one per kind of arguments; each has a compiled
 program and the *forms* in which it has been called (positional, by keyword ...), which the native entry tries one after
-another.  What no form takes comes to `JitFunction._slow`.
+another.  Calls that match no form go to `JitFunction._slow`.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 
-FORMS = 64                     # forms of call that the native entry of one function tries at most
-WARN_AT = (16, 64, 256, 1024)  # traces of one function
-VARIANTS = 8                   # specialisations for arguments of one kind: other layouts, other values outside
+FORMS = 64                     # most call forms that the native entry of one function tries
+WARN_AT = (16, 64, 256, 1024)  # numbers of traces of one function at which it warns
+VARIANTS = 8                   # most specialisations per key; they differ in memory layouts and in values read from outside
 
 
 class JitFunction(CompiledFunction[P, R]):
@@ -69,7 +69,7 @@ class JitFunction(CompiledFunction[P, R]):
         self.static_argnames = static_argnames
         self.mutates = mutates
         self._entries: dict[Any, list[Specialisation]] = {}
-        self._demanded: dict[Any, set[int]] = {}       # structure of a call -> leaves that turned out to be static
+        self._demanded: dict[Any, set[int]] = {}       # structure of a call -> leaves whose values tracing needed: static
         self._outside = ChangingNumbers()
         self._traces = 0
         self._windows = True
@@ -90,7 +90,7 @@ class JitFunction(CompiledFunction[P, R]):
         return self if instance is None else functools.partial(method, instance)
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
-        """Any call that no native form takes."""
+        """A call that matches no native form."""
         if active_region() is not None:
             return call_user(self.fun, args, kwargs, self.autoloop)
         try:
@@ -108,9 +108,10 @@ class JitFunction(CompiledFunction[P, R]):
             raise
 
     def _cut_slices(self) -> None:
-        """From now on slices at places that are data have as many elements as NumPy gives them, which costs more.
+        """Compile from now on with NumPy's rule for slices with data-dependent starts: they may be shorter at the end of the axis.  This
+        code is slower, so specialisations first assume that such slices fit, and raise IndexError if one does not.
 
-        Call forms stay: the native entry may be asking from inside of one of them, and calls whose slices fit are still right in it.
+        Call forms stay: this may be called from inside one of them, and they are still correct for calls whose slices fit.
         """
         with self._lock:
             self._windows = False
@@ -139,7 +140,7 @@ class JitFunction(CompiledFunction[P, R]):
         return None
 
     def _call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
-        """The result for arguments in groups that share memory, of which the function assigns to some."""
+        """The result for groups of arguments that share memory, if the function assigns to a member of a group."""
         if self._shared is None:
             self._shared = SharedArguments(self.fun, self.mutates, self.autoloop, lambda fun, back: JitFunction(fun, mutates=back))
         return self._shared(traced, arguments, arguments.dynamic_leaves, groups)
@@ -164,7 +165,7 @@ class JitFunction(CompiledFunction[P, R]):
         return made
 
     def _warn(self, arguments: Arguments, changed: Sequence[OutsideRead]) -> None:
-        """Say that the function is traced again and again, and why this time."""
+        """Warn that the function is traced again and again, with the reason for this trace."""
         if changed:
             why = f"{changed[0].path} {'was written to' if changed[0].read.kind == 'bytes' else 'was rebound'}"
             hint = f"pass {changed[0].path} as an argument"
@@ -180,7 +181,7 @@ class JitFunction(CompiledFunction[P, R]):
             self._forms = [form, *self._forms][:FORMS]
             self._install(chain(self._forms, self._slow, self.__name__))
 
-    # ----- looking
+    # ----- inspection
     @shows_users_frames
     def lower(self, *args: Any, **kwargs: Any) -> Program:
         """This function as a `Program` for arguments like these, all of them positional; compiled when it is first called.
@@ -193,14 +194,14 @@ class JitFunction(CompiledFunction[P, R]):
 
     @shows_users_frames
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """In words, for arguments like these: see `Program.explain`; and what is read from outside at every call.
+        """`Program.explain` for arguments like these, and what is read from outside at every call.
 
         >>> import numpy as np, bwcompiler as bw
         >>> print(bw.jit(lambda x, mode: x if mode == "same" else -x).explain(0.5, "same").splitlines()[0])
         mode = 'same' is compiled in
         """
         program = self._shown(self._positional("explain(", args, kwargs))
-        text = program.explain()                   # compiles it, perhaps in another way than it was traced
+        text = program.explain()                   # compiles, which may trace again with all loops unrolled
         return "\n".join([*self._notes(program.traced), text])
 
     @shows_users_frames
@@ -229,7 +230,7 @@ class JitFunction(CompiledFunction[P, R]):
         raise missing_attribute(self, name)
 
     def _positional(self, call: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
-        """The arguments by position, with the defaults of those in between; SignatureError if there are none (`call` is for its hint)."""
+        """The arguments by position, with defaults filled in between; SignatureError if that fails (`call` is shown in its hint)."""
         if not kwargs:
             require_arguments(self.fun, args, call.partition("(")[0], f"{self.__name__}.{call}")
         arguments = self._arguments(args, kwargs)
@@ -255,9 +256,9 @@ class JitFunction(CompiledFunction[P, R]):
     def __dir__(self) -> list[str]:
         return ["as_text", "clear_cache", "dump", "explain", "lower"]
 
-    # ----- pickles and copies
+    # ----- pickling and copying
     def __reduce__(self) -> Any:
-        """By name, where a decorator has put it in the place of the function; else made again from the function."""
+        """Pickled by name if a decorator has bound it to the name of the function; otherwise by the function and the options."""
         found: Any = sys.modules.get(self.__module__)
         for part in self.__qualname__.split("."):
             found = getattr(found, part, None)
@@ -296,19 +297,20 @@ def _structure(arguments: Arguments) -> Any:
 class Specialisation:
     """One compilation: the traced program, its executable, and the forms in which it is called.
 
-    into   per result: the argument leaf that it is written to (what the function assigns to its arguments), or None.
-    may_be_cut  whether IndexError says that it is to be compiled again: a slice that NumPy cuts is none here (`TraceResult.may_be_cut`).
+    into        per result: the argument leaf that it is written to (the function assigns to this argument), or None.
+    may_be_cut  an IndexError may mean that a slice goes beyond the end of its axis, where NumPy shortens it; then the function
+                is compiled again (`TraceResult.may_be_cut`).
     """
 
     def __init__(self, owner: JitFunction[..., Any], arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
         self.owner = owner
-        with short_turns(), collector_paused():    # once for all stages: it would walk what each of them makes, which stays
+        with short_turns(), collector_paused():    # paused for all stages: their objects stay alive, so walking them is wasted time
             try:
                 self._compile(arguments, varying)
             except CompileError as error:
                 if not self.traced.may_unroll:
                     raise
-                self._compile(arguments, varying, unrolled=True)   # a loop whose body there is no native code for
+                self._compile(arguments, varying, unrolled=True)   # a loop whose body has no native code
                 self.traced.unrolled_for = str(error)
 
     def _compile(self, arguments: Arguments, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
@@ -331,33 +333,33 @@ class Specialisation:
         self.result_tree = signature_tree(tree.unflatten(traced.output_tree, range(outputs)))
         traced.arguments = arguments.without_leaves()
         self.forms: dict[Any, CallForm | None] = {}
-        self.operands.first = []                   # which may be large
+        self.operands.first = []                   # they may be large
         traced.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.varying]
         self.reads = [*[outside.read for outside in traced.outside], *self.operands.reads]
         self.is_followed = any(read.is_followed for read in self.reads)
 
     def takes(self, arguments: Arguments) -> bool:
-        """Whether it is for arguments with this memory layout, and for what is outside now."""
+        """Whether it was compiled for the memory layout of these arguments and for the present values of what it reads from outside."""
         operands = self.operands.now()
         return operands is not None and all(outside.read.holds() for outside in self.traced.outside) and all(
             layout is None or layout == layout_of(leaf)
             for layout, leaf in zip(self.bound.layouts, [*arguments.dynamic_leaves, *operands], strict=True))
 
     def changed(self) -> list[OutsideRead]:
-        """What is outside no longer as it was when the function was traced."""
+        """The reads from outside whose values differ from those at the time of tracing."""
         return [*[outside for outside in self.traced.outside if not outside.read.holds()],
                 *[outside for outside, read in zip(self.traced.varying, self.operands.reads, strict=True) if not self.operands.fits(read)]]
 
     # ----- calls
     def call(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """The result for arguments that it takes."""
+        """The result for arguments that `takes` accepts."""
         form = self._form(arguments, args, kwargs)
-        if form is None:                           # containers that only Python knows, arguments that have to be converted
+        if form is None:                           # containers that the native entry does not know, or arguments to convert
             return self._run(arguments)
         return chain([form], lambda *_args, **_kwargs: self._run(arguments))(*args, **kwargs)
 
     def _form(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> CallForm | None:
-        """How the native entry takes a call like this one; None where it cannot."""
+        """The form of a call like this one; None if the native entry cannot take it."""
         kinds = argument_kinds(arguments.dynamic_leaves)
         trees = argument_trees(arguments, len(args), tuple(kwargs))
         if kinds is None or trees is None or self.result_tree is None or self.is_followed:
@@ -372,7 +374,7 @@ class Specialisation:
         return self.forms[key]
 
     def _raise_unless_cut(self, code: int, record: bytes) -> None:
-        """Raise what the program has failed for; returns where that may be a slice that NumPy cuts."""
+        """Raise the error of a status code, except an IndexError, which may come from a slice that NumPy would shorten."""
         try:
             self.bound.compiled.raise_error(code, record)
         except IndexError:
@@ -380,7 +382,7 @@ class Specialisation:
 
     def _run(self, arguments: Arguments) -> Any:
         leaves, operands = arguments.dynamic_leaves, self.operands.now()
-        if operands is None:                       # somebody bound something anew since
+        if operands is None:                       # something outside was rebound to another kind of value since
             return self.owner._specialised(arguments)._run(arguments)
         groups = check_written(self.traced, leaves, [*self.bound.captured, *operands], self.into)
         if groups:
@@ -388,7 +390,7 @@ class Specialisation:
         return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *operands]))
 
 
-@overload                     # a ufunc takes arrays too, which the first of its overloads does not say
+@overload                     # a ufunc also takes arrays, which its first overload does not state
 def jit(fun: np.ufunc, *, static_argnums: int | Iterable[int] = (), static_argnames: str | Iterable[str] = (),
         mutates: bool | int | str | Iterable[int | str] = True, autoloop: bool = True) -> JitFunction[..., Any]: ...
 

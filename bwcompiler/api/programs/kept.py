@@ -1,8 +1,8 @@
-"""What was made of functions, and is found again: `bw.grad(f)(x)` in the body of a loop is the same compiled function in each iteration.
+"""A cache of transformed functions: `bw.grad(f)(x)` in the body of a loop is the same compiled function in each iteration.
 
-It lives on the function, so that both go together.  Bound methods are new objects each time, and so are lambdas that are written in a
-loop: of the methods used last a few are remembered with their objects, and of functions without variables around them (which
-hold nobody's data) those whose text, module and options are the same.
+Entries are stored on the function, so that both are freed together.  Bound methods are new objects at each access, and so are lambdas
+that a loop body creates: a few of the methods used last are kept with their objects, and functions without closure, defaults or attributes
+(which hold no data) are found by equal code, module and options.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from bwcompiler.runtime.executable import CompiledFunction
 from bwcompiler.target import current_target
 
 REMEMBERED = 64                # callables without attributes
-TEXTS = 16                     # functions that are found by their text: their programs, and arrays that these captured, are kept
-METHODS = 8                    # bound methods: their objects are kept with them
+TEXTS = 16                     # functions that are found by their code: their programs and the arrays captured by these are kept alive
+METHODS = 8                    # bound methods: their objects are kept alive
 
 Transform = TypeVar("Transform", bound=Callable[..., Any])
 
 
 class _Made:
-    """What was made of a function, while it had this code."""
+    """The cached results for a function, valid as long as it has this code."""
 
     def __init__(self, owner: Any = None) -> None:
         self.owner = weakref.ref(owner) if isinstance(owner, types.FunctionType | CompiledFunction) else None
@@ -37,15 +37,15 @@ class _Made:
         self.things: dict[Any, Any] = {}
 
     def is_for(self, fun: Any) -> bool:
-        """Whether the function is still what it was."""
+        """Whether the function still has the code and defaults for which these were made."""
         return all(map(operator.is_, self.code, _code_of(fun)))
 
-    def __reduce__(self) -> tuple[Any, ...]:       # functions are pickled with their attributes: made again when needed
+    def __reduce__(self) -> tuple[Any, ...]:       # functions are pickled with their attributes; this one starts empty
         return (_Made, ())
 
 
 def _code_of(fun: Any) -> tuple[Any, Any, Any]:
-    """What a call of a function runs: a function may be given other code, and other defaults."""
+    """The code and defaults that a call runs: both can be replaced after the definition."""
     if isinstance(fun, types.MethodType):
         fun = fun.__func__
     if not isinstance(fun, types.FunctionType):
@@ -57,12 +57,12 @@ _elsewhere: OrderedDict[Any, _Made] = OrderedDict()
 _by_text: OrderedDict[Any, tuple[types.FunctionType, Any]] = OrderedDict()
 _of_methods: OrderedDict[Any, tuple[types.MethodType, _Made, Any]] = OrderedDict()
 _lock = RenewedLock()
-_generation = 0                # what was made before is not found any more
+_generation = 0                # part of every key: entries of earlier generations are not found any more
 
 
-# ----- anything
+# ----- per function
 def made_of(fun: Callable[..., Any], key: Any, make: Callable[[], Any]) -> Any:
-    """make(), or what it gave for this function and key before."""
+    """The cached result of make() for this function and key."""
     things = _things_of(fun)
     if key not in things:
         things[key] = make()
@@ -89,7 +89,7 @@ def _things_of(fun: Callable[..., Any]) -> dict[Any, Any]:
 
 # ----- transforms
 def kept(transform: Transform) -> Transform:
-    """The transform, which gives for a function and options what it gave before."""
+    """The transform, cached per function and options."""
     @shows_users_frames
     @functools.wraps(transform)
     def found(*args: Any, **kwargs: Any) -> Any:
@@ -105,7 +105,7 @@ def kept(transform: Transform) -> Transform:
 
 
 def forget() -> None:
-    """Make all transforms anew."""
+    """Drop all cached transforms."""
     global _generation
     with _lock:
         _generation += 1
@@ -115,7 +115,7 @@ def forget() -> None:
 
 
 def _key(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Under which a transform is kept; None where its options cannot be compared, and where all compilations are to be seen (BW_DUMP)."""
+    """The cache key; None if an option is not hashable, and under BW_DUMP, which shows all compilations."""
     options = (args, tuple(map(type, args)), *[(key, type(kwargs[key]), kwargs[key]) for key in sorted(kwargs)])
     key = (_generation, name, options, current_target(), checks_finite())
     if dump_folder() is not None:
@@ -128,13 +128,13 @@ def _key(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _holds_nothing(fun: Any) -> TypeGuard[types.FunctionType]:
-    """Whether a function is the same as any other of its text and module."""
+    """Whether a function behaves like any other with its code and module."""
     return isinstance(fun, types.FunctionType) and not (
         fun.__closure__ or fun.__defaults__ or fun.__kwdefaults__ or fun.__dict__.keys() - {"__bw_made__"})
 
 
 def _made_of_text(fun: types.FunctionType, key: Any, make: Callable[[], Any]) -> Any:
-    place = (id(fun.__code__), id(fun.__globals__), key)           # of the function in the entry, as long as that has them
+    place = (id(fun.__code__), id(fun.__globals__), key)           # ids of the entry's function, valid while the entry keeps that alive
     known = _by_text.get(place)
     if known is not None and known[0].__code__ is fun.__code__ and known[0].__globals__ is fun.__globals__:
         return known[1]

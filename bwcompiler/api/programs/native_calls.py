@@ -8,11 +8,11 @@ from typing import Any
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, chain
 
-FORMS = 32                     # forms of call that the native entry tries at most, per method
+FORMS = 32                     # most call forms that the native entry tries, per method
 
 
 class Calls:
-    """A method whose calls the native entry takes once their form is known; `slow` takes the others."""
+    """A method whose calls of a known form go to the native entry; `slow` takes all others."""
 
     def __init__(self, name: str, slow: Callable[..., Any], install: Callable[[Callable[..., Any]], None]) -> None:
         self.name = name

@@ -50,19 +50,19 @@ from bwcompiler.spellings import missing_attribute, says_instead
 
 
 def require_stage(stage: Any) -> None:
-    """Raise TypeError for arguments of the function in the place of the stage."""
+    """Raise TypeError if the stage is not a string, as when arguments of the function were passed first."""
     if not isinstance(stage, str):
         raise TypeError(f"as_text: the stage comes first, a text such as 'adjoint'; got a {type(stage).__name__}")
 
 
 class AdjointRequest(NamedTuple):
-    """A request that is served from residuals: its graph has none of the arguments."""
+    """A request that runs from residuals: its graph has none of the arguments as inputs."""
 
     request: Request
 
 
 class Runner(NamedTuple):
-    """A compiled request; `made` is what was asked to be compiled, `bound.compiled` may be shared with an equal graph."""
+    """A compiled request; `made` has its own graph, `bound.compiled` may be shared with an equal graph."""
 
     bound: BoundGraph
     made: BackwardGraph
@@ -103,7 +103,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
                                 for value, name in ((False, "backward"), (True, "value_and_backward"))}
 
     def _method(self, name: str, value: bool) -> Calls:
-        """A method of this program alone: an attribute that hides the one of the class, which has the documentation."""
+        """Install a method on this instance; it hides the documented one of the class."""
         return Calls(name, functools.partial(self._slow_backward, value), functools.partial(setattr, self, name))
 
     # ----- running
@@ -158,7 +158,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         count = len(self.traced.outputs)
         return tree.unflatten(self.traced.output_tree, results[:count]), self._pullback(results[count:])
 
-    # ----- looking
+    # ----- inspection
     @property
     def graph(self) -> Graph:
         """The forward graph: a networkx DiGraph whose nodes are values (`op`, `operands`, `attrs`, `type`, `source`).
@@ -183,14 +183,14 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         return with_networkx(self.halves().partition.adjoint)  # type: ignore[no-any-return]
 
     def forward_names(self) -> dict[Value, str]:
-        """What the text of `graph` calls its values, and those that stand for them in the adjoint graph."""
+        """Names of the values in the text of `graph`, and for the values of the adjoint graph that stand for these."""
         names = names_in_text(self.graph)
         found = self.halves()
         names |= {value: names[traced] for value, traced in found.joint.origins.items()}
         return names | {copy: names[value] for copy, value in found.partition.stands_for.items() if value in names}
 
     def lowered_names(self) -> dict[Value, str]:
-        """Names for the values of `lowered().simplified` that call those of `graph` as its text does."""
+        """Names for the values of `lowered().simplified`: those that come from `graph` keep the names of its text."""
         names = names_in_text(self.graph)
         names |= {value: names[traced] for value, traced in self._default_runner().made.origins.items()}
         return names_in_text(self.lowered().simplified, names)
@@ -218,9 +218,9 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         return inspect.write(self, Path(path))
 
     def explain(self) -> str:
-        """In words: which of Python's loops are unrolled, and why; what is compiled in; why gradients are None or zero; what is saved
-        and computed again; what runs in which loop and why not in another; which updates are in place, what is copied, which library
-        calls and callbacks are made.
+        """A description in words: which Python loops are unrolled, and why; what is compiled in; why gradients are None or zero; what is
+        saved and what is recomputed; what runs in which loop, and why not in another; which updates are in place, what is copied, and
+        which library functions and callbacks are called.
 
         >>> import numpy as np, bwcompiler as bw
         >>> print(bw.compile(lambda x, n: x * n, 0.5, 3).explain().splitlines()[1])
@@ -263,7 +263,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
     def __reduce__(self) -> Any:
         return _compiled_again, (self.fun, stand_ins(self.arguments, self.traced.argument_types), *self.options)
 
-    # ----- for those who look
+    # ----- stages and compiled graphs
     def lowered(self) -> Lowered:
         """Every stage of the default backward program, with the lines of this program's function."""
         if self._lowered is None:
@@ -295,7 +295,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         return tree.unflatten(self.traced.output_tree, bound.call(leaves))
 
     def _overlapping(self) -> SharedArguments:
-        """The programs for arguments that share memory, of which the function assigns to some."""
+        """The programs for arguments that share memory, if the function assigns to one of them."""
         if self._shared is None:
             _, mutates, _, autoloop = self.options
             self._shared = SharedArguments(self.fun, mutates, autoloop, self._compile_over)
@@ -336,7 +336,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
 
     # ----- pullbacks
     def _slow_half(self, *args: Any) -> Any:
-        """Values and residuals, flat."""
+        """The forward half: output leaves, then residuals."""
         def made() -> BackwardGraph:
             found = self.halves()
             return BackwardGraph(found.partition.forward, (), found.joint.captured, {})

@@ -1,4 +1,4 @@
-"""A function that was traced once for the arguments of a program, before anything is compiled of it."""
+"""`TracedProgram`: the trace behind a `Program`, and the graphs derived from it; nothing is compiled here."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from bwcompiler.ir.graph import live_values
 
 
 class BoundAnewError(Exception):
-    """Somebody bound something outside of a function to another kind of thing since its program was found."""
+    """A name outside of a function was rebound to another kind of value after the program for it was chosen."""
 
 
 class TracedProgram:
     """The trace of a program's function, which arguments are differentiated, and the two halves of its derivative.
 
     options         as given to `compile`: wrt, mutates, memory_limit, autoloop.
-    windows         as for `trace_arguments`; where that is True, IndexError may mean no more than that NumPy would cut a slice.
-    operands        what is outside of the arguments and was seen to be bound anew (`varying`, as for `trace_arguments`): the leaves
-                    after those of the arguments.
+    _windows        `windows` of `trace_arguments`: with True, an IndexError may mean that NumPy would shorten a slice.
+    operands        values outside of the arguments that were seen to change between calls (`varying` of `trace_arguments`): the
+                    leaves after those of the arguments.
     written         leaves that a call writes back to; `forward_graph` writes result k to the memory of input `into[k]`.
-    layouts         per leaf how it must lie in memory, None where that makes no difference.
-    argument_trees  the arguments, with the numbers of leaves in the places of arrays; `result_tree` as well, of outputs.
-    default_wrt     the leaves that are differentiated where a call does not say.
+    layouts         the memory layout required of each leaf; None if the trace does not depend on it.
+    argument_trees  the tree of each argument with leaf numbers in place of arrays; `result_tree`: likewise for outputs.
+    default_wrt     the leaves that are differentiated if a call does not choose them.
     """
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None, mutates: Any,
@@ -80,7 +80,7 @@ class TracedProgram:
         self.operands = OutsideOperands(traced.varying, len(self.arguments.dynamic))
         leaves = [*self.arguments.dynamic_leaves, *self.operands.first]
         self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(leaves)])
-        self.operands.first = []                   # which may be large
+        self.operands.first = []                   # they may be large
         traced.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.varying]
         self.arguments = traced.arguments = self.arguments.without_leaves()
         self.argument_trees = numbered(self.arguments)
@@ -88,7 +88,7 @@ class TracedProgram:
         self.default_wrt = self.wrt_leaves(wrt)
 
     def unroll(self, error: CompileError) -> None:
-        """Trace it again with all loops unrolled, as there is no native code for one; raises the error where that is of no use."""
+        """Trace again with all loops unrolled, because one has no native code (`error`); raises the error if there is nothing to unroll."""
         if not self.traced.may_unroll:
             raise error
         self.arguments = take_apart(self.fun, stand_ins(self.arguments, self.traced.argument_types))
@@ -98,20 +98,20 @@ class TracedProgram:
         self.traced.unrolled_for = str(error)
 
     def is_up_to_date(self, arguments: Arguments) -> bool:
-        """Whether it would be traced the same again, for arguments of the same kind."""
+        """Whether a new trace for arguments of the same kind would be the same: values read from outside and memory layouts agree."""
         operands = self.operands.now()
         return operands is not None and all(outside.read.holds() for outside in self.traced.outside) and all(
             layout is None or layout == layout_of(leaf)
             for layout, leaf in zip(self.layouts, [*arguments.dynamic_leaves, *operands], strict=True))
 
     def changed(self) -> list[OutsideRead]:
-        """What is outside no longer as it was when the function was traced."""
+        """The reads from outside whose values differ from those at the time of tracing."""
         return [*[outside for outside in self.traced.outside if not outside.read.holds()],
                 *[outside for outside, read in zip(self.traced.varying, self.operands.reads, strict=True) if not self.operands.fits(read)]]
 
     # ----- derivatives
     def default_request(self, value: bool = False) -> Request:
-        """Everything is differentiated that was asked for in `compile`, and every output seeded."""
+        """The request for all arguments that `compile` was to differentiate, with every output seeded."""
         return Request(self.default_wrt, every_seed(self.traced), value)
 
     def halves(self) -> Halves:
@@ -138,7 +138,7 @@ class TracedProgram:
 
     # ----- arguments
     def leaves_of(self, args: Sequence[Any], named: Iterable[str] = ()) -> list[Any]:
-        """The leaves of a call, and what it reads outside; SignatureError where they do not fit, and for arguments passed by name."""
+        """The leaves of a call and the operands read from outside; SignatureError for arguments that do not fit or are passed by name."""
         if named:
             raise SignatureError(f"{self.__name__}: arguments of a program are passed by position, got {', '.join(named)} by name")
         operands = self.operands.now()

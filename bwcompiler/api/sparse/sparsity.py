@@ -112,7 +112,7 @@ class _Walk:
 
     # ----- indices
     def contents(self, value: Value, known: Known, environment: Environment) -> Any:
-        """What an integer value holds; None where that depends on floating-point arguments."""
+        """What an integer value holds; None if that depends on floating-point arguments."""
         found = self._contents(value, known, environment)
         if found is None:
             return None

@@ -56,7 +56,7 @@ def check_grads(fun: Callable[..., Any], args: Sequence[Any], order: int = 2, mo
     atol, rtol, eps  what may differ, and the step, relative to the size of an element; by default 1e-5, 1e-5 and 1e-3 (with float32
             arguments 5e-3, 5e-3 and 1e-2, with float16 ones 5e-2, 5e-2 and 0.1).  Differences are of fourth order.
 
-    Raises DerivativeError (an AssertionError) where they disagree.  It names the op or the custom rule whose own derivative disagrees with
+    Raises DerivativeError (an AssertionError) if they disagree.  It names the op or the custom rule whose own derivative disagrees with
     its differences, at the values that it has, and the user's line.  Raises what differentiating fun raises.
 
     >>> import numpy as np, bwcompiler as bw
@@ -148,7 +148,7 @@ def _difference(function: Callable[..., Any], args: Sequence[Any], tangents: Seq
 
 
 def _aligned(args: Any, tangents: Any) -> list[Any]:
-    """One tangent per leaf of args, None where there is none."""
+    """One tangent per leaf of args, None if there is none."""
     return [tangent for _, tangent in _pairs(args, tangents)]
 
 

@@ -99,7 +99,7 @@ class PushedCall(NamedTuple):
 
 
 def output_tangent(result: TraceResult, pushed: TangentGraph, found: Sequence[Value], number: int) -> Any:
-    """The handle of the tangent of an output; zeros where it depends on nothing; None for integers."""
+    """The handle of the tangent of an output; zeros if it depends on nothing; None for integers."""
     output, position = result.graph.outputs[number], pushed.tangents[number]
     if not output.dtype.is_differentiable:
         return None

@@ -281,7 +281,7 @@ def custom_vjp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Ite
     argument; None: zero.  ct has the tree, shape and dtype of out.  Arguments named in nondiff_argnums (or nondiff_argnames) are
     compile-time values without cotangent: bwd(*nondiff, residuals, ct).  All are traced, each when first needed.
 
-    Raises GradientError where the pair is missing or returns something else, UnsupportedError where it reads traced values from
+    Raises GradientError if the pair is missing or returns something else, UnsupportedError if it reads traced values from
     outside, SignatureError for arrays as compile-time values.  Derivatives of the derivative are those of bwd.
 
     >>> import numpy as np, bwcompiler as bw
@@ -315,7 +315,7 @@ def custom_jvp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Ite
     mode transposes it.  `.defjvps(*rules)` registers one rule(tangent, out, *primals) per argument, None for zero; their results are
     added.  Arguments named in nondiff_argnums (or nondiff_argnames) are compile-time values: jvp(*nondiff, primals, tangents).
 
-    Raises GradientError where the rule is missing, not linear or returns something else, UnsupportedError where it reads traced
+    Raises GradientError if the rule is missing, not linear or returns something else, UnsupportedError if it reads traced
     values from outside, SignatureError for arrays as compile-time values.
 
     >>> import numpy as np, bwcompiler as bw

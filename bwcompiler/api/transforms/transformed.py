@@ -173,7 +173,7 @@ class TracedCall(NamedTuple):
 
 def traced_call(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums,
                 options: Options) -> TracedCall:
-    """Trace a call of fun whose arguments `argnums` are differentiated; GradientError where they have no derivative."""
+    """Trace a call of fun whose arguments `argnums` are differentiated; GradientError if they have no derivative."""
     named = take_apart(fun, args, kwargs)          # what can be passed by position is
     numbers = normalise_argnums(argnums, len(args if count_from_the_end(argnums) else named.args))
     argnums = numbers[0] if isinstance(argnums, int) else numbers

@@ -61,7 +61,7 @@ def names_in_text(graph: Graph, given: Names = NO_NAMES) -> dict[Value, str]:
 
 
 def attributes_text(value: Value) -> str:
-    """The attributes of a value as its statement shows them, `{axes=[0]}`; empty where there are none."""
+    """The attributes of a value as its statement shows them, `{axes=[0]}`; empty if there are none."""
     return _Printer(sources=False, literals=True).attributes(value.op, value.attrs).strip() if value.attrs else ""
 
 
@@ -253,7 +253,7 @@ class _Printer:
             return ", ".join(names.get(operand, f"%{operand.name or operand.op.name}!") for operand in operands)
 
     def forward_name(self, forward: Value, names: dict[Value, str]) -> str:
-        """What `vjp of` calls a value; empty where no text at hand has a name for it that is its own."""
+        """What `vjp of` calls a value; empty if no text at hand has a name for it that is its own."""
         name = names.get(forward) or (self.given.get(forward, "") if self._depth == 1 else "")
         if not name and forward.op.kind == "input":    # an argument has the user's name, which may be taken here
             name = f"%{quoted(forward.name or forward.op.name)}"

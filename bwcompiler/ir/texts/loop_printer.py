@@ -54,7 +54,7 @@ def kernel_to_text(kernel: Kernel, names: Names = NO_NAMES) -> str:
 
 
 def linear_index(buffer: Buffer, offset: Offset, guarded: Set[Extent] = frozenset()) -> list[tuple[Extent, list[Scalar]]] | None:
-    """Per axis of the buffer the affine and the data-dependent part of the index at `offset`; None where it has none.
+    """Per axis of the buffer the affine and the data-dependent part of the index at `offset`; None if it has none.
 
     guarded: positions that guards keep in range.
     """

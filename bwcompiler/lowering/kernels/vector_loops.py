@@ -339,7 +339,7 @@ def ends(extent: Extent) -> tuple[int, int]:
 
 
 def group_start(buffer: Buffer, offset: Offset, step: int, spread: bool = False) -> int | None:
-    """How many elements before an element its group starts, where every `step` elements are read: None where they are not read in groups.
+    """How many elements before an element its group starts, where every `step` elements are read: None if they are not read in groups.
 
     Groups of `step` elements that lie in the array altogether are read as one vector, of which each access takes its part.  If they are
     parts of the array cut into such groups, those of its elements lie in it, whatever the bounds of the indices say.

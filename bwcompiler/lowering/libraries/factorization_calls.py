@@ -53,7 +53,7 @@ def is_written_out(value: Value) -> bool:
 
 
 def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
-    """The function that computes a library op by its routine; None where this process has no address of one."""
+    """The function that computes a library op by its routine; None if this process has no address of one."""
     routine = value.op.library
     if isinstance(routine, InnerLoop) and not is_written_out(value):
         return inner_loop_text(name, value, views, libraries)

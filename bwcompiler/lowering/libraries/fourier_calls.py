@@ -24,7 +24,7 @@ _GRAIN_WORK = 1 << 17          # of what one thread takes at a time: it computes
 
 
 def fourier_text(name: str, value: Value, view: ArrayView, libraries: Libraries) -> CallText | None:
-    """`void name(x, out)`; None where this process has no address of the loop."""
+    """`void name(x, out)`; None if this process has no address of the loop."""
     routine, x, axis = value.op.library, value.operands[0], value.attrs["axis"]
     assert isinstance(routine, Fourier)
     symbol = routine.symbol(routine.name(value.op.name, value.attrs, x.shape[axis]), x.dtype)

@@ -92,7 +92,7 @@ def call_text(function: FunctionText, failure: Sequence[str], declares: Sequence
 
 # ----- NumPy's inner loops
 def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
-    """A batch through one of NumPy's inner loops; None where this process has no address of it."""
+    """A batch through one of NumPy's inner loops; None if this process has no address of it."""
     routine = value.op.library
     assert isinstance(routine, InnerLoop)
     symbol = routine.symbol_of(value)

@@ -18,7 +18,7 @@ _GRAIN_NANOSECONDS = 10_000    # and of what one of them takes at a time, about
 
 
 def grain_of(lanes: int, nanoseconds: float) -> int | None:
-    """How many lanes, of so many nanoseconds each, a thread takes at a time; None where the calling thread computes all of them."""
+    """How many lanes, of so many nanoseconds each, a thread takes at a time; None if the calling thread computes all of them."""
     if lanes < 2 or lanes * nanoseconds < _LEAST_NANOSECONDS:
         return None
     grain = max(1, round(_GRAIN_NANOSECONDS / max(nanoseconds, 0.01)))

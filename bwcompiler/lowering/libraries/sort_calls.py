@@ -27,7 +27,7 @@ _USABLE_BITS = 63              # of an integer that is not negative
 
 
 def sort_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
-    """Every lane along the last axis; None where this process has no address of a sort function."""
+    """Every lane along the last axis; None if this process has no address of a sort function."""
     routine, x = value.op.library, value.operands[0]
     assert isinstance(routine, Sort)
     symbol = routine.symbol(x.dtype, value.attrs["kind"])

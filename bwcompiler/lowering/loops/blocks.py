@@ -97,7 +97,7 @@ def _block_count(loop: Loop, sums: _Sums) -> int:
 
 
 def _sums(kernel: Kernel, loop: Loop) -> _Sums | None:
-    """What all iterations feed; None where they do something else to what is not their own."""
+    """What all iterations feed; None if they do something else to what is not their own."""
     inside = [statement for statement, _ in statements(loop.body)]
     opened = {statement.accumulator for statement in inside if isinstance(statement, Reduce)}
     private = private_scratch(kernel, loop)

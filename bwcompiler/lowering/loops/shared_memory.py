@@ -57,7 +57,7 @@ def _is_named(store: Store) -> bool:
 
 
 def _iterations(loops: Sequence[Loop], offset: Offset) -> int | None:
-    """How many iterations there are; None where some of them could be at the same element, or data decide."""
+    """How many iterations there are; None if some of them could be at the same element, or data decide."""
     extents = [loop.extent for loop in loops]
     if offset.terms or not all(isinstance(extent, int) for extent in extents):
         return None

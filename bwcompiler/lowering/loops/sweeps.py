@@ -87,7 +87,7 @@ class Part(NamedTuple):
 
 
 def one_loop(kernel: Kernel) -> OneLoop | None:
-    """The kernel as one loop that can be part of a sweep; None where it is none."""
+    """The kernel as one loop that can be part of a sweep; None if it is none."""
     places = [number for number, statement in enumerate(kernel.body) if isinstance(statement, Loop)]
     if len(places) != 1:
         return None
@@ -185,7 +185,7 @@ class Sweep:
         return {array: abs(_step(offsets, self.index)) for array, offsets in self.offsets.items()}
 
     def _count(self) -> int:
-        """How many iterations of each loop run before those of the next; 0 where no number of them would do."""
+        """How many iterations of each loop run before those of the next; 0 if no number of them would do."""
         steps, laid_over = self._steps(), self.laid_over()
         one = sum([step * array.dtype.itemsize for array, step in steps.items() if array not in laid_over])
         if one > MOST_BYTES:

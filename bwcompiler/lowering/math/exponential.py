@@ -306,7 +306,7 @@ def log2_pair(body: Body, x: Value) -> tuple[Value, Value]:
     outer_low = outer_low + (term_low + LOG2_C0[1])
     value, value_low = two_product(s, outer)
     value_low = body.multiply_add(s_low, outer, body.multiply_add(s, outer_low, value_low))
-    # |k| >= 1 > |value| or k = 0, so the sum is ordered unless k = 0, where it is exact anyway.
+    # |k| >= 1 > |value| or k = 0, so the sum is ordered unless k = 0, if it is exact anyway.
     total = k + value
     error = value - (total - k)
     return two_sum_ordered(total, error + value_low)

@@ -6,7 +6,7 @@
     i32 product.matrix(words, a, b, c, rows, columns, call)               these rows and columns of one matrix of a batch
 
 `words` is an array of i64, a constant of the program where all are known: WORDS, then AXIS_WORDS for each batch axis, the innermost one
-last; strides are in elements, and those of columns of the result 1; `add` is 1 where the product is added to what is there, else 0;
+last; strides are in elements, and those of columns of the result 1; `add` is 1 if the product is added to what is there, else 0;
 `ready` is 1 where b need not be packed: its columns lie together, its rows apart in a cache, and whole vectors can be read to their end.
 `call` is an array too (`_CALL`).  A part is a block of rows and columns of one matrix, or whole matrices.  Bits depend on the product
 alone, not on its parts.  Extents may be 0.
@@ -76,7 +76,7 @@ def declaration(symbol: str) -> str:
 
 
 def constant_words(words: Sequence[object]) -> tuple[str, str] | None:
-    """The name of words that a program knows, and the line that defines them: the same for the same words.  None where some move."""
+    """The name of words that a program knows, and the line that defines them: the same for the same words.  None if some move."""
     if not all(isinstance(word, int) for word in words):
         return None
     name = f"@product.words.{'.'.join(map(str, words)).replace('-', 'm')}"

@@ -123,7 +123,7 @@ def _inverse_or_zero(x: Value) -> Value:
 
 
 def inverse_gaps(values: Value, like: Value) -> Value:
-    """F[i, j] = 1 / (values[j] - values[i]), 0 where they coincide."""
+    """F[i, j] = 1 / (values[j] - values[i]), 0 if they coincide."""
     return _inverse_or_zero(per_column(values, like) - per_row(values, like))
 
 

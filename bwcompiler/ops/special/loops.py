@@ -59,7 +59,7 @@ def _loop_results(out: Value, *xs: Value, name: str, results: int) -> tuple[Valu
 
 Rule = Callable[..., Any]
 
-# name -> one rule(out, *xs) per operand, which gives the partial derivative (a tuple of them, one per result), or None where it is not
+# name -> one rule(out, *xs) per operand, which gives the partial derivative (a tuple of them, one per result), or None if it is not
 # known; filled by `known`.
 PARTIAL_DERIVATIVES: dict[str, tuple[Any, ...]] = {}
 COMPLEX_DERIVATIVES: dict[str, tuple[Any, ...]] = {}             # the same of complex numbers, filled by `complex_derivatives`

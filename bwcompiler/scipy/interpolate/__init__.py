@@ -49,7 +49,7 @@ __all__ = [
 
 
 def converted(of: Any) -> Any:
-    """An object of scipy.interpolate's as one of ours, which takes traced points; None where there is none."""
+    """An object of scipy.interpolate's as one of ours, which takes traced points; None if there is none."""
     kinds = {kind.__name__ for kind in type(of).__mro__}
     if "PPoly" in kinds:
         return PPoly(of.c, of.x, of.extrapolate, of.axis)

@@ -214,7 +214,7 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any =
 
     bc_type   None, "not-a-knot", "natural", "clamped", or (start, end) of these or of lists of (order, value of that derivative).
 
-    Raises UnsupportedError for periodic conditions, ValueError where the conditions are too many or too few.
+    Raises UnsupportedError for periodic conditions, ValueError if the conditions are too many or too few.
 
     >>> import numpy as np, bwcompiler as bw
     >>> spline = bw.scipy.interpolate.make_interp_spline(np.arange(5.0), np.arange(5.0) ** 2)

@@ -36,7 +36,7 @@ class FitpackSpline:
         return FitpackSpline(self._spline.derivative(n), 1 if self.ext == 3 else self.ext)
 
     def antiderivative(self, n: int = 1) -> FitpackSpline:
-        """The spline whose derivative n this is, 0 where it begins.
+        """The spline whose derivative n this is, 0 if it begins.
 
         >>> import numpy as np, bwcompiler as bw
         >>> spline = bw.scipy.interpolate.InterpolatedUnivariateSpline(np.arange(5.0), np.arange(5.0) ** 2)

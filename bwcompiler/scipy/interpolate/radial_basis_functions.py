@@ -16,7 +16,7 @@ from bwcompiler.frontend.tracing.tracer import fresh
 
 
 def _away(squares: Any, formula: Callable[[Any], Any]) -> Any:
-    """The formula of squared distances, 0 where these are: there its derivatives vanish, or there is a cusp."""
+    """The formula of squared distances, 0 if these are: there its derivatives vanish, or there is a cusp."""
     zero = squares == 0
     return np.where(zero, 0.0, formula(np.where(zero, 1.0, squares)))
 

@@ -60,7 +60,7 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, 
                      overwrite_b: bool = False, check_finite: bool = True) -> Any:
     """x with t x = b, where t is the upper (or lower) triangle of a, with trans=1 its transpose, with trans=2 tᴴ; b is (n,) or (..., n, k).
 
-    unit_diagonal takes the diagonal for ones.  Raises ShapeError where a and b do not fit, LinAlgError for a zero on the diagonal.
+    unit_diagonal takes the diagonal for ones.  Raises ShapeError if a and b do not fit, LinAlgError for a zero on the diagonal.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.solve_triangular(np.array([[2.0, 1.0], [0.0, 4.0]]), np.array([4.0, 8.0])).tolist()

@@ -86,7 +86,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     """x with a x + x b = q.
 
     Of up to 64 unknowns it is one linear system, of more LAPACK's Schur forms through SciPy (dense where there is none).  The derivative
-    solves the transposed equation.  Raises ShapeError where these do not fit, LinAlgError where a and -b have a common eigenvalue.
+    solves the transposed equation.  Raises ShapeError if these do not fit, LinAlgError if a and -b have a common eigenvalue.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.linalg.solve_sylvester(np.eye(2), np.eye(2), np.full((2, 2), 4.0)).tolist()
@@ -197,7 +197,7 @@ _discrete.defjvp(_discrete_jvp)
 def solve_continuous_are(a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True) -> Any:
     """x with aᴴ x + x a - x b r⁻¹ bᴴ x + q = 0, the stabilising one, by SciPy; q and r are symmetric (Hermitian).
 
-    The derivative is implicit: one Lyapunov equation of the closed loop.  Raises LinAlgError where there is no such x, UnsupportedError for
+    The derivative is implicit: one Lyapunov equation of the closed loop.  Raises LinAlgError if there is no such x, UnsupportedError for
     the generalised equation (e=, s=).
 
     >>> import numpy as np, bwcompiler as bw

@@ -100,7 +100,7 @@ _root.defjvp(_root_jvp)
 def sqrtm(A: Any) -> Any:
     """The principal square root; of real matrices real, without eigenvalues on the negative real axis.
 
-    By Newton's method; a ValueError where a real matrix has no such root (SciPy gives complex numbers then: make the matrix complex
+    By Newton's method; a ValueError if a real matrix has no such root (SciPy gives complex numbers then: make the matrix complex
     before).  The derivative needs a matrix without opposite eigenvalues of the root.
 
     >>> import numpy as np, bwcompiler as bw

@@ -21,7 +21,7 @@ def solve_banded(l_and_u: Sequence[int], ab: Any, b: Any, overwrite_ab: bool = F
                  check_finite: bool = True) -> Any:
     """x with a x = b for a band matrix of l diagonals below and u above the main one, where ab[u + i - j, j] = a[i, j].
 
-    It is solved as a dense matrix.  Raises ShapeError where these do not fit.
+    It is solved as a dense matrix.  Raises ShapeError if these do not fit.
 
     >>> import numpy as np, bwcompiler as bw
     >>> ab = np.array([[0.0, 1.0], [2.0, 2.0], [0.0, 0.0]])

@@ -113,7 +113,7 @@ def _extremes(input: Any, labels: Any, index: Any, name: str) -> Any:
 
 
 def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """The largest element with a label, 0 where there is none; see `sum_labels`.
+    """The largest element with a label, 0 if there is none; see `sum_labels`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.ndimage.maximum(np.array([1.0, 2.0, 4.0]), np.array([1, 2, 1]), [1, 2]).tolist()
@@ -123,7 +123,7 @@ def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
-    """The smallest element with a label, 0 where there is none; see `sum_labels`.
+    """The smallest element with a label, 0 if there is none; see `sum_labels`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.ndimage.minimum(np.array([1.0, 2.0, 4.0]), np.array([1, 2, 1]), [1, 2]).tolist()

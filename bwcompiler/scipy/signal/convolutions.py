@@ -123,7 +123,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", axes:
     By transforms where both are long and of floats, as `fftconvolve` is, unless the method is "direct" or axes are given.
 
     axes = (axes of in1, axes of in2) are those to convolve along, dot_axes those to sum products over; along the others all pairs are
-    formed, and the result is (others of in1, others of in2, places).  Raises ValueError or ShapeError where these do not fit.
+    formed, and the result is (others of in1, others of in2, places).  Raises ValueError or ShapeError if these do not fit.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.signal.convolve(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0])).tolist()

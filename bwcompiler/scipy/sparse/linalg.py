@@ -108,7 +108,7 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
     """x with A x = b, for a sparse A (of SciPy's or of `bw.scipy.sparse`) and a vector or matrix b; A's data and b may be traced.
 
     The factors are made by SciPy on the host at each call; the derivative solves with the transposed matrix, and has one number per
-    element of A.  Raises ShapeError where these do not fit, LinAlgError if A is singular.
+    element of A.  Raises ShapeError if these do not fit, LinAlgError if A is singular.
 
     >>> import numpy as np, bwcompiler as bw
     >>> matrix = bw.scipy.sparse.coo_array((np.array([2.0, 4.0]), (np.array([0, 1]), np.array([0, 1]))))
@@ -126,7 +126,7 @@ class SuperLU:
         self.shape = matrix.shape
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
-        """x for a vector or matrix on the right.  Raises ShapeError where it does not fit, LinAlgError if A is singular."""
+        """x for a vector or matrix on the right.  Raises ShapeError if it does not fit, LinAlgError if A is singular."""
         matrix = _matrix("splu", self.matrix, rhs)
         data = matrix.data
         if trans == "H" and np.dtype(matrix.dtype).kind == "c":
@@ -145,7 +145,7 @@ class KnownFactors:
         self.shape = factors.shape
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
-        """x for a vector or matrix on the right; derivatives solve with the same factors.  Raises ShapeError where it does not fit."""
+        """x for a vector or matrix on the right; derivatives solve with the same factors.  Raises ShapeError if it does not fit."""
         if trans not in ("N", "T", "H"):
             raise ValueError("trans must be N, T, or H")
         if np.shape(rhs)[:1] != self.shape[:1]:

@@ -159,7 +159,7 @@ from bwcompiler.scipy.stats.two_sides import (
 
 
 def converted(of: Any) -> Any:
-    """A distribution of scipy.stats, or one with its parameters, as ours; None where there is none."""
+    """A distribution of scipy.stats, or one with its parameters, as ours; None if there is none."""
     vectors = {"multivariate_normal_frozen": lambda: multivariate_normal(of.mean, of.cov),
                "multivariate_t_frozen": lambda: multivariate_t(of.loc, of.shape, of.df), "dirichlet_frozen": lambda: dirichlet(of.alpha)}
     if type(of).__name__ == "gaussian_kde":

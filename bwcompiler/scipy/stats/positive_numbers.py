@@ -242,7 +242,7 @@ truncexpon = Continuous("truncexpon", ("b",), Formulas(
 
 
 def _rising(y: Any, c: Any) -> tuple[Any, Any, Any]:
-    """Whether y is left of the top, and c and 1 - c that are not 0 where they divide."""
+    """Whether y is left of the top, and c and 1 - c that are not 0 if they divide."""
     left = y < c
     return left, np.where(left, c, 1.0), np.where(left, 1.0, 1.0 - c)
 

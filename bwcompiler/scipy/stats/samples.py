@@ -45,7 +45,7 @@ class Sample:
         return found.reshape(tuple([1 if k in self.axes else extent for k, extent in enumerate(self.shape)]))
 
     def weights(self, weights: Any) -> Any:
-        """Weights in the order of the lines; None where there are none."""
+        """Weights in the order of the lines; None if there are none."""
         if weights is None:
             return None
         given = real(weights)

@@ -1,5 +1,5 @@
-"""What a call is given, and what its program reads from outside.  Begin with `forms.py`: from Python arguments to leaves that the native
-entry finds.  `specialisation_keys.py` and `fitting.py` say which program is for which arguments; `assignments.py` and `shared_arguments.py`
-are about arguments that are written to, `changing_numbers.py` and `outside_operands.py` about what is read from elsewhere; `shapes.py` is
-for arrays that are not there yet.
+"""The arguments of a call, and the values that its program reads from outside.  Begin with `forms.py`: the trees that the native entry
+walks to find leaves.  `specialisation_keys.py` and `fitting.py` match calls with programs; `assignments.py` and `shared_arguments.py`
+handle arguments that are written to, `changing_numbers.py` and `outside_operands.py` values read from outside; `shapes.py` has
+stand-ins for arrays without data.
 """

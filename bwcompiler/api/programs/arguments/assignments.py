@@ -1,4 +1,4 @@
-"""Arguments that a function assigns to: which are written back to the caller's arrays, and which cannot be."""
+"""Arguments that a function assigns to: which are written back to the caller's arrays, and errors for those that cannot be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bwcompiler.frontend.tracing.trace import TraceResult
 
 
 def check_mutates(transform: str, fun: Callable[..., Any], mutates: Any) -> None:
-    """Raise SignatureError for positions and names that are no arguments of fun, as far as its signature says."""
+    """Raise SignatureError for positions and names that are not arguments of fun, if its signature is known."""
     try:
         parameters = inspect.signature(fun).parameters
     except (TypeError, ValueError):
@@ -36,8 +36,8 @@ def _listed(mutates: Any) -> tuple[int | str, ...]:
 
 
 def may_mutate(mutates: Any, number: int, traced: TraceResult) -> bool:
-    """Whether argument leaf `number` is to be written back, by the option `mutates` of `jit` and `compile`: arguments, or single leaves
-    by their names."""
+    """Whether the option `mutates` of `jit` and `compile` selects argument leaf `number` for writing back.  It names arguments, or single
+    leaves."""
     if isinstance(mutates, bool):
         return mutates
     parameters, name = traced.arguments.parameters, traced.input_names[number]
@@ -46,9 +46,9 @@ def may_mutate(mutates: Any, number: int, traced: TraceResult) -> bool:
 
 
 def check_written(traced: TraceResult, leaves: Sequence[Any], captured: Sequence[Any], into: Sequence[int | None]) -> list[list[int]]:
-    """Raise where an argument that is assigned to cannot be written back, or a captured array would change with it.
+    """Raise if an argument that is assigned to cannot be written back, or shares memory with a captured array.
 
-    Returns the arguments that would change with others, in groups: the program is for arguments that do not (`shared_arguments`).
+    Returns groups of arguments that share memory with an assigned one: the program does not allow for that (see `shared_arguments`).
     """
     names = traced.input_names
     for number in sorted(traced.written):
@@ -65,7 +65,7 @@ def check_written(traced: TraceResult, leaves: Sequence[Any], captured: Sequence
 
 
 def refuse_overlaps(traced: TraceResult, groups: Sequence[Sequence[int]]) -> None:
-    """Raise where arguments of a derivative overlap, and one of them is assigned to."""
+    """Raise if arguments of a derivative overlap and one of them is assigned to."""
     for group in groups:
         number = next(k for k in group if k in traced.written)
         name, other = traced.input_names[number], traced.input_names[next(k for k in group if k != number)]
@@ -73,7 +73,7 @@ def refuse_overlaps(traced: TraceResult, groups: Sequence[Sequence[int]]) -> Non
                              f"respect to one alone\n  hint: pass a copy, {name}.copy()")
 
 
-SEARCH = 10_000                # work that finding out whether two arrays overlap may take; beyond, they are taken to
+SEARCH = 10_000                # most work for the decision whether two arrays overlap; if that is not enough, they count as overlapping
 
 
 def overlap(one: Any, other: Any) -> bool:
@@ -87,13 +87,13 @@ def overlap(one: Any, other: Any) -> bool:
 
 
 def overlapping(leaves: Sequence[Any], written: Iterable[int]) -> list[list[int]]:
-    """Leaves in groups, each of which hangs together by overlaps and has one that is written to."""
+    """Groups of leaves that are connected by overlaps and have a member that is written to."""
     groups: list[list[int]] = []
     for number in sorted(written):
         if any(number in group for group in groups):
             continue
         group = [number]
-        for member in group:                       # which grows
+        for member in group:                       # grows meanwhile
             group += [k for k, leaf in enumerate(leaves) if k not in group and overlap(leaves[member], leaf)]
         if len(group) > 1:
             groups.append(sorted(group))

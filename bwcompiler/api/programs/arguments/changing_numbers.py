@@ -1,6 +1,6 @@
-"""Numbers and arrays outside of a function that are bound anew between its calls: operands of its program, from the second on.
+"""Numbers and arrays outside of a function that are rebound between calls: from the second program on they are operands.
 
-So are the contents of arrays outside, where they were read while tracing, and what is in objects that are replaced as wholes.
+So are the contents of outside arrays that were read while tracing, and the numbers and arrays in outside objects that are replaced.
 """
 
 from __future__ import annotations
@@ -15,8 +15,11 @@ from bwcompiler.ir.contracts.call_signature import OfClass, Read
 
 
 class ChangingNumbers:
-    """Numbers and arrays outside, and contents of arrays, that were seen to change: they become operands, unless the function has to
-    know them.  rebound: where objects are that were replaced by others of their class."""
+    """Outside numbers, arrays and contents of arrays that changed between calls.
+
+    found    places of those that become operands; fixed: of those that tracing needs as compile-time values.
+    rebound  places of objects that were replaced by others of their class.
+    """
 
     def __init__(self) -> None:
         self.found: dict[Any, OutsideRead] = {}
@@ -24,8 +27,8 @@ class ChangingNumbers:
         self.rebound: dict[Any, OutsideRead] = {}
 
     def varying(self, changed: Sequence[OutsideRead], before: Sequence[OutsideRead] = ()) -> list[OutsideRead]:
-        """What is to be traced as operands, with the values that it has now; arrays to be read by the program.  before: all that was read
-        when the function was traced last."""
+        """The reads to trace as operands, with their present values; those of kind "bytes" are arrays whose contents the program is to
+        read.  before: all reads of the last trace."""
         for outside in changed:
             if _place(outside.read) not in self.fixed and _can_vary(outside.read):
                 self._add(outside)
@@ -39,7 +42,7 @@ class ChangingNumbers:
         self.found[_place(outside.read)] = outside._replace(read=forgotten)
 
     def _follow(self, objects: Sequence[OutsideRead], before: Sequence[OutsideRead]) -> None:
-        """Objects that were replaced: the numbers and arrays in them become operands."""
+        """Make operands of the numbers and arrays in objects that were replaced."""
         for outside in objects:
             self.rebound[_place(outside.read)] = outside._replace(read=outside.read._replace(expected=None))
         found = rebased(before, [(outside, outside.read.expected) for outside in objects]) if objects else None
@@ -49,14 +52,14 @@ class ChangingNumbers:
                 self._add(outside)
 
     def settle(self, asked: Sequence[OutsideRead], got: Sequence[OutsideRead]) -> None:
-        """Those that did not become operands never will."""
+        """After tracing: never ask again for those that did not become operands."""
         for place in {_place(outside.read) for outside in asked} - {_place(outside.read) for outside in got}:
             self.found.pop(place, None)
             self.fixed.add(place)
 
 
 def _can_vary(read: Read) -> bool:
-    """Whether what changed can be an operand."""
+    """Whether the changed value can be an operand."""
     now = read.look()
     return read.kind == "bytes" or (is_operand(now) and type(now) is type(read.expected) and can_be_replaced(read))
 
@@ -68,5 +71,5 @@ def _is_rebound(read: Read) -> bool:
 
 
 def _place(read: Read) -> Any:
-    """What is read: of an array its memory."""
+    """The key of a read: its place, or for the contents of an array the memory."""
     return read.place if read.kind != "bytes" else (read.kind, read.base.__array_interface__["data"][0], read.base.size)

@@ -1,4 +1,4 @@
-"""Whether the arguments of a call are those that a program was compiled for."""
+"""Checks that the arguments of a call have the structure, shapes, dtypes and layouts that a program was compiled for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bwcompiler.ir.contracts.call_signature import Layout, same_plain
 
 
 def fitting_leaves(function: str, compiled: Arguments, traced: TraceResult, layouts: Sequence[Layout], args: Sequence[Any]) -> list[Any]:
-    """The leaves of a call that are not compiled in; SignatureError where they do not fit."""
+    """The dynamic leaves of a call; SignatureError if the arguments do not fit."""
     leaves, treedef = tree.flatten((tuple(args), {}))
     if treedef != compiled.treedef:
         if len(args) != len(compiled.args):
@@ -47,7 +47,7 @@ def fitting_leaves(function: str, compiled: Arguments, traced: TraceResult, layo
 
 
 def _other_structure(function: str, compiled: Arguments, args: Sequence[Any]) -> SignatureError:
-    """The first argument that is an array, a number or a container where the program was compiled for another one of these."""
+    """The error for the first argument whose structure (array, number, container) differs from that of the compiled program."""
     expected = compiled.treedef.children()[0].children()
     found = [tree.structure(arg) for arg in args]
     place = next(k for k, (mine, given) in enumerate(zip(expected, found, strict=True)) if mine != given)

@@ -18,7 +18,7 @@ def flat_tree(count: int) -> Tree:
 
 
 def argument_kind(leaf: Any) -> ArgumentKind | None:
-    """How the native entry is to take a leaf; None for what it does not take (subclasses, lists)."""
+    """How the native entry reads a leaf; None for values that it does not take (subclasses, lists)."""
     cls = type(leaf)
     if cls is np.ndarray:
         return "array"
@@ -34,14 +34,14 @@ def argument_kind(leaf: Any) -> ArgumentKind | None:
 
 
 def argument_kinds(leaves: Sequence[Any]) -> tuple[ArgumentKind, ...] | None:
-    """Of all leaves, or None if there is one that the native entry does not take."""
+    """`argument_kind` of all leaves; None if the native entry does not take one of them."""
     kinds = [argument_kind(leaf) for leaf in leaves]
     found = tuple([kind for kind in kinds if kind is not None])
     return found if len(found) == len(kinds) else None
 
 
 def signature_tree(value: Any) -> Tree | None:
-    """A container of leaf numbers and statics as the runtime's tree; None for containers that only Python can handle."""
+    """A container of leaf numbers and static values as a tree of the runtime; None for containers that the native entry does not know."""
     if isinstance(value, int):
         return Leaf(value)
     if isinstance(value, Static):
@@ -59,14 +59,14 @@ def signature_tree(value: Any) -> Tree | None:
 
 
 def signature_trees(values: Sequence[Any]) -> tuple[Tree, ...] | None:
-    """The trees of all values, or None."""
+    """The trees of all values; None if one has none."""
     found = [signature_tree(value) for value in values]
     trees = tuple([one for one in found if one is not None])
     return trees if len(trees) == len(found) else None
 
 
 def argument_trees(arguments: Arguments, positional: int, keywords: Sequence[str]) -> tuple[Tree, ...] | None:
-    """The trees of a call with so many positional arguments and these keywords, in its own order."""
+    """The trees of a call with `positional` positional arguments and these keywords, in the order of the call."""
     number = {position: k for k, position in enumerate(arguments.dynamic)}
     static = {position: k for k, position in enumerate(sorted(arguments.static))}
     marks: list[Any] = [number[position] if position in number else Static(static[position])

@@ -1,4 +1,4 @@
-"""Operands of a program that are outside of the arguments: what they are when it is traced, and where each call finds them."""
+"""Operands of a program that are not arguments: their values while tracing, and where each call reads them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from bwcompiler.runtime.entry.python_entry import flatten
 
 
 class OutsideOperands:
-    """Operands that are read outside at every call.
+    """Operands that are read from outside at every call.
 
-    reads  where, with the numbers that their leaves have among all leaves of a call (`Read.tree`).
-    first  the leaves when the function was traced; kinds: how they arrive.
+    reads  where they are, with the numbers of their leaves among all leaves of a call (`Read.tree`).
+    first  the leaves at the time of tracing; kinds: how the native entry reads them.
     """
 
     def __init__(self, varying: Sequence[OutsideRead], start: int) -> None:
@@ -38,7 +38,7 @@ class OutsideOperands:
         return tuple([kind for kind in self._kinds if kind is not None])
 
     def now(self) -> list[Any] | None:
-        """The leaves as they are outside now; None where one is of another kind, shape or dtype."""
+        """The present leaves; None if one is of another kind, shape or dtype than the traced one."""
         found: dict[int, Any] = {}
         for read in self.reads:
             leaves = self._leaves(read)
@@ -48,7 +48,7 @@ class OutsideOperands:
         return [found[number] for number in sorted(found)]
 
     def fits(self, read: Read) -> bool:
-        """Whether what is there now is of the kind that was traced."""
+        """Whether the present value is of the traced kind, shape and dtype."""
         return self._leaves(read) is not None
 
     def _leaves(self, read: Read) -> dict[int, Any] | None:
@@ -77,5 +77,5 @@ def _tree(value: Any) -> Tree:
 
 
 def _type(leaf: Any) -> Any:
-    """What two leaves of one kind must have in common."""
+    """The type information in which two leaves of one kind must agree."""
     return (leaf.dtype, leaf.shape) if hasattr(leaf, "dtype") else type(leaf)

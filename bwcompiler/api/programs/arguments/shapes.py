@@ -1,4 +1,4 @@
-"""Shapes and dtypes without data: to compile for arrays that do not exist yet, and to ask what a function returns."""
+"""Shapes and dtypes without data: to compile for arrays that do not exist yet, and to find the types that a function returns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Arguments that share memory, of a function that assigns to one of them: NumPy's meaning, by a program over the memory itself.
+"""Arguments that share memory, one of which the function assigns to: as in NumPy, the assignment is visible through all of them.
 
-The program of a call is made for arguments each of which has memory of its own.  Where what a function assigns to overlaps
-another argument, the function is compiled once more for this overlap (`SharedArguments`): its arguments are the arrays in which
-the overlapping ones lie, and these are views of them while it is traced.
+Normally a program is compiled for arguments with separate memory.  If an argument that is assigned to overlaps another
+one, the function is compiled once more for this overlap (`SharedArguments`).  The new program takes the underlying arrays
+("memories") as arguments; while tracing, the overlapping arguments are views of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 _MEMORIES = "shared_memory"    # the first argument of a function over memories
 
 class View:
-    """What stands in the place of an argument: elements of the array number `memory`; `first` is the first leaf that is the same object."""
+    """Stands in for an argument: a view of the memory with this number; `first` is the first leaf that is the same object."""
 
     __slots__ = ("first", "memory", "place")
 
@@ -52,7 +52,7 @@ class View:
 class SharedArguments:
     """The programs of one function for arguments that overlap.
 
-    compiled   makes a function of handles callable with arrays: (function, arguments that are written back).
+    compiled   (function, arguments that are written back) -> a compiled function.
     """
 
     def __init__(self, fun: Callable[..., Any], mutates: Any, autoloop: bool, compiled: Callable[[Any, Any], Callable[..., Any]]) -> None:
@@ -63,9 +63,9 @@ class SharedArguments:
         self._programs: dict[Any, Any] = {}
 
     def __call__(self, traced: TraceResult, arguments: Arguments, given: Sequence[Any], groups: Sequence[Sequence[int]]) -> Any:
-        """The result for these dynamic leaves, of which those of a group overlap.  traced: the function with arguments that do not.
+        """The result for the dynamic leaves `given`; those of a group overlap.  traced: the function, traced for separate arguments.
 
-        Raises SignatureError for arrays that are no views of one array.
+        Raises SignatureError if the arrays of a group cannot be views of one array, or `mutates` selects only some of them.
         """
         leaves = list(given)
         memories: list[Array] = []
@@ -73,7 +73,8 @@ class SharedArguments:
         for group, memory in _with_memories(groups, leaves):
             chosen = {may_mutate(self.mutates, k, traced) for k in group if k in traced.written}
             if memory is None or len(chosen) > 1:
-                why = "they are of different dtypes, or lie askew" if memory is None else "mutates= does not name them alike"
+                why = ("their dtypes differ, or their elements are not aligned with each other" if memory is None else
+                       "mutates= selects only some of them")
                 listed = " and ".join([traced.input_names[k] for k in group])
                 raise SignatureError(f"{listed} share memory, one of them is assigned to, and {why}\n"
                                      f"  hint: pass a copy, {traced.input_names[group[-1]]}.copy()")
@@ -87,7 +88,7 @@ class SharedArguments:
         return self._program(self._written_back(back, traced))(memories, *args, **kwargs)
 
     def _written_back(self, back: Sequence[bool], traced: TraceResult) -> Any:
-        """`mutates` of the function over memories: of these the ones in `back`, and of the other arguments what is chosen."""
+        """`mutates` of the function over memories: the memories selected by `back`, and the selected other arguments."""
         if isinstance(self.mutates, bool):
             return self.mutates
         others = {name for number, name in enumerate(traced.input_names) if may_mutate(self.mutates, number, traced)}
@@ -103,7 +104,7 @@ class SharedArguments:
 
 
 class ProgramsOver:
-    """A compiled function of memories and views: a program for each kind of these, made for the first arguments of the kind."""
+    """A compiled function of memories and views: one `Program` per kind of arguments, compiled for the first ones of the kind."""
 
     def __init__(self, program: Callable[..., Any]) -> None:
         self.program = program
@@ -118,7 +119,7 @@ class ProgramsOver:
 
 
 def _over(fun: Callable[..., Any], autoloop: bool, memories: Sequence[Any], /, *args: Any, **kwargs: Any) -> Any:
-    """The call of fun, whose arguments are views of traced memories where a `View` stands for them."""
+    """Call fun with views of the traced memories in place of `View`s."""
     made: dict[int, Any] = {}
 
     def argument(leaf: Any) -> Any:
@@ -134,7 +135,7 @@ def _over(fun: Callable[..., Any], autoloop: bool, memories: Sequence[Any], /, *
 
 
 def _signature_over(fun: Callable[..., Any]) -> inspect.Signature:
-    """Of `_over`: that of fun after one more argument, so that leaves keep their names."""
+    """The signature of `_over`: one more parameter, then those of fun, so that leaves keep their names."""
     first = inspect.Parameter(_MEMORIES, inspect.Parameter.POSITIONAL_ONLY)
     try:
         parameters = list(inspect.signature(fun).parameters.values())
@@ -146,7 +147,7 @@ def _signature_over(fun: Callable[..., Any]) -> inspect.Signature:
 
 # ----- memory
 def _with_memories(groups: Sequence[Sequence[int]], leaves: Sequence[Any]) -> list[tuple[list[int], Array | None]]:
-    """The groups with the memory that each lies in (None: there is none); what lies between the elements of a group joins it."""
+    """The groups, each with its common memory (None: impossible).  Leaves that overlap the common memory of a group join it."""
     found: list[tuple[list[int], Array | None]] = []
     waiting = [list(group) for group in groups]
     while waiting:
@@ -164,9 +165,9 @@ def _with_memories(groups: Sequence[Sequence[int]], leaves: Sequence[Any]) -> li
 
 
 def _common_memory(arrays: Sequence[Array]) -> Array | None:
-    """An array in C order, all of it memory of these arrays' owners, in which all of them lie; None where there is none.
+    """A C-ordered array that contains all of these arrays, within the memory of their owners; None if there is none.
 
-    It has the axes of the array that they are views of, as far as that is one in C or Fortran order: rows of it.
+    If they are all views of one array in C or Fortran order, it consists of whole rows of that array.
     """
     first = arrays[0]
     size = first.itemsize
@@ -187,7 +188,7 @@ def _common_memory(arrays: Sequence[Array]) -> Array | None:
 
 
 class _Bytes:
-    """Memory of arrays, which it keeps alive."""
+    """The bytes at an address, for NumPy; keeps the arrays that own them alive."""
 
     def __init__(self, address: int, count: int, arrays: Sequence[Array]) -> None:
         self.arrays = arrays
@@ -195,20 +196,20 @@ class _Bytes:
 
 
 def _owner(array: Array) -> Array:
-    """The array whose memory it is a view of."""
+    """The array that owns the memory of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def _lowest(array: Array) -> int:
-    """The address of the element that lies first."""
+    """The lowest address of an element."""
     before = [stride * (extent - 1) for stride, extent in zip(array.strides, array.shape, strict=True) if stride < 0]
     return int(array.__array_interface__["data"][0] + sum(before))
 
 
 def _reach(array: Array) -> int:
-    """Bytes from the element that lies first to the end of the last."""
+    """Bytes from the lowest address of an element to the end of the highest element."""
     return int(array.itemsize + sum([abs(stride) * (extent - 1) for stride, extent in zip(array.strides, array.shape, strict=True)]))
 
 

@@ -1,4 +1,4 @@
-"""What specialisations of a function are found by, and in words how two differ."""
+"""The keys of specialisations, and a description of how two keys differ."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bwcompiler.ir.contracts.call_signature import is_plain
 
 
 def specialisation_key(arguments: Arguments) -> Any:
-    """What specialisations are found by."""
+    """The key of the specialisation for these arguments: their structure, types and static values."""
     static = arguments.static
     return (arguments.treedef, tuple([
         static_key(unwrapped(leaf)) if position in static else _leaf_key(leaf) for position, leaf in enumerate(arguments.leaves)]))
 
 
 class _Identity:
-    """Equal to itself and to one of the same object: a key for values that cannot be hashed."""
+    """A key for a value that cannot be hashed: two are equal if they hold the same object."""
 
     __slots__ = ("value",)
 
@@ -60,14 +60,14 @@ def _leaf_key(leaf: Any) -> Any:
 
 
 def difference(key: Any, other: Any, names: Sequence[str]) -> tuple[str, str]:
-    """In words: the first thing in which two keys of specialisations differ, and what to do about it."""
+    """The first difference between two keys in words, and advice how to avoid it."""
     if other is None or key[0] != other[0]:
         return "the structure of the arguments differs", "pass lists and dicts of one length, or an array with room for all"
     for name, mine, others in zip(names, key[1], other[1], strict=True):
         if mine != others:
             return f"{name} is {_described(mine)} after {_described(others)}", _advice(name, mine)
     return ("the memory layout of an argument, or something that the function reads from outside, differs",
-            "pass arrays in C order, and what changes as arguments")
+            "pass arrays in C order, and pass values that change as arguments")
 
 
 def _is_array(leaf: Any) -> bool:
@@ -79,14 +79,15 @@ def _is_contents(leaf: Any) -> bool:
 
 
 def _advice(name: str, leaf: Any) -> str:
-    """How an argument that differs from call to call can be of the same kind in all."""
+    """How to pass an argument that changes between calls without compiling again."""
     if _is_contents(leaf):
-        return f"the numbers in {name} say what is compiled, such as sizes: masks, np.where and sums with where= take numbers that change"
+        return f"the numbers in {name} are compiled in, such as sizes: masks, np.where and sums with where= take numbers that change"
     if isinstance(leaf, type) or _is_array(leaf):
         return "pad arrays to a few shapes, and pass numbers and arrays of one dtype"
     if isinstance(leaf, tuple) and leaf[:2] == ("plain", int):
-        return f"{name} is static, or its number is asked for (a size, an axis, a range): bw.fori_loop and masks take numbers that change"
-    return f"{name} is compiled in: pass what changes as numbers or arrays"
+        return (f"{name} is static, or its value is needed while tracing (a size, an axis, a range): bw.fori_loop and masks take numbers "
+                "that change")
+    return f"{name} is compiled in: pass values that change as numbers or arrays"
 
 
 def _described(leaf: Any) -> str:

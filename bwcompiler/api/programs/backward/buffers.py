@@ -1,4 +1,4 @@
-"""Buffers of the caller's (`into=`) to which gradients are added, and the number they are scaled by."""
+"""The caller's buffers (`into=`) to which gradients are added, and the number that scales these gradients."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _check_buffer(buffer: Any, traced: TraceResult, number: int, path: str, wrt:
 
 
 def check_scale(scale: Any, buffers: dict[int, Any]) -> None:
-    """Raise SignatureError unless a scale is a number, and given with buffers."""
+    """Raise SignatureError unless scale is None, or a number that is given together with buffers."""
     if scale is None:
         return
     if isinstance(scale, bool) or not isinstance(scale, int | float | np.integer | np.floating):
@@ -55,7 +55,7 @@ def check_scale(scale: Any, buffers: dict[int, Any]) -> None:
 
 
 def refuse_shared_buffers(arrays: Sequence[Any]) -> None:
-    """Raise SignatureError where two buffers share an element."""
+    """Raise SignatureError if two buffers share an element."""
     for k, buffer in enumerate(arrays):
         for other in arrays[:k]:
             if np.may_share_memory(buffer, other) and _share(buffer, other):
@@ -63,7 +63,7 @@ def refuse_shared_buffers(arrays: Sequence[Any]) -> None:
 
 
 def _share(buffer: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays share an element; two columns of a matrix do not.  True where that is too hard to say."""
+    """Whether two arrays share an element; two columns of a matrix do not.  True if the decision would take too long."""
     try:
         return np.shares_memory(buffer, other, max_work=1000)  # type: ignore[arg-type]     # NumPy's stub knows -1 and 0 only
     except np.exceptions.TooHardError:

@@ -1,4 +1,4 @@
-"""How the native entry takes backward calls: from keyword arguments as they were given to trees of leaves and results."""
+"""Backward calls for the native entry: their keyword arguments as trees of leaves, and the trees of their results."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ class BackwardCall(NamedTuple):
 
     @staticmethod
     def of(given: dict[str, Any], name: str) -> BackwardCall:
-        """Those given; TypeError for others, as Python has it."""
+        """The given keyword arguments; TypeError for unknown ones, like Python's."""
         unknown = [key for key in given if key not in BackwardCall._fields]
         if unknown:
             raise TypeError(f"{name} got an unexpected keyword argument {unknown[0]!r}; it takes {', '.join(BackwardCall._fields)}")
         return BackwardCall(**given)
 
     def wrt_numbers(self) -> tuple[int, ...]:
-        """What the native entry compares."""
+        """The positions in `wrt`, which the native entry compares."""
         return () if self.wrt is None else (self.wrt,) if isinstance(self.wrt, int) else tuple(self.wrt)
 
 
 def backward_signature(bound: BoundGraph, request: Request, arguments: tuple[Tree, ...], leaves: Sequence[Any], given: dict[str, Any],
                        argument_numbers: Sequence[Any], result_numbers: Any, positional: bool = False) -> CallSignature | None:
-    """The signature of calls like one with these keywords; None where the native entry cannot take them.
+    """The signature of calls like the one with these keywords; None if the native entry cannot take them.
 
     arguments         trees of the positional arguments, whose leaves are `leaves`; `positional`: the seed is one more.
     argument_numbers  per argument, its tree of leaf numbers; result_numbers: the tree of output numbers.
     """
     seeds = sum(seed == INPUT_SEED for seed in request.seeds)
-    first = len(leaves) + seeds                    # of the leaves after the seeds
+    first = len(leaves) + seeds                    # number of the first leaf after the seeds
     statics = sum(len(static_indices(found)) for found in arguments)
     found: dict[str, Tree | None] = {}
     objects: list[Any] = [*leaves, *[None] * seeds, *[given.get("scale")] * request.scaled, *[None] * len(request.into)]
@@ -80,7 +80,7 @@ def _wrt_tree(wrt: Any, first: int) -> Tree:
 
 
 def _numbered(value: Any, start: int, count: int, objects: list[Any]) -> Tree | None:
-    """The tree of seeds or buffers, whose leaves are numbers start ... of the call; None for lists of numbers and the like."""
+    """The tree of seeds or buffers, with leaves numbered from `start`; None for lists of numbers and the like."""
     leaves, treedef = tree.flatten(value)
     if len(leaves) != count:
         return None
@@ -89,7 +89,7 @@ def _numbered(value: Any, start: int, count: int, objects: list[Any]) -> Tree | 
 
 
 def _results(request: Request, argument_numbers: Sequence[Any], result_numbers: Any) -> Any:
-    """The tree of what is returned, with the numbers of results."""
+    """The tree of the returned value, with the numbers of results as leaves."""
     count = len(request.seeds) if request.value else 0
     order = [*request.fresh, *request.into]
     number = {leaf: count + k for k, leaf in enumerate(order)}
@@ -98,14 +98,14 @@ def _results(request: Request, argument_numbers: Sequence[Any], result_numbers: 
 
 
 def regrouped(numbers: Any, per_leaf: dict[int, Any]) -> Any:
-    """What belongs to each leaf in the argument's own tree; None for an argument without any."""
+    """The argument's tree with the entry of each leaf number; None if no leaf has an entry."""
     if not any(leaf in per_leaf for leaf in tree.leaves(numbers)):
         return None
     return tree.map(per_leaf.get, numbers)
 
 
 def usual_seeds(result_numbers: Any, outputs: Sequence[Value]) -> Iterator[Any]:
-    """Seeds as pullbacks are usually called with: arrays, and for scalars Python or NumPy numbers."""
+    """Seeds of the usual kinds for pullbacks: arrays, and Python or NumPy numbers for scalars."""
     def seed(number: int, as_float: bool) -> Any:
         output = outputs[number]
         if not output.dtype.is_differentiable:

@@ -21,7 +21,7 @@ from bwcompiler.passes.derivatives.partition import Partition
 
 
 def argument_positions(given: Any, count: int, option: str) -> tuple[int, ...]:
-    """What `argnums` or `wrt` names, as non-negative positions; raises GradientError for anything but positions of arguments."""
+    """`argnums` or `wrt` as non-negative positions; raises GradientError for anything but positions of arguments."""
     numbers = tuple(given) if isinstance(given, Iterable) else (given,)
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int) or not -count <= number < count:
@@ -36,7 +36,7 @@ def argument_positions(given: Any, count: int, option: str) -> tuple[int, ...]:
 
 
 def check_has_arrays(arguments: Arguments, numbers: Iterable[int]) -> None:
-    """Raise for a differentiated argument that is an object (or a text ...) as a whole, which is compiled in."""
+    """Raise GradientError for an argument to differentiate that is static, or an opaque object that is compiled in."""
     for found in filter(None, map(arguments.object_in, numbers)):
         path, value = found
         if isinstance(value, int | float | complex):
@@ -48,12 +48,12 @@ def check_has_arrays(arguments: Arguments, numbers: Iterable[int]) -> None:
                 "pass dict(x)" if isinstance(value, Mapping) else
                 "leave it out of argnums / wrt" if type(value).__module__ == "builtins" else
                 f"pass its arrays, in a tuple or dict, or make {kind} a dataclass, whose fields are arguments")
-        raise GradientError(f"{path} is of type {kind}, which is compiled in as it is: there is nothing in it to differentiate\n"
+        raise GradientError(f"{path} is of type {kind}, which is compiled in as a constant: there is nothing in it to differentiate\n"
                             f"  hint: {hint}")
 
 
 def check_differentiable(result: TraceResult, positions: Sequence[int]) -> None:
-    """Raise for leaves of integer or boolean dtype; Python ints differentiate as floats."""
+    """Raise GradientError for leaves of integer or boolean dtype; Python ints are differentiated as floats."""
     for position in positions:
         argument = result.argument_types[position]
         if not argument.type.dtype.is_differentiable:
@@ -68,7 +68,7 @@ class Request(NamedTuple):
     wrt     leaves that are differentiated.
     seeds   per output "one", "input" or None.
     value   whether the outputs are returned as well.
-    into    leaves whose gradients are added to buffers of the caller's; `scaled`: times a number given with the call.
+    into    leaves whose gradients are added to the caller's buffers; `scaled`: multiplied by a number that is passed to the call.
     """
 
     wrt: tuple[int, ...]
@@ -79,15 +79,15 @@ class Request(NamedTuple):
 
     @property
     def fresh(self) -> tuple[int, ...]:
-        """Leaves whose gradients are new arrays."""
+        """The leaves of wrt whose gradients are returned in new arrays."""
         return tuple([leaf for leaf in self.wrt if leaf not in self.into])
 
 
 class BackwardGraph(NamedTuple):
     """The graph of a request, or of the adjoint half of a program.
 
-    graph     inputs: leaves (or nothing, for a half), seeds, scale, buffers, what is captured;
-              results: outputs, fresh gradients, then those that are added to buffers.
+    graph     inputs: leaves (none for an adjoint half), seeds, scale, buffers, captured arrays;
+              results: outputs, fresh gradients, then buffers with gradients added.
     into      per result: the input whose memory it is written to.
     captured  concrete arrays that derivative rules brought in.
     origins   value of the graph -> the traced value that it was rebuilt from.
@@ -100,19 +100,19 @@ class BackwardGraph(NamedTuple):
 
 
 class Halves(NamedTuple):
-    """A program in two, forward and adjoint, and what they were made from."""
+    """The forward and the adjoint half of a program, and the joint graph that was cut."""
 
     partition: Partition
     joint: JointGraph
 
 
 def differentiated(traced: TraceResult, request: Request) -> JointGraph:
-    """The joint graph of a request, with the names of the traced one."""
+    """The joint graph of a request, with the names of the traced graph."""
     return derive(traced.graph, request.wrt, request.seeds, names_in_text(traced.graph))
 
 
 def joint_backward(traced: TraceResult, request: Request) -> BackwardGraph:
-    """Forward and adjoint in one graph."""
+    """The graph of a request that computes forward and adjoint values together."""
     joint = differentiated(traced, request)
     graph = joint.graph
     outputs = list(graph.outputs[:len(traced.outputs)]) if request.value else []
@@ -122,7 +122,7 @@ def joint_backward(traced: TraceResult, request: Request) -> BackwardGraph:
 
 
 def _present(graph: Graph, position: int | None) -> Value | None:
-    """The cotangent of an argument; None where the outputs do not depend on it."""
+    """The cotangent of an argument; None if the outputs do not depend on it."""
     return None if position is None else graph.outputs[position]
 
 
@@ -140,7 +140,7 @@ def halves(traced: TraceResult, request: Request, memory_limit: int | None = Non
 
 
 def adjoint_backward(traced: TraceResult, found: Halves, request: Request) -> BackwardGraph:
-    """The adjoint half; its residuals are captured, so that one form of call serves all pullbacks."""
+    """The adjoint half; residuals are captured inputs, so that all pullbacks share one call form."""
     adjoint = found.partition.adjoint
     explicit = len(adjoint.inputs) - adjoint.captured
     residuals = explicit - sum(seed is not None for seed in request.seeds)
@@ -152,7 +152,7 @@ def adjoint_backward(traced: TraceResult, found: Halves, request: Request) -> Ba
 
 def _accumulating(name: str, graph: Graph, outputs: Sequence[Value], gradients: Sequence[Value | None], traced: TraceResult,
                   request: Request) -> tuple[Graph, tuple[int | None, ...]]:
-    """The graph that returns outputs, fresh gradients and buffers with gradients added; scale and buffers come after the seeds."""
+    """The graph that returns outputs, fresh gradients and buffers with gradients added; inputs scale and buffers follow the seeds."""
     explicit = len(graph.inputs) - graph.captured
     record = Record()
     fresh: list[Value] = []
@@ -181,12 +181,12 @@ def _scaled(gradient: Value, scale: list[Value]) -> Value:
 
 
 def every_seed(traced: TraceResult) -> tuple[str | None, ...]:
-    """A seed for every output that has one."""
+    """The seeds of a request that seeds every differentiable output."""
     return tuple([INPUT_SEED if output.dtype.is_differentiable else None for output in traced.outputs])
 
 
 def forward_graph(traced: TraceResult, written: Sequence[int]) -> tuple[Graph, Into]:
-    """The graph of the function with what it writes to its arguments, and per result the argument it is written to."""
+    """The graph whose results are the outputs, then the final values of `written` arguments; and per result the leaf it is written to."""
     results = [*traced.outputs, *[traced.mutated[number] for number in written]]
     graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
     return graph, (*[None] * len(traced.outputs), *written)

@@ -1,4 +1,4 @@
-"""Seeds: matching what the caller gives as `grad_outputs` with the outputs of a function."""
+"""Seeds: matches `grad_outputs`, as the caller passed it, with the outputs of a function."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE
 
 
 def seeds_of(outputs: Sequence[Value], result_tree: Any, grad_outputs: Any, called: str = "grad_outputs") -> list[tuple[str | None, Any]]:
-    """Per output how it is seeded, and the array that was given; `result_tree` has the number of an output at every leaf.
+    """Per output the kind of its seed and the given array; `result_tree` has the number of an output at every leaf.
 
-    called: what errors call it, as the user has written it.
+    called: the user's expression for the seed, for errors.
     """
     if grad_outputs is None:
-        if not any(output.dtype.is_differentiable for output in outputs):         # there is no other seed: it means zero
+        if not any(output.dtype.is_differentiable for output in outputs):         # None is the only possible seed, and means zero
             return [(None, None)] * len(outputs)
         if len(outputs) != 1 or outputs[0].shape != () or not outputs[0].dtype.is_float:
             raise missing_seed(outputs)
@@ -34,7 +34,7 @@ def seeds_of(outputs: Sequence[Value], result_tree: Any, grad_outputs: Any, call
 
 
 def filled(outputs: Sequence[Value], seeds: Sequence[tuple[str | None, Any]]) -> list[Any]:
-    """One array per differentiable output: ones, zeros or what was given."""
+    """One array per differentiable output: ones, zeros or the given seed."""
     return [array if kind == INPUT_SEED else np.full(output.shape, 1.0 if kind == ONE else 0.0, output.dtype.numpy)
             for (kind, array), output in zip(seeds, outputs, strict=True) if output.dtype.is_differentiable]
 
@@ -86,7 +86,7 @@ def concrete_seed(leaf: Any, output: Value, path: str) -> Any:
 
 
 def missing_seed(outputs: Sequence[Value]) -> SeedError:
-    """The error for a seed that cannot be left out."""
+    """The error for a missing seed that is needed."""
     shapes = ", ".join(str(output.shape) for output in outputs)
     if len(outputs) == 1 and outputs[0].dtype.is_complex:
         return SeedError(at(outputs[0].source, "a seed can be left out only for a real output; the output is of dtype "

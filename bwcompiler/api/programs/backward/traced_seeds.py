@@ -1,4 +1,4 @@
-"""Seeds that are handles: matched with outputs as values of the current region, and a pullback that is called inside of a trace."""
+"""Seeds while tracing: matched with outputs as values of the current region, and pullbacks called inside a trace."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pull_in_trace(traced: TraceResult, halves: Halves, wrt: Sequence[int], argum
                   residuals: Sequence[Any], call: BackwardCall) -> tuple[Any, ...]:
     """One gradient per argument from saved residuals, for a seed of handles: the adjoint program becomes part of the trace."""
     if call.into is not None or call.scale is not None:
-        raise SignatureError("into= and scale= write to arrays; inside of a traced function take the gradients that are returned")
+        raise SignatureError("into= and scale= write to arrays; inside a traced function use the returned gradients")
     if call.grad_outputs is None and any(output.dtype.is_differentiable for output in traced.outputs):
         raise missing_seed(traced.outputs)
     seeds: dict[int, Value | None] = {}

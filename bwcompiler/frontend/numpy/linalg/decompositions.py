@@ -298,7 +298,7 @@ def _matrix_norm(x: Value, order: Any, rows_axis: int, columns_axis: int) -> Val
 
 
 def _largest(x: Value, axes: Axes) -> Value:
-    """The largest of magnitudes; 0 where there are none."""
+    """The largest of magnitudes; 0 if there are none."""
     if 0 in [x.shape[axis] for axis in axes]:
         return filled(0.0, x.dtype, tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes]))
     return reduce_value(ops.max, x, axes)

@@ -48,7 +48,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
 
 
 def _as_view(x: Tracer, labels: Labels, output: Labels) -> Tracer | None:
-    """What einsum gives of one array without summing: a view that can be written through; None where it sums."""
+    """What einsum gives of one array without summing: a view that can be written through; None if it sums."""
     if set(labels) != set(output):
         return None
     view = x

@@ -126,7 +126,7 @@ class ndarray(metaclass=_ArrayType):
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Any:
-    """np.full; fill_value may be traced.  Raises ShapeError where it does not broadcast to shape.
+    """np.full; fill_value may be traced.  Raises ShapeError if it does not broadcast to shape.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.grad(lambda x: np.sum(bw.numpy.full(3, x)))(1.0).item()

@@ -116,7 +116,7 @@ def _strided_part(x: Tracer, parsed: ParsedIndex) -> Tracer:
 
 
 def _picked(base: Tracer, parsed: ParsedIndex) -> Tracer | None:
-    """The view of what integers leave that only the run knows; None where there are other arrays, or a number is left."""
+    """The view of what integers leave that only the run knows; None if there are other arrays, or a number is left."""
     indices = tuple([index for _, index, _ in parsed.arrays])
     numbers = all(isinstance(index, Tracer) and not index.ndim and not index._storage.writable for index in indices)
     if not indices or not numbers or base.ndim == len(indices):
@@ -173,7 +173,7 @@ def gather(x: Value, indices: list[Value], axes: tuple[int, ...]) -> Value:
 
 
 def _result_order(index_rank: int, rank: int, place: int) -> tuple[int, ...] | None:
-    """How the axes of gather's result are permuted to NumPy's order; None where they need not be."""
+    """How the axes of gather's result are permuted to NumPy's order; None if they need not be."""
     if place == 0 or index_rank == 0:
         return None
     return (*range(index_rank, index_rank + place), *range(index_rank), *range(index_rank + place, rank))

@@ -126,7 +126,7 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
 
 # ----- reshapes
 def complete_shape(shape: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The shape with -1 replaced; raises ShapeError where the number of elements differs."""
+    """The shape with -1 replaced; raises ShapeError if the number of elements differs."""
     given = as_extents(shape)
     unknown = [axis for axis, extent in enumerate(given) if extent == -1]
     (size, moving), (known, given_moving) = _factors(old), _factors([extent for extent in given if extent != -1])

@@ -157,7 +157,7 @@ def _repeated(values: Any, count: int) -> Any:
 
 
 def repeated_for(line: Tracer, index: Any, values: Any) -> Any:
-    """What `x.flat[index] = values` stores: as often as needed; None where nothing is selected."""
+    """What `x.flat[index] = values` stores: as often as needed; None if nothing is selected."""
     if isinstance(index, Tracer) and is_mask(index):
         raise UnsupportedError("x.flat[mask] = values with a traced mask is not supported\n  hint: x[mask] = value, np.where")
     chosen = as_tracer(getitem(line, index))

@@ -203,7 +203,7 @@ def _is_number(entry: Any) -> bool:
 
 
 def mask_of_places(x: Any, entries: list[Any]) -> Any:
-    """The mask for entries that are np.nonzero(mask), of the leading axes of x; None where they are others."""
+    """The mask for entries that are np.nonzero(mask), of the leading axes of x; None if they are others."""
     first = entries[0]
     if not isinstance(first, Selection) or first.places is None or len(entries) != first.where.ndim or (
             first.where.shape != x.shape[:len(entries)]):

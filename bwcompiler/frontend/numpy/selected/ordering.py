@@ -61,7 +61,7 @@ def sliced(x: Selection, part: slice) -> Selection:
 
 
 def _along_own(x: Selection, axis: Any) -> Selection | None:
-    """x with one axis for its mask, if a function works along that one; None where it works along another."""
+    """x with one axis for its mask, if a function works along that one; None if it works along another."""
     if axis is None:
         return flat(x)
     return merged(x) if selected_axis(x, axis) == x.lead else None
