@@ -1,4 +1,4 @@
-"""Every stage of one program, from the graph that was asked for to LLVM text."""
+"""`Lowered`: every stage of one program, from the graph to LLVM text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bwcompiler.target import Target
 
 @dataclass
 class Lowered:
-    """What each stage made of a graph, for running and for looking at.
+    """The result of each stage for one graph, for execution and inspection.
 
     simplified  the graph after all passes.
     into        per result: the input whose memory it is written to.

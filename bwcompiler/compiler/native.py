@@ -1,4 +1,4 @@
-"""What programs call outside of themselves: BLAS, LAPACK, NumPy's loops, callbacks into references; what their status codes mean."""
+"""External functions of programs: BLAS, LAPACK, NumPy's loops, callbacks into references; and the meaning of status codes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _LOOP_DTYPES = (BOOL, I8, I16, I32, I64, U8, U16, U32, U64, F16, F32, F64, C64, 
 
 @functools.cache
 def native_libraries() -> Libraries:
-    """What programs may call: NumPy's BLAS, LAPACK, inner loops and sort functions, where found."""
+    """The external functions that programs may call: those of NumPy's BLAS, LAPACK, inner loops and sort functions that were found."""
     found = blas.find()
     wanted = {blas_symbol(routine, dtype) for dtype, routines in _BLAS_ROUTINES.items() for routine in routines}
     symbols = _Symbols(blas_calls.names() & (wanted | {BLAS_ENTER, BLAS_LEAVE}))
@@ -59,9 +59,9 @@ def native_libraries() -> Libraries:
 
 
 def native_addresses(symbols: frozenset[str]) -> dict[str, int]:
-    """The addresses of those of these symbols that are of native libraries.
+    """The addresses of those of the symbols that belong to native libraries.
 
-    The code around BLAS is compiled for the first program that calls it.
+    The wrappers around BLAS are compiled for the first program that calls them.
     """
     known = {} if symbols.isdisjoint(blas_calls.names()) else blas_calls.symbols()
     found = {symbol: known.get(symbol) or loop_address(symbol) for symbol in symbols}
@@ -69,7 +69,7 @@ def native_addresses(symbols: frozenset[str]) -> dict[str, int]:
 
 
 class _Symbols:
-    """These symbols, and those of NumPy's loops that have an address, which is found when it is asked for: there are some 400."""
+    """A set of symbols, extended by those of NumPy's loops (about 400), whose addresses are looked up on demand."""
 
     def __init__(self, symbols: frozenset[str]) -> None:
         self.symbols = symbols
@@ -78,7 +78,7 @@ class _Symbols:
         return symbol in self.symbols or bool(loop_address(str(symbol)))
 
     def union(self, more: Iterable[str]) -> Symbols:
-        """With these as well."""
+        """The set extended by more symbols."""
         return _Symbols(self.symbols.union(more))
 
 
@@ -91,7 +91,7 @@ def loop_address(symbol: str) -> int:
 
 @functools.cache
 def _finders() -> dict[str, Callable[[], dict[str, int]]]:
-    """Per symbol what gives its address, and that of its data."""
+    """Per symbol the function that finds its address and that of its data."""
     found: dict[str, Callable[[], dict[str, int]]] = {}
     for op in REGISTRY.values():
         if isinstance(op.library, InnerLoop):
@@ -161,7 +161,7 @@ def _view(pointer: int | None, type_: TensorType, strides: tuple[int, ...]) -> n
 def make_callback(number: int, callback: Callback) -> tuple[int, object]:
     """Address of a C function that computes a value by its op's NumPy reference, and the object that keeps it alive.
 
-    It gets pointers to the operands and then the result; an exception is kept for `raise_status` and reported by code.
+    It gets pointers to the operands and then the result; an exception is stored for `raise_status`, and the status code reports it.
     """
     value, strides = callback.value, callback.strides
     op, attrs = value.op, dict(value.attrs)
@@ -174,7 +174,7 @@ def make_callback(number: int, callback: Callback) -> tuple[int, object]:
             with np.errstate(all="ignore"):
                 computed = op.reference(*arrays, **attrs)
             _view(pointers[len(types)], value.type, result.strides)[...] = computed
-        except BaseException as error:  # anything at all has to cross native frames as a status code
+        except BaseException as error:  # every exception has to cross native frames as a status code
             _raised.error, _raised.callback = error, number
             return CALLBACK_ERROR
         return CALLBACK_DONE
@@ -208,15 +208,15 @@ def raise_status(code: int, record: bytes, lowered: Lowered) -> None:
 
 
 def _no_arena(lowered: Lowered) -> MemoryError:
-    """What to say where there is no memory for what a program keeps while it runs."""
+    """The message for a failed allocation of the arena."""
     plan = lowered.plan
     kept = [value for value, place in plan.locations.items() if place.kind == "arena"]
     largest = max(kept, key=lambda value: value.type.nbytes, default=None)
     what = "" if largest is None else (f", of which {bytes_text(largest.type.nbytes)} are an array of shape {largest.shape} and dtype "
                                        f"{largest.dtype.numpy}")
     return located(MemoryError(
-        f"unable to allocate {bytes_text(plan.arena_bytes)} for what {lowered.graph.name} keeps while it runs{what}\n"
-        "  hint: compute it in parts (bw.map over blocks of rows), in float32, or with bw.checkpoint where a derivative keeps it"),
+        f"unable to allocate {bytes_text(plan.arena_bytes)} for the temporaries of {lowered.graph.name}{what}\n"
+        "  hint: compute it in parts (bw.map over blocks of rows), in float32, or with bw.checkpoint if a derivative saves it"),
         None if largest is None else largest.source)
 
 

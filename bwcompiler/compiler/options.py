@@ -3,7 +3,7 @@
     BW_VERIFY=1            verify the graph after every pass, and every kernel          (read once)
     BW_DUMP_PASSES=folder  write the graph after every pass into a folder               (read once)
     BW_DUMP=folder         write every stage of every compilation into a folder of its own
-    BW_CHECK=nan           every result of a program is looked at: where a nan or an infinity came from is an error
+    BW_CHECK=nan           check every result of a program: a nan or an infinity is an error that names its origin
     BW_PROGRESS=0          no line on stderr for a compilation that takes longer than a second
 """
 
@@ -30,10 +30,10 @@ def dump_folder() -> Path | None:
 
 
 def checks_finite() -> bool:
-    """Whether results are looked at; asked when a call of a new kind is compiled."""
+    """Whether results are checked (BW_CHECK=nan); read when a call of a new kind is compiled."""
     text = os.environ.get("BW_CHECK", "")
     if text not in ("", "0", "nan"):
-        raise ValueError(f"BW_CHECK={text!r}: the one check there is, is BW_CHECK=nan")
+        raise ValueError(f"BW_CHECK={text!r}: the only check is BW_CHECK=nan")
     return text == "nan"
 
 

@@ -80,7 +80,7 @@ def _verify_kernels(steps: Sequence[LoweredStep]) -> None:
         verify_kernel(kernel)
 
 
-# The graphs among what a pass makes.
+# The graphs in the result of a pass.
 def _graph(result: Any) -> Sequence[Graph]:
     return [result.graph]
 
@@ -280,7 +280,7 @@ def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None,
 
 
 def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, list[Mapping[Value, Value]]]:
-    """A graph with operations on arrays in the places of loops, and what stands for values that each pass replaced."""
+    """The graph with array operations instead of loops, and per pass the replacements of values."""
     mappings = []
     for function in _OVER_ARRAYS:
         graph, mapping = run(function, graph)
@@ -352,13 +352,13 @@ def _is_beside(into: Sequence[int | None]) -> bool:
 
 
 class _Bodies:
-    """Lowers the bodies of loops and branches: those that compute the same once, as what a backward pass computes again."""
+    """Lowers the bodies of loops and branches; equal bodies, such as those that a backward pass recomputes, only once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, tuple[int | None, ...]], LoweredBody] = {}
 
     def of_graph(self, graph: Graph, options: PassOptions, prefix: str = "") -> dict[Value, tuple[LoweredBody, ...]]:
-        """The bodies of the loops and choices of a legal graph, as steps with their memory; prefix: of the names of their kernels."""
+        """The bodies of the loops and branches of a legal graph, as steps with memory plans; prefix: of their kernels' names."""
         found: dict[Value, tuple[LoweredBody, ...]] = {}
         for value in graph.body:
             if value.op.kind != "region":
@@ -374,7 +374,7 @@ class _Bodies:
         return found
 
     def _branches(self, cond: Value, options: PassOptions, name: str) -> tuple[LoweredBody, ...]:
-        """The branches of a choice.  An array that both update is written over, unless one of them makes the result beside it."""
+        """The branches of a `cond`.  An array that both update is updated in place, unless one of them needs the result in new memory."""
         states = branch_states(cond)
         into = [states.get(number) for number in range(len(cond.type.items))]
         bodies = [self._body(cond.attrs[region], into, options, f"{name}{region[0]}.") for region in cond.op.regions]
@@ -385,7 +385,7 @@ class _Bodies:
         return tuple([replace(body, into=agreed, swapped=(), plan=plan_memory(body.graph, body.steps, agreed)) for body in bodies])
 
     def _body(self, graph: Graph, over: Sequence[int | None], options: PassOptions, prefix: str) -> LoweredBody:
-        """One body.  over: per result the input that it is written over; where that is read until the end, it is written beside it."""
+        """One body.  over: per result the input that it overwrites; if that is still read at the end, the result gets new memory."""
         key = body_hash(graph, options.scope, may_name_line), tuple(over)
         found = self._known.get(key)
         if found is None:
@@ -411,7 +411,7 @@ class _Bodies:
 
 def _kernels(run: PassRunner, graph: Graph, fused: FusedProgram, into: Sequence[int | None], bodies: Bodies,
              prefix: str = "") -> Sequence[LoweredStep]:
-    """The steps of a fused graph; prefix: of the names of their kernels."""
+    """The steps of a fused graph; prefix: of their kernels' names."""
     pairs = _pairs(graph, into)
     return run(arrange_loops, run(join_sweeps, run(lower_steps, fused, bodies, prefix), graph, pairs, prefix), pairs)
 

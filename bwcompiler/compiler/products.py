@@ -1,9 +1,9 @@
 """Native code of matrix products: modules per dtype and target, compiled for the first program that needs them.
 
-Compiling them takes longer than small programs do, so threads of their own begin with them: with what all products need as soon as a
-graph is known to have some (`begin`), and with the tiles as soon as its text is there (`begin_named`).  LLVM works without the
-interpreter's lock while the program around is made and compiled; who needs the code compiles the rest itself, from the last part on,
-but does not wait for what a first call can do without (`parts.later_for`): another thread puts that into the table when it has it.
+Compiling them takes longer than compiling small programs, so background threads start early: with the parts that all products need as
+soon as a graph has a product (`begin`), and with the tiles as soon as its text is known (`begin_named`).  LLVM runs without the GIL while
+the surrounding program is generated and compiled.  The thread that needs the code compiles the remaining parts itself, last part first,
+but does not wait for parts that a first call can do without (`parts.later_for`): a background thread adds these to the table later.
 Later processes find the code on disk.
 """
 
@@ -30,31 +30,31 @@ from bwcompiler.uninterrupted import in_background
 
 
 def begin(graph: Graph, target: Target) -> None:
-    """Begin to compile what all products need, if a graph has some."""
+    """Start compiling the parts that all products need, if the graph has any product."""
     for dtype in _called(graph):
         products(dtype, target).begin(ALWAYS)
 
 
 def begin_named(symbols: Iterable[str], target: Target) -> None:
-    """Begin to compile what a program needs that has these symbols."""
+    """Start compiling the parts that a program with these symbols needs."""
     for dtype, (parts, _) in _needed([found for name in symbols if (found := named(name))], target).items():
         products(dtype, target).begin(parts)
 
 
 def addresses(symbols: Iterable[str], target: Target) -> dict[str, int]:
-    """The addresses of matrix products, of those symbols that name any; all that they need is compiled."""
+    """The addresses of those symbols that name matrix products, after compiling everything that they need."""
     wanted = {name: found for name in symbols if (found := named(name))}
     entries = {dtype: products(dtype, target).entries(*parts) for dtype, parts in _needed(wanted.values(), target).items()}
     return {name: entries[found.dtype][symbol(found.dtype, alone=found.alone)] for name, found in wanted.items()}
 
 
 def address(dtype: DType, target: Target) -> int:
-    """The address of the products of a dtype of any sizes, compiled for a target."""
+    """The address of the general product (any sizes) of a dtype, compiled for a target."""
     return addresses([symbol(dtype)], target)[symbol(dtype)]
 
 
 def _needed(wanted: Iterable[Named], target: Target) -> dict[DType, tuple[list[str], list[str]]]:
-    """The modules that such products need, and those that may come later."""
+    """The modules that these products need, and those of them that may be loaded later."""
     parts: dict[DType, dict[str, bool]] = {}
     for product in wanted:
         found, later = parts.setdefault(product.dtype, dict.fromkeys(ALWAYS, False)), later_for(product)
@@ -66,7 +66,7 @@ def _needed(wanted: Iterable[Named], target: Target) -> dict[DType, tuple[list[s
 
 @functools.cache
 def products(dtype: DType, target: Target) -> Products:
-    """Those of a dtype for a target."""
+    """The products of a dtype for a target."""
     made = Products(dtype, target)
     _all.append(made)
     return made
@@ -76,7 +76,7 @@ _all: list[Products] = []
 
 
 def _settle() -> None:
-    """Before a fork: what a thread is still compiling would never be there in the child."""
+    """Before a fork: wait for compiling threads, whose modules would never arrive in the child."""
     for made in _all:
         made.settle()
 
@@ -86,12 +86,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def _runtime() -> dict[str, int]:
-    """The functions that large products call."""
+    """The runtime functions that large products call."""
     return {**threads.symbols(), POLL: interrupts.poll_address()}
 
 
 class _Part:
-    """A module, compiled by who asks for it first."""
+    """A module, compiled by the thread that asks for it first."""
 
     def __init__(self, dtype: DType, target: Target, name: str) -> None:
         self.dtype, self.target, self.name = dtype, target, name
@@ -110,21 +110,21 @@ class _Part:
 
 
 class Products:
-    """The code of a dtype for a target, as far as programs needed it: it is never unloaded.
+    """The product code of a dtype for a target, compiled on demand and never unloaded.
 
-    outside: addresses of functions of the runtime, instead of its own.
+    outside: addresses of runtime functions that replace the usual ones.
     """
 
     def __init__(self, dtype: DType, target: Target, **outside: int) -> None:
         self.dtype, self.target, self.outside = dtype, target, outside
         self.lock = RenewedLock()
         self.parts: dict[str, _Part] = {}
-        self.loaded: dict[str, int] = {}           # addresses of what programs or other modules refer to, as far as there are
-        self.filled: set[str] = set()              # modules of which the table has the addresses
-        self.awaited: set[str] = set()             # modules that programs run without until they are there
+        self.loaded: dict[str, int] = {}           # symbol -> address, of functions that programs or other modules refer to, once loaded
+        self.filled: set[str] = set()              # modules whose addresses are in the table
+        self.awaited: set[str] = set()             # modules that programs run without until they are loaded
 
     def begin(self, names: Iterable[str]) -> None:
-        """Compile modules in a thread of its own, those that nobody began with."""
+        """Compile those modules in a background thread that no other thread has started."""
         new = [self._part(name) for name in names if name not in self.parts]
         if new:
             def compile_() -> None:
@@ -135,7 +135,7 @@ class Products:
             in_background(compile_, "bwcompiler-products")
 
     def entries(self, names: Iterable[str], later: Iterable[str] = ()) -> dict[str, int]:
-        """The addresses of what programs call, when these modules are there; those that may come later are put to them then."""
+        """The addresses of the functions that programs call, once these modules are loaded; `later` ones are added in the background."""
         missing, late = [[name for name in some if name not in self.filled] for some in (names, later)]
         codes = {name: self._part(name).code() for name in reversed(missing)}
         self.begin(late)
@@ -146,13 +146,13 @@ class Products:
         return self.loaded
 
     def settle(self) -> None:
-        """Wait for what may come later."""
+        """Wait for the modules that are loaded in the background."""
         for name in sorted(self.awaited):
             self._part(name).code()
             self._fill(self._part(name))
 
     def _fill(self, part: _Part) -> None:
-        """Load a module that was compiled, if programs run without it."""
+        """Load a compiled module that programs run without so far."""
         with self.lock:
             if part.name in self.awaited:
                 self._load({part.name: part.code()})
@@ -181,7 +181,7 @@ class Products:
 
 
 def _called(graph: Graph) -> set[DType]:
-    """The dtypes of the products in a graph, and in its regions, that are calls."""
+    """The dtypes of the products in a graph and its regions that are compiled as calls."""
     found = set()
     for value in graph.body:
         if value.op in ops.PRODUCTS and is_called(value) and not is_written_out(value):

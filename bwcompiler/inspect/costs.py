@@ -1,4 +1,4 @@
-"""What a program costs: memory and arithmetic.  Its stages as text: `dump`; in words: `explanation`."""
+"""Memory and arithmetic of a program.  `dump` has its stages as text, `explanation` describes it in words."""
 
 from __future__ import annotations
 

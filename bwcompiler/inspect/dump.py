@@ -1,7 +1,7 @@
-"""Programs and compilations for people and files: every stage in every format.
+"""Stages of programs in all formats, as strings and files.
 
-`render` gives one stage of a program in one format, `write` puts it where a path says, and `Compilation` writes the folder
-of one compilation that `BW_DUMP` asks for.
+`render` returns one stage of a program in one format, `write` writes it to a path, and `Compilation` writes the folder
+of one compilation for `BW_DUMP`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FORMATS = {                        # format -> the stages that can be written in
 }
 SUFFIXES = {".txt": "text", ".graph": "text", ".ll": "text", ".s": "text", **{f".{name}": name for name in FORMATS if name != "text"}}
 KNOWN_SUFFIXES = ", ".join(sorted({*SUFFIXES, ".o"}))
-STAGE_OF_SUFFIX = {".o": "object", ".ll": "llvm", ".s": "asm"}      # other files hold the adjoint, unless said otherwise
+STAGE_OF_SUFFIX = {".o": "object", ".ll": "llvm", ".s": "asm"}      # other suffixes default to the adjoint
 _OTHER_WORDS = {"jaxpr": "forward", "backward": "adjoint", "grad": "adjoint", "gradient": "adjoint", "vjp": "adjoint", "hlo": "simplified",
                 "stablehlo": "simplified", "assembly": "asm", "c": "llvm"}
 FILE_SUFFIX = {"graph": "graph", "simplified": "graph", "forward": "graph", "adjoint": "graph", "llvm": "ll", "llvm-opt": "ll", "asm": "s"}
@@ -57,7 +57,7 @@ class ProgramLike(SourceOfProgram, Protocol):
 
 
 def suggestion(name: str, known: Sequence[str]) -> str:
-    """` (did you mean ...?)`, or nothing where no known name is close."""
+    """` (did you mean ...?)`, or nothing if no known name is close."""
     close = [_OTHER_WORDS[name]] if _OTHER_WORDS.get(name) in known else difflib.get_close_matches(name, known, 1)
     return f" (did you mean {close[0]!r}?)" if close else ""
 
@@ -148,7 +148,7 @@ def _write_folder(folder: Path, texts: dict[str, str], page: str | None, first: 
 
 
 class Compilation:
-    """The folder `NNN-name` of one compilation: what is compiled is written first, so that it is there if compiling fails."""
+    """The folder `NNN-name` of one compilation; the graph is written first, so that it is there if the compilation fails."""
 
     def __init__(self, root: Path, name: str, graph: Graph) -> None:
         self.name = name

@@ -1,6 +1,6 @@
 """A program in words, for people who want to know why it does what it does: `explain_program`.
 
-Every section says what a stage decided, with the user's lines, and why, in the words of the stage that decided it: the
+Every section shows the decisions of a stage, with the user's lines, and the reasons, in the words of that stage: the
 rules of derivatives (`gradient_reasons`), of fusion (`fusion/rules.py`), of updates (`find_updates`) and of memory
 (`plan_memory`).  Nothing is guessed from the result.
 """
@@ -38,8 +38,8 @@ from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.memory import find_updates, plan_memory
 
 SHOWN = 40                     # entries of a section; unrolled loops have thousands
-STOPS_SHOWN = 3                # ways of one argument
-NAMES_SHOWN = 6                # values of one line
+STOPS_SHOWN = 3                # paths of one argument
+NAMES_SHOWN = 6                # names in one line
 
 Names = Mapping[Value, str]
 
@@ -80,7 +80,7 @@ def explain_program(program: ProgramLike) -> str:
 
 # ----- lines of the user, and numbers
 def _place(value: Value, width: int = 0) -> str:
-    """`loss.py:5  hidden = np.tanh(x @ w)`; `argument x`; what it is where there is no line."""
+    """`loss.py:5  hidden = np.tanh(x @ w)`; `argument x`; a description for values without a line."""
     if value.op.kind == "input":
         return f"argument {value.name}"
     if value.source is None:
@@ -90,7 +90,7 @@ def _place(value: Value, width: int = 0) -> str:
 
 
 def _width(values: Iterable[Value]) -> int:
-    """The column that lines of code start at, behind their places."""
+    """The column at which code starts, after the `file:line` parts."""
     return max((len(value.source.short) for value in values if value.source is not None), default=0)
 
 
@@ -121,7 +121,7 @@ def _shortened(lines: list[str], stage: str) -> list[str]:
 
 # ----- the trace
 def _traced(program: ProgramLike) -> list[str]:
-    """What became of Python's loops, and what is compiled in."""
+    """How Python's loops were compiled, and which arguments are compiled in."""
     traced = program.traced
     lines = [f"the loop in {Source(file, line).short} is unrolled: {reason}" for (file, line, _), reason in traced.notes]
     lines += [f"the loop in {Source(file, line).short} is {text}" for (file, line, _), text in traced.loops]
@@ -130,9 +130,9 @@ def _traced(program: ProgramLike) -> list[str]:
     names = traced.arguments.names()
     for position in sorted(traced.arguments.static):
         where = traced.demanded.get(position)
-        why = f", which was asked for its number ({where.short})" if where is not None else ""
+        why = f": its value is needed while tracing ({where.short})" if where is not None else ""
         if isinstance(traced.arguments.leaves[position], np.ndarray):
-            lines.append(f"what {names[position]} holds is compiled in, as it says what is computed; other numbers compile again")
+            lines.append(f"the contents of {names[position]} are compiled in: the program depends on them; other contents compile again")
             continue
         lines.append(f"{names[position]} = {unwrapped(traced.arguments.leaves[position])!r} is compiled in{why}")
     return lines
@@ -146,7 +146,7 @@ def _gradients(program: ProgramLike) -> list[str]:
     found = dict(zip(program.default_wrt, program.lowered().simplified.outputs[len(traced.outputs):], strict=True))
     flow = derivative_flow(program.graph, stopped)
     lines: list[str] = []
-    passed: dict[Value, tuple[Stop, list[str]]] = {}           # where some ways end, of arguments that have a gradient
+    passed: dict[Value, tuple[Stop, list[str]]] = {}           # where some paths stop, for arguments that have a gradient
     for number, (argument, name) in enumerate(zip(traced.argument_types, traced.input_names, strict=True)):
         if not argument.type.dtype.is_differentiable:
             lines.append(f"gradient of {name} is None: its dtype is {argument.type.dtype.numpy}")
@@ -159,20 +159,20 @@ def _gradients(program: ProgramLike) -> list[str]:
         for stop in ways.stops if ways.flows else ():
             passed.setdefault(stop.value, (stop, []))[1].append(name)
     if passed:
-        lines.append("no derivative comes back through")
+        lines.append("no derivative flows back through")
         width = _width(passed)
         rows = [f"  {_place(value, width)}  (to {_listed(arguments)})\n    {stop.reason}" for value, (stop, arguments) in passed.items()]
-        lines += _shortened(list(dict.fromkeys(rows)), "forward")          # unrolled, a line is there once for each iteration
+        lines += _shortened(list(dict.fromkeys(rows)), "forward")          # an unrolled loop repeats a line for each iteration
     return lines
 
 
 def _differentiated(name: str, gradient: Value, ways: Ways, flow: Flow) -> list[str]:
     if not ways.used:
-        return [f"gradient of {name} is zero: nothing that is returned depends on it"]
+        return [f"gradient of {name} is zero: no returned value depends on it"]
     if not ways.flows:
-        return [f"gradient of {name} is zero: on every way from it to what is returned, the derivative ends", *_stops(ways, flow)]
+        return [f"gradient of {name} is zero: on every path from it to a returned value, the derivative stops", *_stops(ways, flow)]
     if gradient.op is ops.full and gradient.attrs["value"] == 0:
-        return [f"gradient of {name} is zero: the derivatives on the way from it to what is returned multiply to the constant 0"]
+        return [f"gradient of {name} is zero: the derivatives on the path from it to the returned values multiply to the constant 0"]
     return [f"gradient of {name} is computed: {gradient.type}, {bytes_text(gradient.type.nbytes)}"]
 
 
@@ -182,12 +182,12 @@ def _stops(ways: Ways, flow: Flow) -> list[str]:
         lines += [f"  {place}" for place in _by_line(way_to(flow, ways.argument, stop))]
         lines.append(f"    {stop.reason}")
     left = len(ways.stops) - STOPS_SHOWN
-    return [*lines, f"  ... and {_counted(left, 'other way')}"] if left > 0 else lines
+    return [*lines, f"  ... and {_counted(left, 'other path')}"] if left > 0 else lines
 
 
 # ----- residuals
 def _residuals(program: ProgramLike) -> list[str]:
-    """What the pullback of `vjp` is given, and what it computes again."""
+    """What `vjp` saves for its pullback, and what the pullback recomputes."""
     names, found = program.forward_names(), program.halves().partition
     again = [value for value in found.recomputed if value in names and not is_virtual(value)]
     if not found.residuals and not again:
@@ -206,10 +206,10 @@ def _residuals(program: ProgramLike) -> list[str]:
         work = _counted(sum([value.op.kind != "layout" for value in again]), "cheap operation")
         if not all(value.op.cheap for value in again):
             dear = sum([not value.op.cheap for value in again])
-            why = "which costs less than keeping it" if program.memory_limit is None else "to keep to memory_limit"
-            work = f"{_counted(len(again), 'operation')}, {dear} of them dear, {why}"
+            why = "which costs less than saving them" if program.memory_limit is None else "to stay within memory_limit"
+            work = f"{_counted(len(again), 'operation')}, {dear} of them expensive, {why}"
         size = bytes_text(sum(value.type.nbytes for value in again))
-        lines.append(f"computed again by the pullback instead of being saved: {size}, {work}")
+        lines.append(f"recomputed by the pullback instead of saved: {size}, {work}")
         lines += _shortened([f"  {place}  [{_listed([names[value] for value in values])}]" for place, values in _by_line(again).items()],
                             "adjoint")
     return lines
@@ -224,7 +224,7 @@ def _needed_by(readers: Iterable[Value], names: Names) -> str:
 
 # ----- loops and calls
 class _Steps:
-    """What runs, in order: loops with what is fused into them, library calls, callbacks."""
+    """The steps in order: loops with the values fused into them, library calls, callbacks."""
 
     def __init__(self, lowered: Lowered, fused: FusedProgram, names: Names) -> None:
         self.lowered = lowered
@@ -258,7 +258,7 @@ class _Steps:
         return lines + self._apart(group)
 
     def _apart(self, group: FusionGroup) -> list[str]:
-        """Why the group's first member is in no earlier group, and why later members are not in groups that they read."""
+        """Why the group's first member is in no earlier group, and why later members are not in the groups that they read from."""
         found: dict[tuple[str, str], list[int]] = {}           # (value, reason) -> loops and calls
         seen: set[int] = set()
         for number, member in enumerate(group.members):
@@ -276,15 +276,15 @@ class _Steps:
                 if isinstance(step, Call) and step.position not in seen:
                     seen.add(step.position)
                     is_call = _step_kind(step) == "call"
-                    alone = "a call computes one value only" if is_call else f"a {_step_kind(step)} is a step of its own"
+                    alone = "a call computes only one value" if is_call else f"a {_step_kind(step)} is a step of its own"
                     found.setdefault((name, alone), []).append(step.position)
         return [f"  {name} is not in {_listed([f'k{position}' for position in sorted(others)])}: {reason}"
                 for (name, reason), others in found.items()]
 
     def _together(self, step: FusionGroup | Call, what: str) -> str:
-        """Whether a step is part of a sweep."""
+        """A note if the step is part of a sweep."""
         sweep = self.sweeps.get(step.position)
-        return "" if sweep is None else f"; a few {what} follow on those of k{sweep}, in one sweep"
+        return "" if sweep is None else f"; in one sweep with k{sweep}, a few {what} at a time"
 
     def _call(self, call: Call) -> list[str]:
         value = call.value
@@ -297,8 +297,8 @@ class _Steps:
         value = call.value
         if value in self.callbacks:
             if value.op is callback:
-                return f"callback: {value.attrs['host']!r} runs in Python and takes its lock"
-            return f"callback into NumPy: {value.op.name} runs in Python and takes its lock"
+                return f"callback: {value.attrs['host']!r} runs in Python and takes the GIL"
+            return f"callback into NumPy: {value.op.name} runs in Python and takes the GIL"
         if value.op in ops.PRODUCTS and (is_called(value) or is_written_out(value)):
             return f"{product_method(value)}, {2 * value.type.size * value.operands[0].shape[-1]:,} floating-point operations"
         if call.position in self.kernels:
@@ -310,13 +310,13 @@ class _Steps:
             return _region_text(value, self.bodies[value])
         routine = value.op.library
         if factorization_calls.is_written_out(value):
-            return f"{value.op.name} of small matrices, written out"
+            return f"{value.op.name} of small matrices, unrolled"
         real_only = isinstance(routine, Native) and value.op is not ops.triangular_solve
         known = routine is not None and not (real_only and value.dtype.is_complex)
         return f"library call: {value.op.name}" + (f" by {routine.text(value.attrs)}" if routine is not None and known else "")
 
 
-_NOT_FUSED = {"scan": "each element needs the one before", "push": "its operands choose the elements that it writes"}
+_NOT_FUSED = {"scan": "each element depends on the one before", "push": "it writes to elements that its operands choose"}
 
 
 _KINDS = ("loop", "native loop", "native while loop", "native branch", "call")
@@ -395,7 +395,7 @@ def _update_place(value: Value) -> str:
 
 
 def _copies(program: ProgramLike, fused: FusedProgram, names: Names) -> list[str]:
-    """Arrays that updates get copies of, and results that are copies of something else."""
+    """Arrays that are copied before updates, and results that are copies of other values."""
     lowered = program.lowered()
     plan = lowered.plan
     lines: list[str] = []

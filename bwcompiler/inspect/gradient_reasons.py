@@ -1,8 +1,8 @@
-"""Why the gradient of an argument is None or zero: the ways from it to the results, and where derivatives end on them.
+"""Why the gradient of an argument is None or zero: the paths from it to the results, and where derivatives stop on them.
 
-`derivative_flow` is the traced graph as derivatives see it, by the same data that the autodiff pass goes by: the derivative rules
-of the ops, dtypes, and the operands to which a rule gave no cotangent (`JointGraph.stopped`).  What depends on an argument there,
-and on which way, networkx says.
+`derivative_flow` is the traced graph as seen by derivatives.  It uses the same data as the autodiff pass: the derivative rules
+of the ops, dtypes, and the operands to which a rule gave no cotangent (`JointGraph.stopped`).  Reachability and paths in this graph
+are found by networkx.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Edge = tuple[Value, int]               # (value, position of an operand)
 
 
 class Stop(NamedTuple):
-    """Where a derivative ends: between a value and its operand."""
+    """Where a derivative stops: between a value and its operand."""
 
     operand: Value
     value: Value
@@ -33,7 +33,7 @@ class Stop(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """through: operand -> value, where a derivative goes back from the value.  stops: where none does, in the order of the graph."""
+    """through: edges operand -> value along which derivatives flow back.  stops: edges without derivative, in graph order."""
 
     graph: Graph
     through: networkx.DiGraph[Value]
@@ -41,9 +41,9 @@ class Flow(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """All ways from one argument.  flows: whether a derivative gets through to a result; used: whether anything reads it.
+    """All paths from one argument.  flows: whether a derivative reaches it from a result; used: whether anything reads it.
 
-    stops   one per value it ends at: `where(x > 0, x, -x)` compares x once.
+    stops   one per value at which a derivative stops: `where(x > 0, x, -x)` compares x once.
     """
 
     argument: Value
@@ -53,7 +53,7 @@ class Ways(NamedTuple):
 
 
 def derivative_flow(graph: Graph, stopped: Collection[Edge]) -> Flow:
-    """What derivatives flow through in a traced graph."""
+    """The edges of a traced graph along which derivatives flow, and those where they stop."""
     through = nx.DiGraph()
     through.add_nodes_from(graph.values())
     stops: list[Stop] = []
@@ -68,7 +68,7 @@ def derivative_flow(graph: Graph, stopped: Collection[Edge]) -> Flow:
 
 
 def ways_from(flow: Flow, argument: Value) -> Ways:
-    """Everything that depends on an argument, up to where its derivative ends."""
+    """Everything that depends on an argument, up to where its derivative stops."""
     reached = {argument, *nx.descendants(flow.through, argument)}
     stops: dict[Value, Stop] = {}
     for stop in flow.stops:
@@ -79,7 +79,7 @@ def ways_from(flow: Flow, argument: Value) -> Ways:
 
 
 def way_to(flow: Flow, argument: Value, stop: Stop) -> list[Value]:
-    """The values on the shortest way from an argument's reader to where its derivative ends."""
+    """The values on the shortest path from a reader of the argument to where its derivative stops."""
     return [*nx.shortest_path(flow.through, argument, stop.operand)[1:], stop.value]
 
 
@@ -99,7 +99,7 @@ def stop_reason(value: Value, position: int, stopped: Collection[Edge]) -> str |
         if isinstance(rule, NotDifferentiable):
             return f"{op.name}: {rule.reason}"
     if op is custom_call and position >= value.attrs["rule"].primals:
-        return "a function with a backward rule of its own reads it from outside; the rule is about the function's arguments"
+        return "a function with a custom backward rule reads it from outside, and the rule covers only the function's arguments"
     if (value, position) in stopped:
         return "the function's own backward rule gives None for it" if op is custom_call else f"{op.name} gives it no derivative"
     return None

@@ -1,7 +1,7 @@
 """Graphs as pictures: `graph_svg` lays a graph out in layers and draws it; no program or library outside is needed.
 
-The layout is the classic one: layers by longest path, long edges cut by dummies, barycentre sweeps to uncross edges, then
-positions relaxed towards the neighbours.  It is a function of the graph alone, so equal graphs give equal pictures.
+The layout is that of Sugiyama, Tagawa and Toda (1981): layers by longest path, dummy nodes on long edges, barycentre sweeps against
+crossings, then positions relaxed towards the neighbours.  It is a function of the graph alone, so equal graphs give equal pictures.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def layout(view: GraphView) -> Layout:
 
 
 def _levels(shown: Sequence[Value]) -> dict[Value, int]:
-    """The longest path to each value; then what has more readers than operands, or as many, moves down to its readers."""
+    """The longest path to each value; then values with at least as many readers as operands move down to their readers."""
     levels: dict[Value, int] = {}
     readers: dict[Value, list[Value]] = {value: [] for value in shown}
     for value in shown:
@@ -155,7 +155,7 @@ def _relax(layer: Sequence[Box]) -> None:
         right[k + 1] = max(right[k + 1], right[k] + distance)
     for k in range(len(apart) - 1, -1, -1):
         left[k] = min(left[k], left[k + 1] - apart[k])
-    for k, box in enumerate(layer):           # both keep the distances, hence so does their mean
+    for k, box in enumerate(layer):           # two passes keep the distances, so their mean does too
         box.x = (left[k] + right[k]) / 2
 
 

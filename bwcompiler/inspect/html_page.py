@@ -1,8 +1,8 @@
-"""One program as one HTML file: all stages side by side; what belongs together lights up together.
+"""One program as one HTML file: all stages side by side, with related lines highlighted together.
 
 Every line of every pane, and every box of the pictures, has marks: the user's line (`s:loss.py:3`), the forward value it
-computes or differentiates (`v:tanh`), the kernel it is part of (`k:k1`).  Pointing at something highlights what shares its
-value or kernel, and more faintly what shares its line.  The file needs no network and no other file.
+computes or differentiates (`v:tanh`), the kernel it is part of (`k:k1`).  Pointing at a line highlights those with the same value
+or kernel, and more faintly those with the same user line.  The file needs no network and no other file.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def value_mark(value: Value, names: Names) -> str:
 
 
 def _mark(kind: str, name: str) -> str:
-    """Marks are separated by spaces, so they have none."""
+    """A mark without spaces, as spaces separate marks."""
     return f"{kind}:{name.replace(' ', '_')}"
 
 
@@ -71,7 +71,7 @@ def graph_lines(graph: Graph, forward_names: Names, given: Names = NO_NAMES) -> 
 
 
 def _kernel_marks(lowered: Lowered) -> dict[str, str]:
-    """Per kernel the marks of all that is about it."""
+    """Per kernel the marks of its values and lines."""
     found = {}
     for step in lowered.fused.steps:
         values = [member.value for member in step.members] if isinstance(step, FusionGroup) else [step.value]

@@ -1,6 +1,6 @@
 """A lowered graph as text, at each stage from the graph after all passes to machine code: `lowered_text`.
 
-Nothing here compiles for running: machine code is made again from the LLVM text, to be looked at.
+Nothing here is compiled for running: machine code is generated again from the LLVM text for display.
 """
 
 from __future__ import annotations

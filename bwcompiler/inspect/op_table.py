@@ -1,4 +1,4 @@
-"""What the declaration of an op says, in words: the rows of `bwc ops NAME` and of docs/ops.md."""
+"""The declaration of an op in words: the rows of `bwc ops NAME` and of docs/ops.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ JVP = {"ZERO": "zero", "ELEMENTWISE": "partial derivatives", "LINEAR": "the op i
 
 
 def dtypes_text(op: Op) -> str:
-    """The kinds of dtypes that it computes with."""
+    """The dtype kinds of its operands."""
     found = [name for kind, name in KINDS_OF_DTYPES.items() if kind in op.kinds]
     return "any" if len(found) == len(KINDS_OF_DTYPES) else " ".join(found)
 
@@ -49,7 +49,7 @@ def batch_text(op: Op) -> str:
 
 
 def computed_by(op: Op) -> str:
-    """What computes a library op: its routine, or what legalisation makes of it."""
+    """What computes a library op: its routine, or the ops into which legalisation rewrites it."""
     if op.library is not None:
         return op.library.text()
     if op is ops.matmul:
@@ -72,6 +72,6 @@ def lowering_text(op: Op) -> str:
 
 
 def absences(op: Op) -> list[str]:
-    """The reasons of rules that the op does not have, on purpose."""
+    """The reasons for deliberately missing rules."""
     rules = [op.vjp.rule if isinstance(op.vjp, Joint) else None, op.jvp, op.batch]
     return list(dict.fromkeys(rule.reason for rule in rules if isinstance(rule, Absent)))

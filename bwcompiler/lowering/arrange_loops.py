@@ -1,5 +1,5 @@
-"""The loops of fused kernels as machines like them: `arrange_loops`, steps whose kernels go through memory in rows, tiles, panels and
-blocks, compute with real numbers, and say what they read, write and need as scratch.
+"""Loop transformations of fused kernels for the machine: `arrange_loops` brings loops into rows, tiles, panels and blocks, splits complex
+numbers into real ones, and records what each kernel reads, writes and needs as scratch.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from bwcompiler.lowering.loops.stage_products import stage_products
 from bwcompiler.lowering.loops.tiles import in_tiles
 from bwcompiler.lowering.steps import LoweredStep
 
-LEAST_SHARED = 1 << 18         # bytes of arrays that may take the place of others: what is in a cache costs as little to write elsewhere
+LEAST_SHARED = 1 << 18         # least bytes of an array for reusing memory of an input; smaller ones stay in a cache anyway
 
 
 def arrange_loops(steps: Sequence[LoweredStep], pairs: Mapping[Value, Value] = MappingProxyType({})) -> list[LoweredStep]:
-    """The steps, with kernels as they run.  pairs: results -> the inputs whose memory they are to be written to, if they may."""
+    """The steps with their final kernels.  pairs: results -> the inputs whose memory they are written to, if that is possible."""
     arranged: dict[int, Kernel] = {}
     reordered: dict[tuple[Kernel, Buffer, Buffer], Kernel] = {}
     found: list[LoweredStep] = []
@@ -43,7 +43,7 @@ def _arranged(kernel: Kernel, is_complex: bool) -> Kernel:
 
 
 def _with_uses(step: LoweredStep, kernel: Kernel) -> LoweredStep:
-    """The step with its kernel, which may have scratch that it had not before."""
+    """The step with the kernel, and the scratch that this needs."""
     owners = [*step.owners, *[None] * (len(kernel.buffers) - len(step.owners))]
     made = replace(step, kernel=kernel, owners=owners, reads=[update.operand for update in step.updates], writes=[], scratch=[])
     for buffer, owner in zip(kernel.buffers, owners, strict=True):
@@ -55,8 +55,8 @@ def _with_uses(step: LoweredStep, kernel: Kernel) -> LoweredStep:
 
 
 def _sharing(step: LoweredStep, pairs: Mapping[Value, Value], reordered: dict[tuple[Kernel, Buffer, Buffer], Kernel]) -> LoweredStep:
-    """The step that says which pairs (read, written) of its kernel may be one array, of those that it is to know of, and of large arrays;
-    with stores behind reads where that makes it possible (`reordered`: such kernels, as steps may have one in common)."""
+    """The step with `sharing`: the pairs (read, written) of its kernel that may be one array, among `pairs` and large arrays.  Stores are
+    moved behind reads if only that allows it (`reordered`: a cache of such kernels, as steps may share one)."""
     assert step.kernel is not None
     kernel = step.kernel
     buffer_of = {owner: buffer for owner, buffer in zip(step.owners, kernel.buffers, strict=True) if owner is not None}

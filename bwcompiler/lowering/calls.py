@@ -6,7 +6,7 @@ distinct functions only.  There are two kinds of function:
     i32 bw_program(ptr buffers, ptr arena)                                        the program itself
     i32 body(ptr record, ptr arena, ptr argument 0, ..., ptr result 0, ..., i64 index 0, ...)       the body of a loop, a branch
 
-`Slots` says what they have in common: where the arguments, results and the arena of a graph come from.
+`Slots` has what they share: the registers of the arguments, the results and the arena of a graph.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from bwcompiler.ir.extent import Affine, Extent, Index
 from bwcompiler.ir.types import I64, DType
 from bwcompiler.lowering.llvm_scalars import literal, register_type
 
-TABLE_CALLS = 48               # programs with more calls than this walk a table,
-REPEATS = 4                    # if every function is called so often on average: what reads a row for a function is as long as some calls
+TABLE_CALLS = 48               # programs with more calls than this use a table,
+REPEATS = 4                    # if functions are called this often on average: the wrapper of a function is as long as some calls
 RECORD = Location("record", 0)
 
 
 class Pointer(NamedTuple):
-    """An address some bytes into memory; in the body of a loop these may move with its index."""
+    """A location plus an offset in bytes; in the body of a loop the offset may depend on the index."""
 
     location: Location
     bytes: Extent = 0
 
 
 class Told(NamedTuple):
-    """A number that a function is called with."""
+    """A word: a scalar argument of a function."""
 
     value: Extent | float
     dtype: DType = I64
 
     @property
     def bits(self) -> int:
-        """As a row of a table has it: the bits of a float, an integer as it is."""
+        """The i64 in a row of a table: the bits of a float, or the integer itself."""
         if self.dtype.is_float:
             return int(np.asarray(self.value, self.dtype.numpy).view(f"i{self.dtype.itemsize}"))
         return int(self.value)  # type: ignore[arg-type]
 
 
 class FunctionCall(NamedTuple):
-    """One call: where its pointers point, the numbers that follow them, whether it returns a status."""
+    """One call: pointer arguments, then words; and whether it returns a status."""
 
     function: str
     arguments: tuple[Pointer, ...]
@@ -58,7 +58,7 @@ class FunctionCall(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """What a graph's function gets: so many arguments and results, and the indices of the loops around it."""
+    """The parameters of a graph's function: numbers of arguments and results, and the indices of the enclosing loops."""
 
     arguments: int
     results: int
@@ -66,11 +66,11 @@ class Slots(NamedTuple):
 
     @property
     def registers(self) -> list[str]:
-        """What they are called in the function."""
+        """Their registers in the function."""
         return [*[f"%argument{number}" for number in range(self.arguments)], *[f"%result{number}" for number in range(self.results)]]
 
     def number(self, location: Location) -> int:
-        """The slot of an argument or result; of the record and the arena one of the two after these."""
+        """The slot of an argument or result; the error record and the arena have the two slots after these."""
         match location.kind:
             case "argument":
                 return location.number
@@ -108,7 +108,7 @@ def body_parameters(slots: Slots) -> list[str]:
 
 
 def extent_register(extent: Extent, put: Callable[[str], str], register_of: Callable[[Index], str]) -> str:
-    """The register, or literal, of an extent; `put` writes an instruction and gives its register."""
+    """The register, or literal, of an extent; `put` appends an instruction and returns its register."""
     if isinstance(extent, int):
         return str(extent)
     total = ""
@@ -121,7 +121,7 @@ def extent_register(extent: Extent, put: Callable[[str], str], register_of: Call
 
 
 class _Function:
-    """Lines of one function; registers for pointers and for extents."""
+    """The lines of one function, and registers of pointers and extents that it has already computed."""
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
@@ -145,7 +145,7 @@ class _Function:
 
 
     def pointer(self, pointer: Pointer) -> str:
-        """The register of an address; one for all pointers to one place."""
+        """The register of an address; equal pointers share one."""
         base, offset = place = self.place(pointer)
         found = self.known.get(place)
         if found is None:
@@ -158,7 +158,7 @@ class _Function:
         return found
 
     def place(self, pointer: Pointer) -> tuple[int, Extent]:
-        """(slot, bytes from there)."""
+        """(slot, byte offset)."""
         offset = pointer.bytes + pointer.location.number if pointer.location.kind == "arena" else pointer.bytes
         return self.slots.number(pointer.location), offset
 
@@ -175,7 +175,7 @@ def _body(name: str, function: _Function, calls: Sequence[FunctionCall], texts: 
 
 
 def _repeats(calls: Sequence[FunctionCall]) -> bool:
-    """Whether a table pays: there are many calls, of functions that are called several times."""
+    """Whether a table pays off: many calls, and functions that are called several times."""
     return len(calls) > TABLE_CALLS and len(calls) >= REPEATS * len({call.function for call in calls})
 
 
@@ -196,8 +196,8 @@ def _sequence(name: str, function: _Function, calls: Sequence[FunctionCall], tex
 def _table(name: str, function: _Function, calls: Sequence[FunctionCall], texts: list[str]) -> None:
     """A loop over rows {length of the row, function, (slot, offset) per pointer, words}.
 
-    What moves with a loop's index is computed before: pointers have a slot of their own, numbers a place in `told`, where the rows
-    of a function that gets any such number have the place and not the number.
+    Arguments that depend on a loop index are computed first: such pointers get a slot of their own, such words an entry in the array
+    `told`.  The rows of a function that takes any such word have positions in `told` instead of the words.
     """
     bases, told = _Numbered(function.bases), _Numbered([])
     moving = {call.function for call in calls if any(isinstance(word.value, Affine) for word in call.words)}
@@ -226,7 +226,7 @@ def _table(name: str, function: _Function, calls: Sequence[FunctionCall], texts:
 
 
 class _Numbered:
-    """Different registers, in order."""
+    """Distinct registers, numbered in order."""
 
     def __init__(self, entries: Sequence[str]) -> None:
         self.entries = list(entries)
@@ -245,7 +245,7 @@ def _as_word(function: _Function, word: Told) -> str:
 
 
 def _wrapper(name: str, call: FunctionCall, moving: bool) -> str:
-    """The function with its pointers and words read from a row of the table."""
+    """A wrapper of the function that reads its pointers and words from a row of the table."""
     lines = [f"define internal i32 @{name}.row(ptr %bases, ptr %told, ptr %row) #1 {{"]
     arguments = []
     for k in range(len(call.arguments)):
@@ -255,7 +255,7 @@ def _wrapper(name: str, call: FunctionCall, moving: bool) -> str:
                   f"  %p{k} = getelementptr i8, ptr %b{k}, i64 %o{k}"]
         arguments.append(f"ptr %p{k}")
     for k, word in enumerate(call.words):
-        type_ = register_type(word.dtype)                  # in memory in the low bytes of its 8
+        type_ = register_type(word.dtype)                  # stored in the low bytes of its 8-byte entry
         place = 2 + 2 * len(call.arguments) + k
         lines.append(f"  %w{k}.at = getelementptr i64, ptr %row, i64 {place}")
         source = f"%w{k}.at"

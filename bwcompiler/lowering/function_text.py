@@ -1,7 +1,7 @@
-"""A function written as LLVM text by a program: registers, nested loops, batches of matrices.
+"""`FunctionText`: a builder of LLVM functions with registers, nested loops and batches of matrices.
 
-Indices are Python integers or i64 registers; what is known is folded, so that the same code that writes a loop also writes
-it unrolled (`each(..., unroll=True)` yields integers).
+Indices are Python integers or i64 registers; arithmetic on integers is folded, so that the same code writes a loop or its
+unrolled form (`each(..., unroll=True)` yields integers).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _BYTES = {"half": 2, "float": 4, "double": 8, **{f"i{8 * size}": size for size i
 
 
 class FunctionText:
-    """One function in the making.  `fallible` functions return a status and take the error record and their number last."""
+    """One function under construction.  `fallible` functions return a status, and take the error record and their number last."""
 
     def __init__(self, name: str, parameters: Sequence[str], real: str, fallible: bool = False) -> None:
         self.name, self.ranged = name, False
@@ -29,14 +29,14 @@ class FunctionText:
         self.failing = False
 
     def text(self, failure: Sequence[str] = ()) -> str:
-        """The whole function; `failure` are the lines that run where `fail_if` found something."""
+        """The whole function; `failure` are the lines that run if a condition of `fail_if` holds."""
         lines = [self.head, *self.slots, "  br label %start", "start:", *self.lines, "  ret i32 0" if self.fallible else "  ret void"]
         if self.failing:
             lines += ["fail:", *failure]
         return "\n".join([*lines, "}", ""])
 
     def over_range(self) -> None:
-        """Make it `name.range`, which is told where to begin and end of the outermost axis of its batch (`libraries/shared_calls.py`)."""
+        """Make it `name.range`, with parameters for the range of the outermost batch axis (`libraries/shared_calls.py`)."""
         self.ranged = True
         parameters = ", ".join([*self.parameters, "i64 %begin", "i64 %end"])
         self.head = f"define internal {'i32' if self.fallible else 'void'} @{self.name}.range({parameters}) #1 {{\nentry:"
@@ -57,7 +57,7 @@ class FunctionText:
         return f"%m{self.count}"
 
     def call(self, result: str, symbol: str, *arguments: str) -> str:
-        """Call a function outside of the program."""
+        """Call an external function."""
         self.declares[f"declare {result} @{symbol}({', '.join([argument.split()[0] for argument in arguments])})"] = None
         text = f"call {result} @{symbol}({', '.join(arguments)})"
         if result == "void":
@@ -80,7 +80,7 @@ class FunctionText:
         self.start(go)
 
     def when(self, condition: str) -> Iterator[None]:
-        """`for _ in f.when(c):` writes what runs where c holds."""
+        """`for _ in f.when(c):` emits code that runs if c holds."""
         inside, after = self.fresh(), self.fresh()
         self.do(f"br i1 {condition}, label %{inside}, label %{after}")
         self.start(inside)
@@ -89,7 +89,7 @@ class FunctionText:
         self.start(after)
 
     def repeat(self, more: Callable[[], str]) -> Iterator[None]:
-        """`for _ in f.repeat(more):` writes what runs again and again, as long as what `more` writes holds."""
+        """`for _ in f.repeat(more):` emits the body of a while loop; `more` emits its condition."""
         head, body, after = self.fresh(), self.fresh(), self.fresh()
         self.do(f"br label %{head}")
         self.start(head)
@@ -100,7 +100,7 @@ class FunctionText:
         self.start(after)
 
     def each(self, start: Index, stop: Index, unroll: bool = False, down: bool = False) -> Iterator[Index]:
-        """start ... stop - 1, or from the end: a loop, or a plain repetition."""
+        """A loop over start ... stop - 1 (`down`: backwards); with `unroll` the body is emitted for each integer."""
         if isinstance(start, int) and isinstance(stop, int) and (unroll or stop - start <= 1):
             yield from reversed(range(start, stop)) if down else range(start, stop)
             return
@@ -162,11 +162,11 @@ class FunctionText:
         self.store(self.arithmetic("fdiv", self.load(target), divisor), target)
 
     def row(self, columns: int) -> str:
-        """The type of so many elements side by side."""
+        """The vector type of `columns` elements."""
         return self.real if columns == 1 else f"<{columns} x {self.real}>"
 
     def row_of(self, number: str, columns: int, type_: str | None = None) -> str:
-        """A row of which every element is the number."""
+        """A vector with the number in every lane."""
         if columns == 1:
             return number
         row = f"<{columns} x {type_ or self.real}>"
@@ -174,23 +174,23 @@ class FunctionText:
         return self.let(f"shufflevector {row} {first}, {row} poison, <{columns} x i32> zeroinitializer")
 
     def scaled_row(self, factor: str, address: str, columns: int) -> str:
-        """factor times the row of a matrix."""
+        """factor times the `columns` elements at an address, as a vector."""
         type_ = self.row(columns)
         elements = self.let(f"load {type_}, ptr {address}, align {self.element_bytes}")
         return self.let(f"fmul {type_} {elements}, {self.row_of(factor, columns)}")
 
     @property
     def element_bytes(self) -> int:
-        part = self.real.removeprefix("[2 x ").rstrip("]")              # of complex numbers
+        part = self.real.removeprefix("[2 x ").rstrip("]")              # the type of real parts, for complex numbers
         return _BYTES[part] * (1 if part == self.real else 2)
 
     def copy_elements(self, source: str, target: str, count: int) -> None:
-        """So many elements that are side by side."""
+        """Copy `count` contiguous elements."""
         size = count * self.element_bytes
         self.call("void", "llvm.memcpy.p0.p0.i64", f"ptr {target}", f"ptr {source}", f"i64 {size}", "i1 false")
 
     def clear(self, target: str, count: Index) -> None:
-        """Zeros for so many elements that are side by side."""
+        """Set `count` contiguous elements to zero."""
         size = self.times(count, self.element_bytes)
         self.call("void", "llvm.memset.p0.i64", f"ptr {target}", "i8 0", f"i64 {size}", "i1 false")
 
@@ -212,7 +212,7 @@ class FunctionText:
 
     def batch(self, shape: Sequence[int], arrays: Sequence[tuple[str, int, Sequence[int]]],
               type_: str | None = None) -> Iterator[list[str]]:
-        """For every index of `shape`, where the matrices of the arrays start: (pointer, offset, strides) each, in elements."""
+        """Loops over `shape` that yield the addresses of the matrices; arrays: (pointer, offset, strides), in elements."""
         axes = merged_axes(shape, [strides for _, _, strides in arrays])
         starts = [self.at(pointer, (offset, 1), type_=type_) for pointer, offset, _ in arrays]
         yield from self._batch(axes, starts, type_, self.ranged)
@@ -229,7 +229,7 @@ class FunctionText:
 
 
 def merged_axes(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[tuple[int, tuple[int, ...]]]:
-    """(extent, stride per array) of axes, outermost first; neighbours that are one axis in every array are one axis."""
+    """(extent, stride per array) of the axes, outermost first, with neighbours merged if they are contiguous in every array."""
     found: list[tuple[int, tuple[int, ...]]] = []
     for axis, extent in enumerate(shape):
         if extent == 1:

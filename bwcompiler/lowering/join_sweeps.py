@@ -1,4 +1,4 @@
-"""Steps that go through the same axis one after the other, as one step: `join_sweeps` (what that is, and when: `loops/sweeps.py`)."""
+"""`join_sweeps`: joins steps that loop over the same axis into one step (how, and when: `loops/sweeps.py`)."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from bwcompiler.lowering.loops.sweeps import LEAST_SHARED, MOST_KERNELS, OneLoop
 from bwcompiler.lowering.polls import statements_work
 from bwcompiler.lowering.steps import LoweredStep, product_forms
 
-LOOK_AHEAD = 4                 # steps, of which one has the loop that a product is to have
-MOST_PASSED = 8                # steps between those of a sweep that come after it,
-SMALL_WORK = 1 << 16           # each of fewer operations
+LOOK_AHEAD = 4                 # steps after a product that are searched for a loop to match
+MOST_PASSED = 8                # most steps between those of a sweep that are moved behind it,
+SMALL_WORK = 1 << 16           # each with fewer operations than this
 
 
 def join_sweeps(steps: Sequence[LoweredStep], graph: Graph, pairs: Mapping[Value, Value] = MappingProxyType({}),
                 prefix: str = "") -> list[LoweredStep]:
-    """The steps, those that can be one joined.
+    """The steps, with runs of compatible steps joined.
 
-    pairs: results -> the inputs whose memory they are written to; prefix: of the names of kernels.
+    pairs: results -> the inputs whose memory they are written to; prefix: of kernel names.
     """
     return _Joiner(steps, graph, pairs, prefix).steps()
 
 
 class _Run(NamedTuple):
-    """Steps that can be one, and those between them that may come after all of them."""
+    """Steps that can be joined, and steps between them that are moved behind them (`passed`)."""
 
     steps: list[LoweredStep]
     passed: list[LoweredStep]
 
 
 class _Joiner:
-    """kept: arrays that are there whatever the steps read.  loops: of kernels, by their ids; parts: by the ids of steps.
-    known: the joined kernels, by what they are made of, for steps that repeat; products: the loops of matrix products, likewise.
+    """kept: arrays with memory of their own in any case (inputs and outputs).  loops: by ids of kernels; parts: by ids of steps.
+    known: cache of joined kernels by their parts, for steps that repeat; products: cache of the loops of matrix products.
     """
 
     def __init__(self, steps: Sequence[LoweredStep], graph: Graph, pairs: Mapping[Value, Value], prefix: str) -> None:
@@ -56,7 +56,7 @@ class _Joiner:
         self.names = TakenNames()
 
     def steps(self) -> list[LoweredStep]:
-        """The steps in runs, which are one step each; those that a run passes by come after it."""
+        """The steps, with each run joined into one step and followed by the steps that it passed."""
         made: list[LoweredStep] = []
         start = 0
         while start < len(self.given):
@@ -66,12 +66,12 @@ class _Joiner:
         return made
 
     def _run(self, start: int) -> _Run:
-        """The steps, from one on, that can be one: up to the last that reads or writes much of what those before it do."""
+        """The longest run that begins with a step, up to the last step that shares enough memory with the steps before it."""
         runs = [self._run_from(start, first) for first in self._first_forms(start)]
         return max(runs, key=lambda run: len(run.steps), default=_Run([], []))
 
     def _first_forms(self, start: int) -> list[LoweredStep]:
-        """The first step of a run as kernels: a product also in as many blocks as those behind it have iterations."""
+        """The first step of a run as kernels; a product also in as many blocks as following loops have iterations."""
         step = self.given[start]
         if not any(root(value).type.nbytes >= LEAST_SHARED for value in (*step.reads, *step.writes, *step.owners) if value is not None):
             return []
@@ -104,7 +104,7 @@ class _Joiner:
         return found
 
     def _may_pass(self, passed: Sequence[LoweredStep], step: LoweredStep) -> bool:
-        """Whether the step may come before those that were passed by: neither writes what the other one touches."""
+        """Whether the step may run before the passed ones: neither side writes an array that the other touches."""
         mine, written = _touched(step), self._written(step)
         return all(mine.isdisjoint(self._written(one)) and written.isdisjoint(_touched(one)) for one in passed)
 
@@ -121,7 +121,7 @@ class _Joiner:
         return part is not None and self._may_be_one(run, step) and sweep.take(part)
 
     def _forms(self, step: LoweredStep, iterations: int | None = None) -> list[LoweredStep]:
-        """The step as kernels, of which any one may do: those that fusion makes, and matrix products as loops of so many iterations."""
+        """Alternative kernels for the step: its own for a fusion group, or loops with `iterations` blocks for a matrix product."""
         if step.kernel is not None and step.value is None:
             return [step]
         key = step.position, iterations
@@ -131,7 +131,7 @@ class _Joiner:
         return found
 
     def _may_be_one(self, run: Sequence[LoweredStep], step: LoweredStep) -> bool:
-        """Whether the step writes no memory that others of the run read as something else, and its words mean the same."""
+        """Whether the step overwrites no array of the run, and words that it shares with the run have equal values."""
         told: dict[object, WordValue] = {}
         for one in (*run, step):
             assert one.kernel is not None
@@ -159,7 +159,7 @@ class _Joiner:
         return self.loops[id(kernel)]
 
     def _joined(self, run: Sequence[LoweredStep]) -> LoweredStep:
-        """The steps of a run as one."""
+        """The joined step of a run."""
         parts = [part for part in map(self._part, run) if part is not None]
         inner = self._inner(run)
         arrays = list(dict.fromkeys(array for part in parts for array in part.arrays if array is not None))
@@ -182,7 +182,7 @@ class _Joiner:
             is_complex=any(step.is_complex for step in run), updates=[update for step in run for update in step.updates])
 
     def _inner(self, run: Sequence[LoweredStep]) -> set[Value]:
-        """The arrays that nothing but the run reads."""
+        """The arrays that only the steps of the run use."""
         if not self.users:
             for step in self.given:
                 for value in (*step.reads, *step.owners, *[update.operand for update in step.updates]):
@@ -200,5 +200,5 @@ def _touched(step: LoweredStep) -> set[Value]:
 
 
 def _is_small(step: LoweredStep) -> bool:
-    """Whether a step is a kernel for little: when it runs does not matter."""
+    """Whether a step is a kernel with little work, which can be moved at no cost."""
     return step.kernel is not None and statements_work(step.kernel.body) < SMALL_WORK

@@ -1,8 +1,7 @@
-"""A large module as several that are compiled side by side: the same functions, each in one of them.
+"""Splits a large module into several that are compiled in parallel; each function is in one of them.
 
-What is written into its callers and the tables are in every part that needs them.  Nothing that LLVM does with a module
-here looks beyond one function but inlining, so the parts are the code that the module is, and which parts there are depends on its text
-alone: not on how many CPUs there are.
+Functions that are always inlined, and tables, are copied to every part that needs them.  Apart from inlining, LLVM optimises each
+function alone here, so the parts give the same code as the module.  The split depends only on the text, not on the number of CPUs.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import NamedTuple
 from bwcompiler.errors import InternalError
 
 MOST = 4                       # parts
-LEAST = 40_000                 # characters of one: its code takes LLVM some 40 ms
+LEAST = 40_000                 # least characters of a part, which LLVM compiles in about 40 ms
 _SYMBOL = re.compile(r"@([\w.]+)")
 _INLINED = re.compile(r"^attributes (#\d+) = \{[^}]*\balwaysinline\b", re.MULTILINE)
 
@@ -29,7 +28,7 @@ class _Item(NamedTuple):
 
 
 def module_parts(text: str) -> tuple[str, ...]:
-    """Modules that are this one together; itself alone where it is small."""
+    """The parts of a module; a small module is its only part."""
     if len(text) < 2 * LEAST:
         return (text,)
     items, rest = _items(text)
@@ -45,7 +44,7 @@ def module_parts(text: str) -> tuple[str, ...]:
 
 
 def _items(text: str) -> tuple[dict[str, _Item], dict[str, str]]:
-    """Functions and tables by name, and the other lines: declarations by name, attributes by themselves."""
+    """Functions and tables by name; other lines: declarations by name, attributes by their text."""
     items: dict[str, _Item] = {}
     rest: dict[str, str] = {}
     inlined = (*[f" {group} {{" for group in _INLINED.findall(text)],)
@@ -73,7 +72,7 @@ def _add(items: dict[str, _Item], text: str, is_copied: bool) -> None:
 
 
 def _shares(own: Iterable[_Item], items: dict[str, _Item], count: int) -> list[list[_Item]]:
-    """The functions in parts of about the same size, in each of them in order.  What is written into its callers counts in every part."""
+    """The functions in parts of about the same size, in their order.  Inlined functions count in every part."""
     order = {item.name: number for number, item in enumerate(own)}
     written = {name: _written_into(items[name], items) for name in order}
     shares: list[list[_Item]] = [[] for _ in range(count)]
@@ -93,7 +92,7 @@ def _shares(own: Iterable[_Item], items: dict[str, _Item], count: int) -> list[l
 
 
 def _written_into(item: _Item, items: dict[str, _Item]) -> list[str]:
-    """The functions and tables that every part has which has this one."""
+    """The copied functions and tables that a part with this item needs."""
     found: dict[str, None] = {}
     pending = [*item.names]
     while pending:
@@ -105,7 +104,7 @@ def _written_into(item: _Item, items: dict[str, _Item]) -> list[str]:
 
 
 def _part(share: Iterable[_Item], items: dict[str, _Item], rest: dict[str, str], shown: set[str]) -> str:
-    """A module of these functions, of which others see those in `shown`."""
+    """A module of these functions; those in `shown` are visible to the other parts."""
     mine = {item.name: item for item in share}
     copied: dict[str, _Item] = {}
     declared: dict[str, str] = {}
@@ -115,7 +114,7 @@ def _part(share: Iterable[_Item], items: dict[str, _Item], rest: dict[str, str],
         item = items.get(name)
         if name in mine or name in copied or name in declared:
             continue
-        if item is None:                           # outside of the program; nothing, in a comment
+        if item is None:                           # an external symbol, or a word in a comment
             declared.update({name: rest[name]} if name in rest else {})
         elif item.is_copied:
             copied[name] = item

@@ -1,8 +1,9 @@
-"""Where long programs look for signals (Ctrl-C): `bw_poll`, called after about every POLL_WORK of work.
+"""Polls of long programs for signals (Ctrl-C): `bw_poll`, called about every POLL_WORK operations.
 
-All loops have known lengths, so the work between two looks is known when the program is made: a program of less work than that
-has none and costs nothing.  A long loop is cut into chunks and looks after each of them; its inner loop stays a plain counted
-loop.  `bw_poll()` gives 0 or a status with which the program returns (`runtime/interrupts.py`).
+The trip counts of loops in kernels have known bounds, so the work between two polls is known at compile time: a program with less work
+than that has no polls and no cost.  A long loop is cut into chunks and polls after each of them; its inner loop stays a plain counted
+loop.  (Loops over bodies poll every few iterations: `regions.py`.)  `bw_poll()` returns 0, or a status with which the program returns
+(`runtime/interrupts.py`).
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from bwcompiler.ir.scalar import Scalar
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.math.functions import FUNCTIONS
 
-# Operations, each of 1/20 ns (vectors, in cache) to 20 ns (gathers from memory): 0.05 ms to 20 ms from one look to the next.
+# Operations, each of 1/20 ns (vectors, in cache) to 20 ns (gathers from memory): 0.05 ms to 20 ms between polls.
 POLL_WORK = 1 << 20
-COPY_BYTES = 16 * POLL_WORK     # of one memcpy
+COPY_BYTES = 16 * POLL_WORK     # bytes of one memcpy
 _MATH_WORK = 8
 _PRODUCT_WORK = 16              # multiply-adds of a matrix product that count as one operation
 
@@ -32,13 +33,13 @@ def statements_work(body: Sequence[Statement]) -> int:
 
 
 def product_work(size: int, inner: int) -> int:
-    """Operations of a matrix product of so many results."""
+    """Operations of a matrix product with `size` results."""
     return size * inner // _PRODUCT_WORK
 
 
 class LoopEmitter(Protocol):
-    """What emits a kernel: `counted` is a loop of plain iterations; `affine` is the register of an extent; `polls` tells
-    that the kernel looks for signals, which it does where it `may_poll`.
+    """The emitter of a kernel: `counted` emits a plain loop, `affine` the register of an extent.  `may_poll`: whether the kernel may poll
+    for signals; `polls`: whether it does.
     """
 
     emit: ScalarEmitter
@@ -52,9 +53,9 @@ class LoopEmitter(Protocol):
 
 @contextmanager
 def polled(emitter: LoopEmitter, extent: Extent, work: int) -> Iterator[str]:
-    """`counted`, in chunks with a look for signals after each if the loop is long; work: operations per iteration."""
+    """`counted`; a long loop in chunks, with a poll for signals after each.  work: operations per iteration."""
     emit, work = emitter.emit, max(work, 1)
-    dear = work > POLL_WORK                                              # such iterations look themselves
+    dear = work > POLL_WORK                                              # such iterations poll themselves
     if not emitter.may_poll or not isinstance(extent, int) or dear or extent * work <= POLL_WORK:
         with emitter.counted(emitter.affine(extent), not isinstance(extent, int)) as index:
             yield index
@@ -73,7 +74,7 @@ def polled(emitter: LoopEmitter, extent: Extent, work: int) -> Iterator[str]:
 
 
 def leave_if_interrupted(emit: ScalarEmitter, status: str) -> None:
-    """Go where the function returns, with a status that is not 0."""
+    """Branch to the return of the function if the status is not 0."""
     bad = emit.put(f"icmp ne i32 {status}, 0")
     emit.count += 1
     emit.lines += [f"  br i1 {bad}, label %interrupted, label %on{emit.count}", f"on{emit.count}:"]

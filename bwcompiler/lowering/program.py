@@ -1,9 +1,9 @@
 """A fused graph and its memory plan -> one LLVM module: functions, and `bw_program`, which calls them in order.
 
-Every step becomes a call of a function with pointer parameters and words; functions of equal text are emitted once.  The body of a
-loop, or a branch, is a function of the same form (`calls.py`), which a function that loops or chooses calls (`regions.py`).
-What has no native lowering becomes a callback: a call out of the program into the op's NumPy reference (`Callback`, bound by
-the runtime).
+Every step becomes a call of a function with pointers and words (scalar parameters); functions with equal text are emitted once.  The
+body of a loop, or a branch, is a function of the same form (`calls.py`); another function iterates or branches and calls it
+(`regions.py`).  Ops without native lowering become callbacks: calls out of the program into the op's NumPy reference (`Callback`,
+bound by the runtime).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from bwcompiler.lowering.steps import LoweredBody, LoweredStep
 from bwcompiler.target import Target
 
 _SYMBOL = re.compile(r"@([\w.]+)")
-_OWN = " = internal constant "  # what a program has itself
-FEW_LINES = 200                # of the text of a kernel that is written into the functions that call it
+_OWN = " = internal constant "  # data that a program defines itself
+FEW_LINES = 200                # lines of a kernel that is inlined into its callers
 
 
 class Callback(NamedTuple):
@@ -55,9 +55,9 @@ class Callback(NamedTuple):
 
 
 class ProgramText(NamedTuple):
-    """LLVM text of a program; what it calls outside; the values whose computation may fail; how many distinct functions it has.
+    """The LLVM text of a program, its external symbols, the values whose computation may fail, and the number of distinct kernels.
 
-    symbols: what it declares, of libraries, the thread pool and the runtime (`POLL`); LLVM's intrinsics are among them.
+    symbols: all declared functions, of libraries, the thread pool and the runtime (`POLL`), including LLVM's intrinsics.
     """
 
     text: str
@@ -68,9 +68,9 @@ class ProgramText(NamedTuple):
 
 
 class _KernelFunction(NamedTuple):
-    """What a kernel has become: the function, and which of its buffers and words it gets.
+    """The function emitted for a kernel (or a part of one), and the buffers and words that it takes.
 
-    starts: per pointer the element it points at, in the kernel's words.
+    starts: per pointer the element that it points at, as an expression of the kernel's words.
     """
 
     name: str
@@ -95,7 +95,7 @@ def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libr
 
 
 class _Module:
-    """What the functions of a program share."""
+    """The LLVM module under construction: functions, declarations and caches that the functions of a program share."""
 
     def __init__(self, libraries: Libraries, target: Target) -> None:
         self.libraries = libraries
@@ -107,8 +107,8 @@ class _Module:
         self.callbacks: list[Callback] = []
         self.checked: list[Value] = []
         self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
-        self.emitted: set[str] = set()             # names of kernels: what differs in the order of stores has one name
-        self.bodies: dict[tuple[int, tuple[Index, ...]], BodyFunction] = {}        # by ids, and the indices of the loops around them
+        self.emitted: set[str] = set()             # names of kernels: variants with another order of stores have the same name
+        self.bodies: dict[tuple[int, tuple[Index, ...]], BodyFunction] = {}        # by ids, and the indices of the enclosing loops
         self.fills: dict[tuple[TensorType, str], Kernel] = {}
 
     def new_name(self, kind: str) -> str:
@@ -124,7 +124,7 @@ class _Module:
         return found
 
     def kernel(self, kernel: Kernel, merged: Mapping[Buffer, Buffer]) -> list[_KernelFunction]:
-        """The functions of a kernel, to be called in this order; emitted when they are asked for first."""
+        """The functions of a kernel, to be called in this order; emitted on first use."""
         key = (id(kernel), tuple(merged.items()))
         found = self.kernels.get(key)
         if found is None:
@@ -175,7 +175,7 @@ class _Module:
 class _Calls:
     """The calls of one graph's steps: of the program, or of the body of a loop or branch inside of it.
 
-    indices  those of the loops around the graph.
+    indices  those of the enclosing loops.
     total    operations of all calls.
     """
 
@@ -190,7 +190,7 @@ class _Calls:
         self.declares = module.declares
         self.calls: list[FunctionCall] = []
         self.total = 0
-        self.work = 0                  # operations since the last look for signals
+        self.work = 0                  # operations since the last poll for signals
 
     def emit(self) -> None:
         for value, offset in self.plan.saved:
@@ -229,7 +229,7 @@ class _Calls:
                 self._copy(operand, self.pointer(result), result.type.nbytes)
 
     def _region(self, position: int, step: LoweredStep) -> None:
-        """A loop or a choice: its bodies become functions, which a function of its own calls."""
+        """A loop or branch: its bodies become functions, called by a function that iterates or branches."""
         self._copy_updated(step)
         for item, number in step.fills:
             self._fill(item, number)
@@ -263,7 +263,7 @@ class _Calls:
         return found
 
     def _append(self, call: FunctionCall, work: int) -> None:
-        """Add a call of so many operations, after a look for signals if there were many since the last one."""
+        """Add a call that takes `work` operations, after a poll for signals if there were many since the last one."""
         self.work += work
         self.total += work
         if self.work > POLL_WORK and self.calls:
@@ -273,7 +273,7 @@ class _Calls:
         self.calls.append(call)
 
     def _merged(self, step: LoweredStep, kernel: Kernel) -> dict[Buffer, Buffer]:
-        """Inputs of the kernel that are the memory of one of its outputs."""
+        """Inputs of the kernel that share the memory of one of its outputs."""
         buffer_of = {owner: buffer for owner, buffer in zip(step.owners, kernel.buffers, strict=True) if owner is not None}
         held = {self.graph.inputs[number]: Location("result", result) for result, number in enumerate(self.into) if number is not None}
         places = self.plan.locations
@@ -290,7 +290,7 @@ class _Calls:
 
     def _call(self, value: Value, operands: Sequence[ArrayView]) -> None:
         if value.op in ops.PRODUCTS:
-            self._product(value, operands[:2])                     # what a product is added to lies where it is written
+            self._product(value, operands[:2])                     # the third operand of matmul_add is updated in place
         elif value.op is ops.normalize_index:
             name = self.module.new_name("check")
             self.declares[DECLARE_LAST] = None
@@ -304,7 +304,7 @@ class _Calls:
             self._library(value, operands)
 
     def _pointers(self, value: Value, operands: Sequence[ArrayView]) -> tuple[Pointer, ...]:
-        """Where the operands begin, and the result."""
+        """Pointers to the operands, then the result."""
         begins = [Pointer(self.plan.locations[view.base], view.offset * view.base.dtype.itemsize) for view in operands]
         return (*begins, self.pointer(value))
 
@@ -356,14 +356,14 @@ class _Calls:
 
 
 def _inlined(text: str) -> str:
-    """The text of a kernel, as part of its callers where it is short and has no loop: what steps hand on in a loop over elements then stays
-    in registers."""
+    """The text of a kernel; a short one without loops is marked alwaysinline, so that values passed between the steps of a loop over
+    elements stay in registers."""
     few = text.count("\n") <= FEW_LINES and "\nentry:" in text and " br " not in text
     return text.replace(") #1 {", ") #2 {", 1) if few else text
 
 
 def _library_work(value: Value) -> int:
-    """Operations of a library call, roughly: every element of the operands meets a row."""
+    """A rough number of operations of a library call: number of operand elements times the length of a row."""
     types = [operand.type for operand in value.operands]
     return sum(type_.size * (upper(type_.shape[-1]) if type_.shape else 1) for type_ in types)
 
@@ -384,7 +384,7 @@ def _require_fixed_shapes(value: Value, first: int = 0) -> None:
 
 
 def _distinct(declares: dict[str, None]) -> list[str]:
-    """Each function and each outside datum declared once, whatever the spelling of its parameters."""
+    """One declaration per external function or datum, even if parameters are spelled differently."""
     seen: dict[str, str] = {}
     for line in declares:
         seen.setdefault(line[line.index("@"):].partition("(")[0].partition(" ")[0], line)

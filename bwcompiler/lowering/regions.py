@@ -1,13 +1,13 @@
-"""Loops and choices natively: a function that calls the functions of their bodies (`calls.body_text`).
+"""Native loops and branches: functions that call the functions of their bodies (`calls.body_text`).
 
     i32 loop(record, memory, state 0.., other 0.., invariant 0.., index 0..)
 
-`state k` holds what operand k is at the start and result k at the end; `memory` is the arena of the bodies.  The body of a loop
-writes the next state over the last one (its plan says that it may), or, where it reads the last one until the end, into `other k`,
-and the two change places.  How often a loop runs is data here, so code and compile time do not depend on it.
+`state k` holds operand k at the start and result k at the end; `memory` is the arena of the bodies.  The body of a loop
+writes the next state over the old one if its memory plan allows that; otherwise into the second buffer `other k`, and the two
+are swapped after each iteration.  The loop is never unrolled, so code size and compile time do not depend on its trip count.
 
-States of one element, and the arena of a body that is small, are local memory of the function: where the body is written into it, LLVM
-keeps them in registers, so that a recurrence over elements does not wait for memory from one iteration to the next.
+States of one element and small arenas are local memory of the function: if the body is inlined, LLVM keeps them in registers, so
+that a recurrence over elements does not wait for memory between iterations.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from bwcompiler.lowering.polls import POLL_WORK
 from bwcompiler.lowering.steps import LoweredBody
 
 _DECLARE_COPY = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
-LOCAL_BYTES = 1024             # of an arena that is local memory of the function
+LOCAL_BYTES = 1024             # the largest arena that is local memory of the function
 
 
 class BodyFunction(NamedTuple):
-    """A body as a function; work: its operations."""
+    """The function of a body; work: its number of operations."""
 
     name: str
     work: int
 
 
 class RegionText(NamedTuple):
-    """The function, what it needs declared, how many operands its results start as, and its operations, looks for signals apart."""
+    """The function, its declarations, the number of carried operands, and its operations between polls."""
 
     text: str
     declares: Sequence[str]
@@ -48,21 +48,21 @@ class RegionText(NamedTuple):
 
 def region_text(name: str, value: Value, bodies: Sequence[LoweredBody], functions: Sequence[BodyFunction],
                 indices: Sequence[Index]) -> RegionText:
-    """The function of a loop, while loop or choice inside of loops with these indices."""
+    """The function of a loop, while loop or `cond` inside loops with these indices."""
     if value.op is ops.loop:
         return _counted(name, value, bodies[0], functions[0], indices)
     if value.op is ops.while_loop:
         return _while(name, value, bodies, functions, indices)
     if value.op is ops.cond:
         return _choice(name, value, bodies[0].into, functions, indices)
-    raise InternalError(f"{value.op.name} is no loop and no choice")
+    raise InternalError(f"{value.op.name} is neither a loop nor a branch")
 
 
 @dataclass
 class _Function:
     """The function being written: its parameters in groups, and its lines.
 
-    others: the states that have another place, in order; held: the bytes of those that are local memory; memory: of the bodies.
+    others: the double-buffered states, in order; held: the bytes of states in local memory; memory: the arena of the bodies.
     """
 
     name: str
@@ -88,7 +88,7 @@ class _Function:
         return extent_register(extent, self.put, lambda index: f"%x{self.indices.index(index)}")
 
     def state(self, number: int) -> str:
-        """The register of the last state inside of the loop."""
+        """The register of the address of the current state, inside the loop."""
         if number in self.held:
             return f"%held{number}"
         return f"%now{number}" if number in self.others else f"%c{number}"
@@ -100,7 +100,7 @@ class _Function:
 
     @property
     def exchanged(self) -> list[int]:
-        """The states whose two places change places."""
+        """The states whose two buffers are swapped."""
         return [k for k in self.others if k not in self.held]
 
     def copy(self, target: str, source: str, size: int) -> None:
@@ -111,13 +111,13 @@ class _Function:
         self.lines.append(f"  {name} = alloca [{size} x i8], align {ALIGNMENT}")
 
     def local_arena(self, bodies: Sequence[LoweredBody], size: int) -> None:
-        """Make the memory of the bodies local, if it is small and no loop inside hands it on."""
+        """Make the arena of the bodies local, if it is small and no inner loop or branch is passed a part of it."""
         if 0 < size <= LOCAL_BYTES and not any(step.bodies for body in bodies for step in body.steps):
             self.memory = "%arena"
             self.local(self.memory, size)
 
     def call(self, function: BodyFunction, slots: Sequence[str], own: Sequence[str] = ()) -> None:
-        """Call a body, and leave with its status if that is not 0."""
+        """Call a body, and return its status if that is not 0."""
         arguments = ["ptr %record", f"ptr {self.memory}", *[f"ptr {slot}" for slot in slots],
                      *[f"i64 %x{number}" for number in range(len(self.indices))], *[f"i64 {index}" for index in own]]
         self.leave_if_bad(f"call i32 @{function.name}({', '.join(arguments)})")
@@ -129,7 +129,7 @@ class _Function:
                        f"on{self.count}:"]
 
     def poll(self, number: str, every: int) -> None:
-        """A look for signals in every so many iterations."""
+        """Poll for signals in every `every`-th iteration."""
         self.declares[DECLARE_POLL] = None
         if every <= 1:
             self.leave_if_bad(f"call i32 @{POLL}()")
@@ -140,7 +140,7 @@ class _Function:
         self.lines += ["  br label %polled", "polled:"]
 
     def begin_iterations(self) -> list[str]:
-        """The registers that change from one iteration to the next: number, and the places of the states."""
+        """The loop header, with phis for the iteration number and the buffers of states."""
         for k, size in self.held.items():
             self.local(f"%held{k}", size)
             if k in self.others:
@@ -159,7 +159,7 @@ class _Function:
         self.lines += ["  br label %head", "done:"]
 
     def settle(self, value: Value) -> None:
-        """Copy the states that ended in another place."""
+        """Copy the states that ended in the second buffer."""
         for k, size in self.held.items():
             self.copy(f"%c{k}", f"%held{k}", size)
         for k in self.exchanged:
@@ -185,7 +185,7 @@ def _loop_function(name: str, value: Value, body: LoweredBody, indices: Sequence
 
 
 def _counted(name: str, value: Value, body: LoweredBody, function: BodyFunction, indices: Sequence[Index]) -> RegionText:
-    """for index in lo, lo + |step|, ... up to hi, or from the last to the first."""
+    """for index in lo, lo + |step|, ... up to hi (included); backwards if step is negative."""
     lo, hi, step = value.attrs["lo"], value.attrs["hi"], value.attrs["step"]
     made = _loop_function(name, value, body, indices)
     trips, most = _trips(made, lo, hi, abs(step))
@@ -209,7 +209,7 @@ def _counted(name: str, value: Value, body: LoweredBody, function: BodyFunction,
 
 
 def _trips(made: _Function, lo: Extent, hi: Extent, step: int) -> tuple[str, int]:
-    """How often the loop runs: the register or literal, and the most that it may be."""
+    """The trip count of the loop, as a register or literal, and its upper bound."""
     span = add_extents(add_extents(hi, scale_extent(lo, -1)), 1)
     most = max(0, -(-upper(span) // step))
     if not isinstance(span, Affine):
@@ -225,7 +225,7 @@ def _trips(made: _Function, lo: Extent, hi: Extent, step: int) -> tuple[str, int
 
 def _while(name: str, value: Value, bodies: Sequence[LoweredBody], functions: Sequence[BodyFunction],
            indices: Sequence[Index]) -> RegionText:
-    """while condition(...): body(...); the condition writes its answer behind the arena of the two."""
+    """while condition(...): body(...); the condition writes its result after the arena of the two."""
     made = _loop_function(name, value, bodies[1], indices)
     made.local_arena(bodies, condition_offset(bodies) + ALIGNMENT)
     slots = made.begin_iterations()
@@ -240,13 +240,13 @@ def _while(name: str, value: Value, bodies: Sequence[LoweredBody], functions: Se
 
 
 def condition_offset(bodies: Sequence[LoweredBody]) -> int:
-    """Where behind the bodies' arena the answer of a condition is."""
+    """The offset of the condition's result, after the arena of the bodies."""
     return max([body.plan.arena_bytes for body in bodies])
 
 
 def _choice(name: str, value: Value, into: Sequence[int | None], functions: Sequence[BodyFunction],
             indices: Sequence[Index]) -> RegionText:
-    """then(...) or else(...), which read the arrays that they update where the results are."""
+    """then(...) or else(...); the arrays that they update are already in the memory of the results."""
     results = len(value.type.items)
     made = _Function(name, indices, results, (), len(value.operands))
     made.lines += ["  %flag = load i8, ptr %v.0", "  %holds = icmp ne i8 %flag, 0", "  br i1 %holds, label %then, label %else"]

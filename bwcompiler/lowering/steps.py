@@ -1,4 +1,4 @@
-"""Fused steps -> what each of them runs: a kernel; a library call, check or callback of one value; a loop or a choice with its bodies."""
+"""Fused steps -> lowered steps: a kernel; a library call, check or callback of one value; or a loop or branch with its bodies."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from bwcompiler.lowering.loops.call_kernels import (
 from bwcompiler.lowering.loops.complex.split_complex import split_complex
 from bwcompiler.lowering.loops.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
 
-MOST_COMMON = 1 << 14          # elements that all rows of a product are multiplied with, or added to: else it takes longer than memory
+MOST_COMMON = 1 << 14          # most elements of the operand (or result) that all rows of a product share; else memory-bound
 
 
 @dataclass
 class LoweredStep(StepUse):
     """One step of the program: a kernel with the owners of its parameters, or a library call, check or callback of one value.
 
-    position  that of the fused step; joined: those of others whose loops its kernel has too.
-    words     what the kernel is told, per word of it.  is_complex: whether it computes with complex numbers.
-    bodies    of a loop or a choice, whose results are `items`.
-    fills     the items that start as one number everywhere.
+    position  of the fused step; joined: positions of further steps whose loops are part of its kernel.
+    words     the values of the kernel's words (scalar parameters).  is_complex: whether it computes with complex numbers.
+    bodies    of a loop or branch; `items` are its results.
+    fills     the items that are filled with one number at the start.
     """
 
     position: int = 0
@@ -56,7 +56,7 @@ class LoweredStep(StepUse):
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Those of all fused steps that this one runs."""
+        """The positions of all fused steps that this one runs."""
         return (self.position, *self.joined)
 
 
@@ -64,9 +64,9 @@ class LoweredStep(StepUse):
 class LoweredBody:
     """A graph as steps, with its memory: a program, or the body of a loop or branch.
 
-    into     per result: the input whose memory it is written to; the branches of a choice agree.
-    swapped  of the body of a loop: the states for which it needs a second place, because it reads the last one while it writes
-             the next.
+    into     per result: the input whose memory it is written to; equal for both branches of a `cond`.
+    swapped  for the body of a loop: the states that need double buffering, because the body still reads the old state while it
+             writes the next one.
     """
 
     graph: Graph
@@ -80,9 +80,9 @@ Bodies = Mapping[Value, tuple[LoweredBody, ...]]
 
 
 def lower_steps(fused: FusedProgram, bodies: Bodies = MappingProxyType({}), prefix: str = "") -> list[LoweredStep]:
-    """Loop trees of all steps; of the calls also what each reads, writes and needs as scratch.
+    """The lowered steps: loop trees of groups; for calls the arrays that they read and write, and their scratch.
 
-    bodies: of the loops and choices; prefix: of the names of kernels.
+    bodies: of the loops and branches; prefix: of kernel names.
     """
     groups = _lower_groups(fused, prefix)
     items = _items(fused)
@@ -98,14 +98,14 @@ def lower_steps(fused: FusedProgram, bodies: Bodies = MappingProxyType({}), pref
             lowered.position = step.position
         else:
             lowered = groups[step.position]
-            if lowered.kernel is None or not lowered.kernel.buffers:       # everything in it was computed where it is read
+            if lowered.kernel is None or not lowered.kernel.buffers:       # all its members were recomputed by their readers
                 continue
         steps.append(lowered)
     return steps
 
 
 def _items(fused: FusedProgram) -> dict[Value, dict[int, Value]]:
-    """Per loop or choice the results that are read, by number."""
+    """Per loop or branch the results that are read, by number."""
     found: dict[Value, dict[int, Value]] = {}
     for value in fused.step_of:
         if value.op is ops.item:
@@ -114,8 +114,8 @@ def _items(fused: FusedProgram) -> dict[Value, dict[int, Value]]:
 
 
 def _lower_region(value: Value, bodies: tuple[LoweredBody, ...], read: Mapping[int, Value]) -> LoweredStep:
-    """A loop: its results start as the operands that it carries.  A choice: as those that its branches update, or they are written by the
-    branch that runs."""
+    """The step of a loop or branch, with its updates: results of a loop start as the operands that it carries, results of a `cond` as the
+    operands that its branches update in place; other results are written by the branch that runs."""
     types = value.type.items
     items = [read.get(number) or Value(ops.item, (value,), {"index": number}, type_) for number, type_ in enumerate(types)]
     filled = {number for number in range(len(value.operands)) if starts_filled(value, number)}
@@ -137,7 +137,7 @@ def _lower_region(value: Value, bodies: tuple[LoweredBody, ...], read: Mapping[i
 
 
 def _starts_as(value: Value, bodies: tuple[LoweredBody, ...], number: int) -> int | None:
-    """The number of the operand that a result of a loop or choice starts as."""
+    """The number of the operand whose contents a result of a loop or branch has at the start; None if none."""
     if value.op is not ops.cond:
         return number
     place = bodies[0].into[number]
@@ -145,7 +145,7 @@ def _starts_as(value: Value, bodies: tuple[LoweredBody, ...], number: int) -> in
 
 
 def _lower_groups(fused: FusedProgram, prefix: str) -> dict[int, LoweredStep]:
-    """The steps of the fusion groups, by position; groups of one shape share a kernel, which has the name of the first."""
+    """The steps of the fusion groups, by position; groups of equal shape share the kernel of the first."""
     alike: dict[Hashable, list[tuple[FusionGroup, Shape]]] = {}
     for step in fused.steps:
         if isinstance(step, FusionGroup):
@@ -167,10 +167,10 @@ def _is_complex(value: Value) -> bool:
 
 
 class CallKernel(NamedTuple):
-    """A kernel for calls that compute the same.
+    """A kernel shared by calls that compute the same.
 
-    places   its parameters among the values of a call (`_values_of`); what it has besides is scratch.
-    updates  whether it updates its first operand.
+    places   the positions of its parameters in `_values_of(call)`; further parameters are scratch.
+    updates  whether it updates its first operand in place.
     """
 
     kernel: Kernel
@@ -183,7 +183,7 @@ def _values_of(call: Call) -> list[Value]:
 
 
 def _call_kernel(name: str, call: Call, known: dict[Hashable, CallKernel]) -> CallKernel:
-    """The kernel of a call, built for the first one of those that compute the same."""
+    """The kernel of a call; calls that compute the same share the first one's."""
     value, values = call.value, _values_of(call)
     attributes = tuple(sorted(value.attrs.items(), key=lambda pair: pair[0]))
     key = (value.op, attributes, tuple([(one.type, values.index(one)) for one in values]),
@@ -226,9 +226,9 @@ def _lower_call(name: str, call: Call, known: dict[Hashable, CallKernel]) -> Low
 
 
 def product_forms(step: LoweredStep, name: str, iterations: int | None, known: dict[Hashable, list[Kernel]]) -> list[LoweredStep]:
-    """The steps that compute what one does that calls a matrix product, by loops of which a sweep can take a few iterations at a time.
+    """Alternatives to the call of a matrix product: steps with loop kernels, which a sweep can run a few iterations at a time.
 
-    iterations: of the outermost loops, None for those of single rows or matrices; known: the kernels of products that compute the same.
+    iterations: number of blocks, None for loops over single rows, terms or matrices; known: cache of kernels, by types and layouts.
     """
     value, views = step.value, step.operands
     if value is None or value.op not in ops.PRODUCTS or value.dtype not in (F32, F64) or not _is_fixed(value):
@@ -245,7 +245,7 @@ _ProductLoops = Callable[[str, Value, Sequence[ArrayView], int], Kernel]
 
 
 def _product_loops(value: Value, iterations: int | None) -> list[tuple[_ProductLoops, int]]:
-    """The builders of loops for a product, and in how many blocks of rows, or terms."""
+    """The loop builders that apply to a product, each with its number of blocks of rows or terms."""
     if value.rank > 2:
         return [(build_row_products, 1)] if iterations in (None, value.shape[0]) else []
     found: list[tuple[_ProductLoops, int]] = []
@@ -262,7 +262,7 @@ def _product_loops(value: Value, iterations: int | None) -> list[tuple[_ProductL
 
 
 def _is_fixed(value: Value) -> bool:
-    """Whether a product has elements and terms, of numbers that are known."""
+    """Whether a product of matrices has fixed, non-zero extents."""
     extents = [*value.shape, value.operands[0].shape[-1]]
     return value.rank > 1 and all(isinstance(extent, int) and extent > 0 for extent in extents)
 
@@ -272,7 +272,7 @@ def _of_real_numbers(kernel: Kernel) -> Kernel:
 
 
 def _call_step(lowered: LoweredStep, kernel: Kernel, owners: Sequence[Value | None]) -> LoweredStep:
-    """The step with its kernel, whose parameters after the owners are scratch."""
+    """The step with its kernel; parameters after the owners are scratch."""
     lowered.scratch += [buffer.size * buffer.dtype.itemsize for buffer in kernel.buffers[len(owners):]]
     lowered.kernel, lowered.words = kernel, _moving(kernel)
     lowered.owners = [*owners, *[None] * (len(kernel.buffers) - len(owners))]
@@ -280,6 +280,6 @@ def _call_step(lowered: LoweredStep, kernel: Kernel, owners: Sequence[Value | No
 
 
 def _moving(kernel: Kernel) -> list[WordValue]:
-    """Makes the indices of the loops around a kernel its words."""
+    """Make the indices of the enclosing loops the words of a kernel; returns their values."""
     kernel.words = free_indices(kernel)
     return [word.extent() for word in kernel.words if isinstance(word, Index)]

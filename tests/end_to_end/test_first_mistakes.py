@@ -76,7 +76,7 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.compile(lambda x, y: x * y, X, y=X), TypeError, "compile has no keyword 'y'\n  hint: examples of arguments are passed by position"),
     (lambda: bw.hvp(np.sum)(X), SignatureError, "there is one argument\n  hint: bw.hvp(f)(x, v)"),
     (lambda: bw.jit(lambda x: bw.pure_callback(np.sort, x))(X), SignatureError, "hint: bw.pure_callback(sort, result_spec, a)"),
-    (lambda: bw.check_grads(np.abs, (0.0,)), DerivativeError, "hint: at a kink or a jump differences disagree by right: move the point"),
+    (lambda: bw.check_grads(np.abs, (0.0,)), DerivativeError, "hint: at a kink or a jump finite differences are not the derivative: move the point"),
     (lambda: bw.grad(lambda x: x ** 2, holomorphic=True)(1.0), GradientError, "returned float64\n  hint: pass complex numbers"),
     (lambda: bw.grad(np.sum)(array.array("d", [1.0])), GradientError, "nothing in it to differentiate\n  hint: pass np.asarray(x)"),
     (lambda: bw.grad(lambda x, *, y: x * y, 1)(1.0, y=2.0), GradientError, "the call has 1 positional argument\n  hint: argnums=0, or a tuple"),

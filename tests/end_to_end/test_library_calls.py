@@ -170,7 +170,7 @@ def test_gradients_without_libraries(no_libraries: None) -> None:
 
 def test_explain_says_callback_where_there_is_no_routine(no_libraries: None) -> None:
     text = bw.compile(lambda x: np.sort(x) + 7.25, np.ones(3)).explain()
-    assert "callback into NumPy: argsort runs in Python and takes its lock" in text
+    assert "callback into NumPy: argsort runs in Python and takes the GIL" in text
 
 
 # ----- failures

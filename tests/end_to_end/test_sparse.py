@@ -308,7 +308,7 @@ def test_errors() -> None:
         bw.sparse_jacobian(lambda x: np.argsort(x))(U)
     with pytest.raises(GradientError, match="argnums=2"):
         bw.sparse_jacobian(lambda x: x, 2)(U)
-    with pytest.raises(UnsupportedError, match="inside of a traced function"):
+    with pytest.raises(UnsupportedError, match="inside a traced function"):
         bw.jit(lambda x: bw.sparse_jacobian(lambda x: x)(x))(U)
     with pytest.raises(UnsupportedError, match="more than 200,000,000 elements"):
         bw.sparse_jacobian(lambda x: np.cumsum(x))(np.ones(30_000))

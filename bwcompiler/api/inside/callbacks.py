@@ -1,4 +1,4 @@
-"""Python functions inside of programs: pure_callback, primitive."""
+"""Python functions called by compiled programs: pure_callback, primitive."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from bwcompiler.spellings import says_instead
 def pure_callback(fun: Callable[..., Any], result_spec: Any, *args: Any, vectorized: bool = False, **kwargs: Any) -> Any:
     """fun(*args, **kwargs), called back by the compiled program with concrete arrays.
 
-    result_spec   a bw.ShapeDtypeStruct (or anything with shape and dtype) for every array that fun returns, in its containers.
-    vectorized    under `vmap`, fun gets arguments with leading axes and returns results with these; else it is called once per element.
+    result_spec   a bw.ShapeDtypeStruct (or anything with shape and dtype) for every array that fun returns, in the same containers.
+    vectorized    True: under `vmap`, fun gets arguments with leading axes and returns results with these; False: one call per element.
 
-    fun gets NumPy arrays of its own, which it may keep; it must be a pure function: it may be called more or less often than it is written.
-    Its exceptions are raised with the line of this call; CallbackError (a TypeError and a ValueError) where it returns something else
-    than declared.  It has no derivative: UnsupportedError says so where one is asked for; `primitive` gives it one.
+    fun gets NumPy arrays with the shapes and dtypes of the arguments; they are copies, which it may keep.  It must be pure: the compiler
+    may call it more or less often than the source does.  Its exceptions are raised with the line of this call.  Raises CallbackError (a
+    TypeError and a ValueError) for results of other structure, shape or dtype than declared.  It has no derivative: differentiation
+    raises UnsupportedError; see `primitive` for functions with derivatives.
 
     >>> import numpy as np, bwcompiler as bw
     >>> f = bw.jit(lambda x: bw.pure_callback(lambda x: np.array(sorted(x)), x, x) * 2)
@@ -33,7 +34,7 @@ def pure_callback(fun: Callable[..., Any], result_spec: Any, *args: Any, vectori
     needed = [] if args or kwargs else required_names(fun)
     if needed:
         name = getattr(fun, "__name__", "fun")
-        raise SignatureError(f"pure_callback: {name} takes {', '.join(needed)}, and is given nothing; the types of its results come first\n"
+        raise SignatureError(f"pure_callback: {name} takes {', '.join(needed)}, and got none; the types of its results come first\n"
                              f"  hint: bw.pure_callback({name}, result_spec, {', '.join(needed)})")
     return host_call(fun, result_spec, args, kwargs, vectorized=vectorized)
 
@@ -42,12 +43,12 @@ def pure_callback(fun: Callable[..., Any], result_spec: Any, *args: Any, vectori
 def primitive(fun: Callable[..., Any], result_spec: Any = None, *, vectorized: bool = False) -> Primitive:
     """A host function (a Fortran routine, a sparse solver) that can be called inside of traced functions, with host derivatives.
 
-    result_spec   types of its results as for `pure_callback`; or a function from types of the arguments to these; None: they are found by
-                  calling fun once per kind of arguments with made-up numbers (floats between 0.5 and 1.5, integers 0).
-    vectorized    fun and its derivatives take and return arrays with leading axes under `vmap`.
+    result_spec   shapes and dtypes of its results as for `pure_callback`, or a function that computes them from those of the arguments;
+                  None: fun is called once per kind of arguments with placeholder numbers (floats between 0.5 and 1.5, integers 0).
+    vectorized    True: under `vmap`, fun and its derivatives take and return arrays with leading axes.
 
-    `.defvjp(fwd, bwd)` gives it a derivative for reverse mode, `.defjvp(rule)` one for forward mode; all are host functions and pure.
-    Both return the primitive.  Errors as for `pure_callback`.
+    `.defvjp(fwd, bwd)` registers a derivative for reverse mode, `.defjvp(rule)` one for forward mode; all are pure host functions.
+    Both methods return the primitive.  Raises the errors of `pure_callback`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> def solve(diagonal, b):                    # something that cannot be traced

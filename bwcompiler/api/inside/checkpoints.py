@@ -1,4 +1,4 @@
-"""Computing again instead of keeping: `checkpoint`, and scans in segments that are checkpointed."""
+"""Rematerialisation: `checkpoint`, and scans whose segments are checkpointed."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "ki": 2**10, "mi": 2**20, "g
 @says_instead
 def checkpoint(fun: Callable[P, R], policy: Callable[[str], bool] | None = None, *, static_argnums: int | Iterable[int] = (),
                static_argnames: str | Iterable[str] = ()) -> Callable[P, R]:
-    """The function, whose derivative computes the values inside of it again instead of keeping them.
+    """fun with a derivative that recomputes the values inside fun instead of saving them.
 
-    What is kept is its arguments, what it reads from outside, and results of the ops that policy(name of the op) is true for, such as
-    `lambda op: op == "matmul"` (names as in `Program.as_text`; None: of no op).  Values and derivatives are the same, bit for bit.
-    Arguments are passed on as they are; static_argnums and static_argnames, as for `jit`, only say that some are compile-time values.
-    Raises TypeError for a policy that cannot be called, SignatureError for static arguments that are arrays or cannot be hashed.
+    Saved are only its arguments, the values that it reads from outside, and results of ops whose name the policy accepts, as
+    `lambda op: op == "matmul"` (names as in `Program.as_text`; None: no op).  Values and derivatives are the same, bit for bit, with
+    the shapes and dtypes of fun.  static_argnums and static_argnames declare compile-time values, as for `jit`.
+    Raises TypeError for a policy that is not callable, SignatureError for static arguments that are arrays or cannot be hashed.
 
     >>> import numpy as np, bwcompiler as bw
     >>> layer = bw.checkpoint(lambda x: np.sin(np.exp(np.sin(x))))
@@ -71,7 +71,7 @@ def checkpoint(fun: Callable[P, R], policy: Callable[[str], bool] | None = None,
 
 
 def scan_in_segments(body: Callable[..., Any], init: Any, xs: Any, length: int | None, reverse: bool, how: Any) -> tuple[Any, Any]:
-    """A scan of which the carry is kept once per segment; a derivative runs each segment again."""
+    """A scan that saves the carry once per segment for its derivative, which runs each segment again."""
     source = current_source()
     xs = tree.map(lambda leaf: call(as_tracer, leaf), xs)
     rows = tree.leaves(xs)
@@ -108,7 +108,7 @@ def _segment(how: Any, body: Callable[..., Any], init: Any, xs: Any, count: int)
         return max(math.isqrt(count), 1)
     if isinstance(how, int | np.integer) and not isinstance(how, bool):
         if how < 1:
-            raise ValueError(f"scan: checkpoint={how}: a segment has one iteration at least")
+            raise ValueError(f"scan: checkpoint={how}: a segment has at least one iteration")
         return int(how)
     budget = parsed_bytes(how)
     return _within(budget, *_bytes_per_step(body, init, xs), count) if count else 1
@@ -123,7 +123,7 @@ def parsed_bytes(text: Any) -> int:
 
 
 def _bytes_per_step(body: Callable[..., Any], init: Any, xs: Any) -> tuple[int, int]:
-    """Of the carry, and of what the adjoint of one step reads besides it."""
+    """The bytes of the carry, and of the residuals of one step."""
     row = tree.map(lambda x: x[0], xs)
     carry = tree.map(lambda leaf: call(as_tracer, leaf), init)
     graph = trace_body(lambda: call_user(body, (carry, row), {}), "", "step").result.graph.replace(captured=0)
@@ -135,7 +135,7 @@ def _bytes_per_step(body: Callable[..., Any], init: Any, xs: Any) -> tuple[int, 
 
 
 def _within(budget: int, carry: int, step: int, count: int) -> int:
-    """The longest segment with which carries and the residuals of one segment are within a number of bytes."""
+    """The longest segment for which the saved carries and the residuals of one segment fit in `budget` bytes."""
     step += carry
     if count * step <= budget:
         return count
@@ -145,7 +145,7 @@ def _within(budget: int, carry: int, step: int, count: int) -> int:
 
     best = min(max(math.isqrt(count * carry // max(step, 1)), 1), count)
     if needed(best) > budget:
-        raise CompileError(at(current_source(), f"scan: checkpoint: {budget} bytes are not enough: {needed(best)} are kept at least, with "
+        raise CompileError(at(current_source(), f"scan: checkpoint: {budget} bytes are not enough: {needed(best)} are needed, with "
                                                 f"{best} iterations per segment"))
     longest = best
     while longest < count and needed(longest + 1) <= budget:

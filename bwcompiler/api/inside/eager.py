@@ -19,12 +19,12 @@ from bwcompiler.frontend.tracing.storages.region import active_region
 
 OPTIONS = frozenset(("axis", "stride", "padding", "dilation", "kernel_size", "output_padding", "normalized_shape", "dtype"))
 PYTORCH = (("input", "x"), ("tensor", "x"), ("logits", "x"), ("input1", "x1"), ("input2", "x2"), ("weight", "w"), ("bias", "b"),
-           ("target", "y"), ("dim", "axis"), ("keepdim", "keepdims"))         # its keywords, and ours where it has other ones
+           ("target", "y"), ("dim", "axis"), ("keepdim", "keepdims"))         # PyTorch's keywords, and ours if they differ
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def graph_function(fun: Function) -> Function:
-    """The decorated function records values inside a trace and is evaluated at once outside of any.
+    """Make a function of traced values that also takes plain arrays: inside a trace it records, outside it is compiled and run.
 
     Parameters annotated with anything but Any are options, hence static; so are those named in `OPTIONS`.
     """
@@ -37,7 +37,7 @@ def network_function(fun: Function) -> Function:
 
 
 def mutating_network_function(fun: Function) -> Function:
-    """A `network_function` that writes to its arguments, on plain arrays too."""
+    """A `network_function` that writes to its arguments, also if these are plain arrays."""
     return _made(fun, True, PYTORCH)
 
 

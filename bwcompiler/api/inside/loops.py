@@ -1,4 +1,4 @@
-"""Loops and branches inside of programs: scan, map, fori_loop, while_loop, cond, switch, associative_scan.
+"""Loops and branches in programs: scan, map, fori_loop, while_loop, cond, switch, associative_scan.
 
 Inside a trace they record the region ops `loop`, `while_loop` and `cond`.  Called with plain arrays and numbers they are
 compiled like any other function, once per signature and body.
@@ -27,18 +27,18 @@ from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.spellings import says_instead
 
-BODIES = 256                   # bodies whose loops over plain arrays are remembered
+BODIES = 256                   # bodies whose compiled loops over plain arrays are kept
 
 
 def _check(order: str, *functions: Any) -> None:
-    """Raise TypeError for what is passed in the place of a function; `order` says what goes where."""
+    """Raise TypeError for arguments that should be functions and are not; `order` is the signature for the hint."""
     for fun in functions:
         if not callable(fun):
             raise TypeError(f"{order.partition('(')[0]}: a function is expected, not a {type(fun).__name__}\n  hint: bw.{order}")
 
 
 def _run(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...], *args: Any) -> Any:
-    """make(*options)(*args) inside a trace; compiled outside of any."""
+    """make(*options)(*args): recorded inside a trace, compiled outside."""
     if active_region() is not None:
         return make(*options)(*args)
     try:
@@ -52,7 +52,7 @@ def _run(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...], *arg
         if is_located(error):
             raise
         vars(error).pop("source", None)
-        raise located(error, current_source()) from None       # about the call, and not a line of what it was given
+        raise located(error, current_source()) from None       # the error is about this call, not about a line in one of its functions
 
 
 @functools.lru_cache(maxsize=BODIES)
@@ -64,20 +64,20 @@ def _compiled(make: Callable[..., Callable[..., Any]], options: tuple[Any, ...])
 @says_instead
 def scan(body: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,
          checkpoint: bool | int | str | None = None) -> tuple[Any, Any]:
-    """Carry a value through a loop over the rows of xs; the last carry, and what the steps gave, stacked.
+    """A loop over the first axis of xs that carries a value: (last carry, the y of all steps, stacked on a new first axis).
 
-    body(carry, x) -> (carry, y) sees one element of the first axis of every array in xs at a time (None: `length` steps).
-    Trees are kept; y may be None.  With reverse=True the loop goes from the last element to the first, and each y has the
-    place of its x.  What is carried keeps its shape and its tree; a Python number takes the dtype that the body gives it.  The body
-    may assign to the carry, and to traced arrays of the function around it.
+    body(carry, x) -> (carry, y) gets one element of the first axis of every array in xs (xs=None: `length` steps).  carry, x and y are
+    trees of arrays; y may be None.  With reverse=True the loop goes from the last element to the first, and each y is stored at the
+    position of its x.  The carry keeps its tree, shapes and dtypes; an initial Python number takes the dtype that the body returns.  The
+    body may assign to the carry, and to traced arrays of the enclosing function.
 
-    checkpoint   for the derivative keep only the carry every so many steps, and run the steps between again: True or "sqrt" (the square
-                 root of their number), a number of steps, or a size ("64MB") that all that is kept has to fit in, which runs none again
-                 where that is possible.
+    checkpoint   save only some carries for the derivative, and recompute the steps between them.  The number of steps per segment: True
+                 or "sqrt" for the square root of the number of steps, an integer, or a size ("64MB") that limits the saved bytes; if
+                 they fit without checkpoints, nothing is recomputed.
 
-    Raises ShapeError where arrays of xs, or length, disagree about the number of steps, or a carry changes its shape; DTypeError
-    where a carry would have to change from integers to floats; TracerError if it changes its structure; CompileError for a size that
-    is too small.
+    Raises ShapeError if arrays of xs, or length, disagree about the number of steps, or a carry changes its shape; DTypeError if a
+    carry would have to change from integers to floats; TracerError if it changes its structure; CompileError for a size that is too
+    small.
 
     >>> import numpy as np, bwcompiler as bw
     >>> total, running = bw.scan(lambda c, x: (c + x, c + x), 0.0, np.array([1.0, 2.0, 3.0]))
@@ -99,9 +99,9 @@ def _scan(body: Callable[..., Any], length: int | None, reverse: bool, checkpoin
 @shows_users_frames
 @says_instead
 def map(fun: Callable[..., Any], xs: Any) -> Any:
-    """fun of every element of the first axis of the arrays in xs, stacked: a loop (`np.stack([fun(x) for x in xs])`).
+    """`np.stack([fun(x) for x in xs])` over the first axis of the arrays in xs, as a compiled loop.
 
-    Raises ShapeError if the arrays have first axes of different extents.
+    fun takes and returns trees of arrays; results have the dtypes of fun's.  Raises ShapeError if the first axes have different extents.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.map(lambda row: row / row.sum(), np.array([[1.0, 3.0], [1.0, 1.0]])).tolist()
@@ -122,10 +122,9 @@ def _map(fun: Callable[..., Any]) -> Callable[..., Any]:
 def fori_loop(lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
     """val = init; then val = body(i, val) for i in range(lower, upper).
 
-    Where the bounds are integers known while tracing, or sums of those and indices of loops around this one, i may stand in
-    slices (`a[i, :i + 1]`), whose sizes may depend on it.  Other bounds are data; such a loop counts up to what they turn out
-    to be.  What is carried keeps its shape and tree, as in `scan`, and the same errors are raised; TracerError for bounds that
-    are no integers.
+    If the bounds are integers known while tracing, or sums of these and indices of enclosing loops, slices may depend on i, also in
+    their size (`a[i, :i + 1]`).  Other bounds are data that the loop reads at run time.  val keeps its tree, shapes and dtypes, as the
+    carry of `scan`, with the same errors; raises TracerError for bounds that are not integers.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.fori_loop(0, 4, lambda i, x: x * 2.0, np.ones(2)).tolist()
@@ -154,8 +153,8 @@ def _fori_loop(body: Callable[..., Any]) -> Callable[..., Any]:
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init: Any) -> Any:
     """val = init; then val = body_fun(val) while cond_fun(val) is true.
 
-    cond_fun gives one number; TracerError else.  What is carried keeps its shape and tree, as in `scan`, and the same errors are
-    raised.
+    cond_fun returns one number (TracerError otherwise).  val keeps its tree, shapes and dtypes, as the carry of `scan`, with the same
+    errors.
 
     >>> import bwcompiler as bw
     >>> float(bw.while_loop(lambda x: x < 20.0, lambda x: 2.0 * x, 1.0))
@@ -174,10 +173,10 @@ def _while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any]) -> C
 @shows_users_frames
 @says_instead
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
-    """true_fun(*operands) where pred is true, else false_fun(*operands); only one of them is run.
+    """true_fun(*operands) if pred is true, else false_fun(*operands); only one of them is run.
 
-    pred is one number (TracerError else).  Both branches return the same tree and shapes (TracerError and ShapeError else); where
-    dtypes differ, results are what NumPy promotes them to.  Inside a trace, a Python boolean chooses while tracing.
+    pred is one number (TracerError otherwise).  Both branches return the same tree (TracerError otherwise) and shapes (ShapeError
+    otherwise); different dtypes are promoted by NumPy's rules.  Inside a trace, a Python boolean selects the branch while tracing.
 
     >>> import numpy as np, bwcompiler as bw
     >>> float(bw.cond(np.float64(2.0) > 1.0, lambda x: x * 10.0, lambda x: -x, 3.0))
@@ -196,9 +195,9 @@ def _cond(true_fun: Callable[..., Any], false_fun: Callable[..., Any]) -> Callab
 @shows_users_frames
 @says_instead
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
-    """branches[index](*operands); an index below 0 is 0, one beyond the last branch is the last.
+    """branches[index](*operands); the index is clamped to the existing branches.
 
-    The rules of `cond` hold for what the branches return.
+    index is one integer.  Results, their shapes and dtypes and the errors are those of `cond`.
 
     >>> import bwcompiler as bw
     >>> float(bw.switch(1, [lambda x: x, lambda x: x * x], 3.0))
@@ -217,11 +216,12 @@ def _switch(branches: tuple[Callable[..., Any], ...]) -> Callable[..., Any]:
 @shows_users_frames
 @says_instead
 def associative_scan(fun: Callable[..., Any], xs: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """All running combinations of the elements along an axis: out[k] = fun(fun(x[0], x[1]) ..., x[k]).
+    """The inclusive scan (all prefix reductions) along an axis: out[k] = fun(fun(x[0], x[1]) ..., x[k]).
 
-    fun(a, b) is associative and combines arrays of elements (trees of arrays with any extent along the axis) element by element.
-    About 2 log2(n) vectorised steps.  With reverse=True it runs from the last element to the first.  Raises ShapeError if the arrays
-    of xs have different extents along the axis.
+    fun(a, b) is associative and combines arrays of elements (trees of arrays with any extent along the axis) element by element; results
+    have the tree, shapes and dtypes of xs.  It takes about 2 log2(n) vectorised steps (the recursive algorithm of Blelloch, "Prefix sums
+    and their applications", 1990).  With reverse=True it runs from the last element to the first.  Raises ShapeError if the arrays of xs
+    have different extents along the axis.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.associative_scan(lambda a, b: a * b, np.array([1.0, 2.0, 3.0])).tolist()
@@ -251,7 +251,7 @@ def _associative_scan(fun: Callable[..., Any], axis: int, reverse: bool) -> Call
 
 
 def _axes(arrays: Sequence[Any], axis: int) -> list[int]:
-    """Per array the axis, counted from the start; raises unless all have the same extent there."""
+    """Per array the axis, counted from the start; raises ShapeError unless all have the same extent there."""
     if not arrays:
         raise TracerError("associative_scan: xs holds no array")
     axes = [normalize_axis(axis, array.ndim) for array in arrays]
@@ -263,7 +263,7 @@ def _axes(arrays: Sequence[Any], axis: int) -> list[int]:
 
 def _running(combined: Callable[..., list[Any]], cut: Callable[..., list[Any]], axes: Sequence[int], parts: list[Any],
              count: int) -> list[Any]:
-    """Pairs are combined and scanned; every second result is one of theirs, the others are combined with their left neighbour."""
+    """The scan of the combined pairs gives every second result; the others combine an element with the result to the left."""
     if count < 2:
         return parts
     pairs = combined(cut(parts, slice(0, count - 1, 2)), cut(parts, slice(1, None, 2)))

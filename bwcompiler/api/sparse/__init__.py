@@ -1,3 +1,3 @@
-"""Sparse derivatives by a few dense products.  `derivatives.py` has the public functions; it asks `sparsity.py` which elements may
-differ from zero, and `colouring.py` which of them one product tells apart.
+"""Sparse derivatives by a few dense products.  `derivatives.py` has the public functions; `sparsity.py` finds the sparsity pattern,
+and `colouring.py` groups columns (or rows) so that one product with a vector determines all elements of a group.
 """

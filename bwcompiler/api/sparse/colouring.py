@@ -1,10 +1,10 @@
-"""Colourings: columns (or rows) of a sparse matrix that one product with a vector tells apart.
+"""Graph colouring: groups of columns (or rows) of a sparse matrix whose elements one product with a vector determines.
 
 Curtis, Powell and Reid (1974) for Jacobians; for symmetric matrices the restricted star colouring of Powell and Toint (1979), as in
-Gebremedhin, Manne and Pothen, "What color is your Jacobian?" (2005).  Greedy, in the order of the columns; no row tells its columns
-apart with fewer colours than it has columns, and where that many are not enough, two others are tried: greedy with the columns last
-that share rows with the fewest (Matula and Beck, "Smallest-last ordering", 1983), and for stencils on grids colours that are linear in the
-place: (row + 2 column) mod 5 for five points, as in Goldfarb and Toint, "Optimal estimation of Jacobian and Hessian matrices that
+Gebremedhin, Manne and Pothen, "What color is your Jacobian?" (2005).  Greedy, in the order of the columns.  The largest number of columns
+in a row is a lower bound of the number of colours.  If greedy needs more, two alternatives are tried: greedy in the smallest-last order
+(Matula and Beck, "Smallest-last ordering", 1983), and for stencils on grids colours that are linear in the
+position: (row + 2 column) mod 5 for five points, as in Goldfarb and Toint, "Optimal estimation of Jacobian and Hessian matrices that
 arise in finite difference calculations" (1984).
 """
 
@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-PAIRS = 400_000                # of columns that share a row: up to so many, orders are worth their time
-DIAGONALS = 32                 # a stencil has at most
-SAMPLE = 2_000                 # rows on which linear colours are tried first
-TRIES = 2_000                  # of these
+PAIRS = 400_000                # other orders are tried only with at most this many pairs of columns that share a row
+DIAGONALS = 32                 # most diagonals of a stencil
+SAMPLE = 2_000                 # rows on which linear colours are checked first
+TRIES = 2_000                  # most linear colourings that are checked
 
 
 def column_colours(pattern: Any) -> Any:
@@ -38,8 +38,8 @@ def star_colours(pattern: Any) -> Any:
     """A colour per row of a symmetric csr pattern.
 
     Neighbours differ, and a colour that two neighbours of a row share is higher than its own.  Then every element (i, j) is the only one
-    of its colour in row i, or in row j: for if row i has another neighbour k of j's colour, that is higher than i's, and row j has no
-    second neighbour of i's colour, which would have to be higher than j's.  (Colours that no row has twice are such colours, too.)
+    of its colour in row i, or in row j: if row i has another neighbour k of j's colour, then that colour is higher than i's, and row j has
+    no second neighbour of i's colour, because then i's would be higher than j's.  (Colours that no row has twice satisfy this too.)
     """
     colours = _greedy_star(pattern, range(pattern.shape[0]))
     if _count(colours) <= 2:
@@ -53,21 +53,21 @@ def _count(colours: Any) -> int:
 
 
 def _pairs(pattern: Any) -> int:
-    """How many pairs of columns share a row, at most."""
+    """An upper bound of the number of pairs of columns that share a row."""
     return int(np.sum(np.diff(pattern.indptr).astype(np.int64) ** 2))
 
 
 def _greedy_columns(pattern: Any, order: Sequence[int]) -> Any:
     columns = pattern.tocsc()
     starts, rows = columns.indptr.tolist(), columns.indices.tolist()
-    taken = [0] * pattern.shape[0]                 # per row its colours, as bits
+    taken = [0] * pattern.shape[0]                 # per row the set of its colours, as bits
     colours = np.zeros(pattern.shape[1], np.int64)
     for column in order:
         mine = rows[starts[column]:starts[column + 1]]
         used = 0
         for row in mine:
             used |= taken[row]
-        bit = ~used & (used + 1)                   # the lowest that is free
+        bit = ~used & (used + 1)                   # the lowest free colour
         for row in mine:
             taken[row] |= bit
         colours[column] = bit.bit_length() - 1
@@ -94,7 +94,7 @@ def _greedy_star(pattern: Any, order: Sequence[int]) -> Any:
 
 
 def _smallest_last(pattern: Any) -> list[int]:
-    """The columns, the last of which shares rows with the fewest others, the one before with the fewest of the rest, and so on."""
+    """The smallest-last order: the last column shares rows with the fewest others, the one before it with the fewest of the rest, etc."""
     graph = (pattern.T.astype(np.int32) @ pattern.astype(np.int32)).tocsr()
     starts, ends = graph.indptr.tolist(), graph.indices.tolist()
     degrees = np.diff(graph.indptr).tolist()
@@ -116,7 +116,7 @@ def _smallest_last(pattern: Any) -> list[int]:
 
 
 def _linear_colours(pattern: Any, least: int, most: int, otherwise: Any) -> Any:
-    """Fewer than `most` colours that are linear in the place on a grid, where the pattern is a stencil's and there are such."""
+    """A colouring with fewer than `most` colours that is linear in the position on a grid, if the pattern is a stencil and there is one."""
     rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
     offsets = np.unique(pattern.indices - rows)
     if not least or pattern.shape[0] != pattern.shape[1] or len(offsets) > DIAGONALS:
@@ -131,7 +131,7 @@ def _linear_colours(pattern: Any, least: int, most: int, otherwise: Any) -> Any:
 
 
 def _candidates(size: int, counts: Sequence[int], offsets: Sequence[int]) -> Iterator[tuple[int, Any]]:
-    """Numbers of colours with linear colours, the least number first."""
+    """Linear colourings, those with the fewest colours first."""
     places = np.arange(size)
     for count in counts:
         for periods in _periods(offsets):
@@ -143,7 +143,7 @@ def _candidates(size: int, counts: Sequence[int], offsets: Sequence[int]) -> Ite
 
 
 def _periods(offsets: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """What the extents of a grid may be: none, that of rows, those of rows and planes."""
+    """Possible strides of a grid: none (one axis), that of rows, or those of rows and planes."""
     yield ()
     for offset in offsets:
         yield (offset,)

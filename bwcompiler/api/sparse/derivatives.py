@@ -1,11 +1,11 @@
 """sparse_jacobian and sparse_hessian: the elements that may differ from zero, by a few products with compressed seeds.
 
-    pattern     which elements may differ from zero, from the graph                  api/sparse/sparsity.py
-    colours     columns (or rows) that one product tells apart                       api/sparse/colouring.py
+    pattern     the elements that may differ from zero, found from the graph         api/sparse/sparsity.py
+    colours     groups of columns (or rows) that one product determines              api/sparse/colouring.py
     products    the tangents (or cotangents) of all colours, as one batch, in one compiled program
 
-The first two are made once for each kind of arguments; again where an integer array that they depend on, or what the function reads
-from outside of its arguments, has changed.
+The first two are computed once per kind of arguments, and again if an integer array that they depend on, or a value that the function
+reads from outside, has changed.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ sparse = lazy.module("scipy.sparse")
 
 
 class Compressed(NamedTuple):
-    """How one pattern is computed.
+    """A pattern, and how its elements are computed.
 
     pattern    a boolean csr_array.
-    used       how many colours there are: of columns (by tangents) or rows (by cotangents).
-    forwards   products with tangents, else with cotangents.
-    reads      per element of the pattern, in the order of csr, its place in the products, flat.
-    program    the function of the arguments that gives the products, one row per colour.
-    depends    what the pattern depends on: number of an argument's leaf -> its contents.
-    captured   arrays from outside that it depends on, with their contents.
-    outside    what the function read from outside of its arguments.
+    used       the number of colours: of columns (for tangents) or rows (for cotangents).
+    forwards   True: products with tangents; False: with cotangents.
+    reads      per element of the pattern, in csr order, its position in the flat products.
+    program    the function that computes the products from the arguments, one row per colour.
+    depends    the arguments that the pattern depends on: leaf number -> its contents.
+    captured   outside arrays that the pattern depends on, with their contents.
+    outside    the reads of the function from outside of its arguments.
     """
 
     pattern: Any
@@ -61,7 +61,7 @@ class Compressed(NamedTuple):
     outside: Sequence[OutsideRead] = ()
 
     def holds(self, leaves: Sequence[Any]) -> bool:
-        """Whether the pattern is that for these leaves of arguments, and for what is outside now."""
+        """Whether the pattern is still valid for these leaves and the present outside values."""
         return (all(outside.read.holds() for outside in self.outside)
                 and all(_contents(leaves[k]) == held for k, held in self.depends.items())
                 and all(_contents(array) == held for array, held in self.captured))
@@ -80,7 +80,7 @@ class SparseDerivative:
         self.argnum = argnum
         self.options = options
         self.symmetric = symmetric
-        # What is compressed: the function, or the gradient.
+        # the function whose Jacobian is compressed: fun, or its gradient
         self.derived: Callable[..., Any] = grad(fun, argnum, **options.given()) if symmetric else fun
         self._known: dict[Any, list[Compressed]] = {}
         functools.update_wrapper(self, fun)
@@ -112,7 +112,7 @@ class SparseDerivative:
     # ----- once for each kind of arguments
     def _compressed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Compressed:
         if is_tracing(args, kwargs):
-            raise UnsupportedError(f"{self.__name__} is called inside of a traced function: sparse matrices cannot be traced\n"
+            raise UnsupportedError(f"{self.__name__} was called inside a traced function: sparse matrices cannot be traced\n"
                                    "  hint: bw.jacobian, or products (bw.jvp, bw.hvp); or call it outside")
         arguments = take_apart(self.fun, args, kwargs, **self.options.statics)
         known = self._known.setdefault(specialisation_key(arguments), [])
@@ -138,7 +138,7 @@ class SparseDerivative:
                 raise GradientError(f"{self.__name__}: the {what} has dtype {value.dtype.numpy}, which has no derivative")
             if value.dtype.is_complex:
                 raise GradientError(f"{self.__name__}: the {what} has dtype {value.dtype.numpy}; only real ones are supported\n"
-                                    "  hint: a function of real and imaginary parts, or bw.jacobian")
+                                    "  hint: write it as a function of real and imaginary parts, or use bw.jacobian")
         found = pattern_of(graph, leaves[0], [*contents, *result.captured])
         pattern = found.sets[0]
         if pattern is None:
@@ -183,7 +183,7 @@ def _count(colours: Any) -> int:
 
 
 def _symmetric_reads(pattern: Any, rows: Any, columns: Any, colours: Any) -> Any:
-    """Where each element is: in the product of its column's colour, if it is alone in its row there; else that of its row's, mirrored."""
+    """Positions of the elements in the products: (i, j) is read from row i of the product of j's colour, or as (j, i) from that of i's."""
     size, count = pattern.shape[0], max(_count(colours), 1)
     place = rows * count + colours[columns]
     alone = np.bincount(place, minlength=size * count)[place] == 1
@@ -217,12 +217,13 @@ def _products(fun: Callable[..., Any], number: int, colours: Any, count: int, sy
 def sparse_jacobian(fun: Callable[..., Any], argnums: int = 0, **options: Unpack[TransformOptions]) -> Any:
     """A function that returns the Jacobian of fun as a scipy.sparse.csr_array of shape (out.size, args[argnums].size).
 
-    The argument and the result are one array each, of any shape; rows and columns count their elements in C order.  Which elements may
-    differ from zero is found from the graph; they are all stored, also where they are zero.  A call takes as many products with a vector as
-    there are colours (a tridiagonal matrix: 3), as one batch: `.products(*args)` says how many, `.pattern(*args)` which elements.
+    The argument and the result are one real array each, of any shape; rows and columns count their elements in C order.  The matrix has
+    the dtype of the result.  The pattern of elements that may differ from zero is found from the graph, and all of them are stored.  A
+    call computes one product with a vector per colour (3 for a tridiagonal matrix), as one batch: `.products(*args)` is their number,
+    `.pattern(*args)` the pattern.
 
-    Indices (x[k]) may come from constants, arrays from outside and integer arguments; those that depend on floating-point numbers are
-    taken to point anywhere.  Raises UnsupportedError for containers, where the pattern is all but full, and inside of traced functions;
+    Indices (x[k]) may come from constants, arrays from outside and integer arguments; indices computed from floating-point numbers are
+    assumed to point anywhere.  Raises UnsupportedError for containers, for patterns that are nearly full, and inside traced functions;
     GradientError for integers; ImportError without SciPy.
 
     >>> import numpy as np, bwcompiler as bw
@@ -236,7 +237,8 @@ def sparse_jacobian(fun: Callable[..., Any], argnums: int = 0, **options: Unpack
 def sparse_hessian(fun: Callable[..., Any], argnums: int = 0, **options: Unpack[TransformOptions]) -> Any:
     """A function that returns the Hessian of a scalar function as a symmetric scipy.sparse.csr_array.
 
-    As `sparse_jacobian`, of the gradient; a call takes as many products of the Hessian with a vector as a star colouring has colours.
+    Shapes, dtypes and errors (it raises GradientError and UnsupportedError) as for `sparse_jacobian` of the gradient.  A call computes one
+    product of the Hessian with a vector per colour of a star colouring (Powell and Toint, 1979).
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.sparse_hessian(lambda x: np.sum(x[1:] * x[:-1] ** 2))(np.array([1.0, 2.0, 3.0])).toarray().tolist()

@@ -1,9 +1,9 @@
 """Which elements of outputs depend on which elements of an argument: index sets, propagated through the graph.
 
-A set per element of a value is a row of a sparse boolean matrix, elements by argument elements.  Ops that move elements move rows: they are
-run on the numbers of the elements.  Everything else joins rows: element by element, along axes, or those of whole matrices.  What a branch
-or a `where` decides is not asked: the sets are those of all branches.  Indices are known where they depend on integer arguments and arrays
-from outside only (`Pattern.depends`); others may point anywhere.
+The sets of a value are the rows of a sparse boolean matrix, elements by argument elements.  Ops that move elements move rows: they are
+run on the numbers of the elements.  All other ops join rows: element by element, along axes, or over whole matrices.  For branches and
+`where` the sets are the unions over all choices.  Indices are known if they depend only on integer arguments and outside arrays
+(`Pattern.depends`); others may point anywhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bwcompiler.ir.types import TupleType
 
 sparse = lazy.module("scipy.sparse")
 
-LIMIT = 200_000_000            # entries of one matrix: beyond, a dense Jacobian would not fit either
+LIMIT = 200_000_000            # most entries of one matrix; with more, a dense Jacobian would not fit either
 
 Sets = Any                     # a boolean csr_array, or None: no element depends on the argument
 Environment = Mapping[Index, int]
@@ -36,7 +36,7 @@ INDEXED = {ops.gather: 1, ops.scatter_update: 2, ops.scatter_add: 2}      # the 
 
 
 class Pattern(NamedTuple):
-    """sets: per output its elements by those of the argument.  depends: numbers of the inputs whose contents decided something."""
+    """sets: per output a matrix, its elements by those of the argument.  depends: numbers of the inputs whose contents matter."""
 
     sets: list[Sets]
     depends: frozenset[int]
@@ -58,7 +58,7 @@ Known = dict[Value, tuple[Any, frozenset[int]]]    # a value -> its contents, an
 
 
 class _Walk:
-    """columns: elements of the argument.  explicit: inputs that are arguments; the others come from outside."""
+    """columns: number of elements of the argument.  explicit: number of inputs that are arguments; the others come from outside."""
 
     def __init__(self, columns: int, explicit: int) -> None:
         self.columns = columns
@@ -112,7 +112,7 @@ class _Walk:
 
     # ----- indices
     def contents(self, value: Value, known: Known, environment: Environment) -> Any:
-        """What an integer value holds; None if that depends on floating-point arguments."""
+        """The contents of an integer value; None if they depend on floating-point arguments."""
         found = self._contents(value, known, environment)
         if found is None:
             return None
@@ -141,12 +141,12 @@ class _Walk:
         return self.moved(value, operands[:first], attrs, indices)
 
     def anywhere(self, value: Value, operands: list[Sets], first: int) -> Sets:
-        """Indices that are not known: an element may be any one along the indexed axes, here of the whole array."""
+        """Unknown indices: every result element may be any element along the indexed axes (here, of the whole array)."""
         return self.blocks(value, operands[:first], 0)
 
     # ----- rows that move
     def moved(self, value: Value, operands: list[Sets], attrs: Any, indices: Sequence[Any] = ()) -> Sets:
-        """The op applied to the numbers of elements; 0 is an element that comes from nowhere."""
+        """The op applied to the numbers of elements; 0 stands for an element without source."""
         numbers, offset = [], 1
         for operand in value.operands[:len(operands)]:
             numbers.append(np.arange(offset, offset + operand.type.size).reshape(operand.shape))
@@ -176,7 +176,7 @@ class _Walk:
         return self.grouped(sets[np.flatnonzero(inside)], target[inside], value.type.size)
 
     def chosen(self, value: Value, operands: list[Sets], known: Known, environment: Environment) -> Sets:
-        """The rows of the chosen elements where no argument decides (those of both, else: arguments change from call to call)."""
+        """The rows of the selected elements if the condition depends on no argument; else the union, as arguments change between calls."""
         found = self._contents(value.operands[0], known, environment)
         if found is None or any(number < self.explicit for number in found[1]):
             return self.union(operands)
@@ -186,7 +186,7 @@ class _Walk:
                            for sets, where in ((operands[1], condition), (operands[2], ~condition))])
 
     def kept(self, sets: Sets, rows: Any) -> Sets:
-        """These rows where they are, and no others."""
+        """These rows at their positions; all others empty."""
         return self.grouped(sets[rows], rows, sets.shape[0])
 
     # ----- rows that join
@@ -267,7 +267,7 @@ class _Walk:
             branches = [self.inside(attrs[name], operands[1:], contents[1:], environment) for name in ("then_branch", "else_branch")]
             return [self.union(pair) for pair in zip(*branches, strict=True)]
         if op not in ops.LOOPS:
-            raise UnsupportedError(at(value.source, f"the pattern of zeros of {op.name} is not known"))
+            raise UnsupportedError(at(value.source, f"the sparsity pattern of {op.name} is not known"))
         carried = attrs["carried"]
         state, rest = list(operands[:carried]), operands[carried:]
         fixed = [None] * carried + contents[carried:]
@@ -300,13 +300,13 @@ def loop_numbers(lo: int, hi: int, step: int) -> range:
 
 
 def _along(shape: Any, axes: Sequence[int]) -> Any:
-    """Per element the number of the result element that it goes to when the axes are reduced."""
+    """Per element the number of the element that it contributes to when the axes are reduced."""
     kept = [1 if axis in axes else extent for axis, extent in enumerate(shape)]
     return np.broadcast_to(np.arange(math.prod(kept)).reshape(kept), shape)
 
 
 def _batch_rank(value: Value) -> int:
-    """How many leading axes a library op works along: those before matrices; all, for functions of numbers; of other ops none is known."""
+    """The number of batch axes of a library op: those before matrices; all for functions of numbers; 0 if it is not known."""
     shapes = [operand.shape for operand in value.operands]
     if value.op.core_rank:
         return len(shapes[0]) - value.op.core_rank

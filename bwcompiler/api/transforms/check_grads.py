@@ -1,8 +1,8 @@
-"""check_grads: derivatives against differences; where they disagree, the op or custom rule that is wrong, with its line.
+"""check_grads: derivatives against finite differences; if they disagree, it names the wrong op or custom rule, with its line.
 
-The derivative of a function is made of the rules of the values in its graph.  So where it is wrong, one of these disagrees with the
-differences of its own op, at the operands that it has: each is differentiated by itself, by the passes that differentiate the whole.
-Loops and branches are entered, with the numbers that they have there.
+The derivative of a function is composed of the rules of the values in its graph.  So if it is wrong, the rule of one value disagrees with
+finite differences of its op at its operands.  To find it, each value is differentiated alone, by the same passes as the whole graph.
+Loops and branches are entered, with the numbers that their values have there.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from bwcompiler.ops.region import loop_indices
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.pass_manager import PassOptions
 
-ENTERED = 100                  # iterations of a loop whose derivative is wrong in which the op is looked for that is
+ENTERED = 100                  # iterations of a loop with a wrong derivative that are searched for the wrong op
 MODES = {"fwd": "forward mode", "rev": "reverse mode"}
 
 
 class Precision(NamedTuple):
-    """The step of differences, relative to an argument's elements, and what derivatives may differ by."""
+    """The step of finite differences, relative to an argument's elements, and the tolerances."""
 
     eps: float
     rtol: float
@@ -50,14 +50,15 @@ USUAL = {("float16",): Precision(0.1, 5e-2, 5e-2), ("float32", "complex64"): Pre
 @shows_users_frames
 def check_grads(fun: Callable[..., Any], args: Sequence[Any], order: int = 2, modes: Sequence[str] = ("fwd", "rev"),
                 atol: float | None = None, rtol: float | None = None, eps: float | None = None) -> None:
-    """Compare the derivatives of fun at args with differences, along random directions; derivatives of derivatives up to `order`.
+    """Compare the derivatives of fun at args with finite differences along random directions; also higher derivatives, up to `order`.
 
+    args    a tuple of arrays, numbers and containers of them, of any shapes; integers are kept fixed.
     modes   "fwd" for `jvp`, "rev" for `vjp`.
-    atol, rtol, eps  what may differ, and the step, relative to the size of an element; by default 1e-5, 1e-5 and 1e-3 (with float32
-            arguments 5e-3, 5e-3 and 1e-2, with float16 ones 5e-2, 5e-2 and 0.1).  Differences are of fourth order.
+    atol, rtol, eps  absolute and relative tolerance, and the step relative to the size of an element; by default 1e-5, 1e-5 and 1e-3
+            (with float32 arguments 5e-3, 5e-3 and 1e-2, with float16 5e-2, 5e-2 and 0.1).  The differences are central, of fourth order.
 
-    Raises DerivativeError (an AssertionError) if they disagree.  It names the op or the custom rule whose own derivative disagrees with
-    its differences, at the values that it has, and the user's line.  Raises what differentiating fun raises.
+    Raises DerivativeError (an AssertionError) if they disagree.  Its message names the op or custom rule whose own derivative disagrees
+    with finite differences at its operands, and the user's line.  Raises the errors of differentiating fun.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.check_grads(lambda x: np.sum(np.tanh(x) ** 3), (np.array([0.5, -1.0]),), order=2)
@@ -94,7 +95,7 @@ def _check(fun: Callable[..., Any], args: tuple[Any, ...], number: int, order: i
             pairs = [(_inner(cotangents, tangents), _inner(seed, expected))]
         if not all(_close(one, two, precision) for one, two in pairs):
             one, two = next((one, two) for one, two in pairs if not _close(one, two, precision))
-            what = f"check_grads: {MODES[mode]} of {name}, order {number}: {_shown(one)}, but {_shown(two)} by differences"
+            what = f"check_grads: {MODES[mode]} of {name}, order {number}: {_shown(one)}, but {_shown(two)} by finite differences"
             raise DerivativeError(f"{what}\n{_culprit(fun, args, mode, precision)}")
     if "fwd" in modes:
         _check(lambda *args: jvp(fun, args, tangents)[1], args, number + 1, order, modes, precision, rng, f"the tangent of {name}")
@@ -131,7 +132,7 @@ def _seed(leaf: Any, rng: np.random.Generator) -> Any:
 
 
 def _difference(function: Callable[..., Any], args: Sequence[Any], tangents: Sequence[Any], eps: float) -> Any:
-    """The derivative along tangents, of fourth order in eps; None for integer outputs."""
+    """The central difference along tangents, of fourth order in eps; None for integer outputs."""
     leaves, treedef = tree.flatten(args)
     changes = [found for change in zip(leaves, _aligned(args, tangents), strict=True) for found in change[1:]]
 
@@ -148,7 +149,7 @@ def _difference(function: Callable[..., Any], args: Sequence[Any], tangents: Seq
 
 
 def _aligned(args: Any, tangents: Any) -> list[Any]:
-    """One tangent per leaf of args, None if there is none."""
+    """One tangent per leaf of args; None for a leaf without tangent."""
     return [tangent for _, tangent in _pairs(args, tangents)]
 
 
@@ -172,7 +173,7 @@ def _floats(container: Any) -> list[Any]:
 
 
 def _inner(cotangents: Any, tangents: Any) -> Any:
-    """Σ ct t over what both have; of complex numbers the real part, as cotangents are defined by it."""
+    """Σ ct t over the leaves that have both; for complex numbers the real part, which defines cotangents."""
     return _product([(ct, t) for ct, t in _pairs(cotangents, tangents) if ct is not None and t is not None])
 
 
@@ -192,18 +193,18 @@ def _shown(array: Any) -> str:
 
 # ----- which rule is wrong
 def _culprit(fun: Callable[..., Any], args: tuple[Any, ...], mode: str, precision: Precision) -> str:
-    """In words: the first value whose own derivative disagrees with its differences."""
+    """A description of the first value whose own derivative disagrees with its finite differences."""
     result = trace(fun, args)
     graph, leaves = result.graph, result.arguments.dynamic_leaves
     arrays = [np.asarray(leaf, value.dtype.numpy) for leaf, value in zip([*leaves, *result.captured], graph.inputs, strict=True)]
     found = _wrong_value(graph, arrays, {}, mode, precision, np.random.default_rng(1))
-    return found or ("  each op by itself agrees with its differences: the step may be too large, or the function not smooth here, at "
+    return found or ("  each op alone agrees with its finite differences: the step may be too large, or the function not smooth here, at "
                      "a kink or a jump (check_grads(..., eps=))")
 
 
 def _wrong_value(graph: Graph, arrays: Sequence[Any], environment: Environment, mode: str, precision: Precision,
                  rng: np.random.Generator) -> str | None:
-    """In words: the first value of a graph whose derivative is wrong; of a loop or a branch that is wrong, the first one inside."""
+    """A description of the first value of a graph with a wrong derivative; if that is a loop or branch, of the first one inside."""
     known = dict(zip(graph.inputs, arrays, strict=True))
     known.update(zip(graph.body, interpret(graph.replace(outputs=graph.body), arrays, environment), strict=True))
     for value in graph.body:
@@ -222,7 +223,7 @@ def _wrong_value(graph: Graph, arrays: Sequence[Any], environment: Environment, 
 
 
 def _entered(value: Value, operands: Sequence[Any], environment: Environment) -> Iterator[tuple[Graph, Sequence[Any], Environment]]:
-    """The graphs that computing a value runs, in order, with what they are given."""
+    """The graphs that a loop or branch runs, in order, each with its operands."""
     attrs = value.attrs
     if value.op is ops.cond:
         yield attrs["then_branch" if operands[0] else "else_branch"], operands[1:], environment
@@ -275,14 +276,15 @@ def _wrong_rule(value: Value, operands: Sequence[Any], environment: Environment,
         return None
     kinds = {"fwd": "rule for tangents", "rev": "rule for cotangents"}
     what = repr(value.attrs["rule"]) if value.op is custom_call else f"the op {value.op.name}"
-    hint = "" if value.op is custom_call else ("\n  hint: at a kink or a jump differences disagree by right: move the point; "
-                                               "elsewhere please report this, the rule is ours")
+    hint = "" if value.op is custom_call else ("\n  hint: at a kink or a jump finite differences are not the derivative: move the point; "
+                                               "elsewhere please report this: the rule belongs to bwcompiler")
     types = ", ".join(str(operand.type) for operand in value.operands)
-    return f"the {kinds[mode]} of {what} is wrong, at operands ({types}): it gives {_shown(pair[0])}, differences {_shown(pair[1])}{hint}"
+    return (f"the {kinds[mode]} of {what} is wrong, at operands ({types}): it gives {_shown(pair[0])}, "
+            f"finite differences {_shown(pair[1])}{hint}")
 
 
 def _alone(value: Value) -> Graph:
-    """A graph of this one value."""
+    """A graph that computes only this value."""
     inputs = [input_value(operand.type, f"operand{k}") for k, operand in enumerate(value.operands)]
     made = value.with_operands(tuple(inputs))
     record = Record()
@@ -295,7 +297,7 @@ def _alone(value: Value) -> Graph:
 
 
 def _inside(environment: Environment) -> PassOptions:
-    """Options of passes for what stands in loops with these indices."""
+    """Options for passes over a graph inside loops with these indices."""
     return replace(pass_options(), scope=frozenset(environment))
 
 

@@ -23,14 +23,14 @@ from bwcompiler.passes.derivatives.push_forward import TangentGraph
 @shows_users_frames
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False,
         **options: Unpack[TransformOptions]) -> Any:
-    """(fun(*primals), its derivative along tangents), computed side by side.
+    """(fun(*primals), its derivative along tangents), computed together in one program.
 
     primals, tangents   tuples or lists; a tangent has the tree, shapes and dtypes of its primal, or is None for zero.  Integer and
-                        boolean primals have the tangent None; so have such outputs.  Python ints are differentiated as floats.
+                        boolean primals have the tangent None, and so have such outputs.  Python ints are differentiated as floats.
     has_aux             fun returns (out, aux), and the result is (out, tangent, aux).
 
     Raises TangentError (a TypeError and a ValueError) for tangents that do not fit their primals, UnsupportedError for an op
-    without a forward derivative, GradientError for a `custom_vjp` whose rule is not linear, and what tracing fun raises.
+    without a forward derivative, GradientError for a `custom_vjp` whose rule is not linear, and the errors of tracing fun.
 
     >>> import numpy as np, bwcompiler as bw
     >>> out, tangent = bw.jvp(lambda x, y: x * y, (np.array([1.0, 2.0]), 3.0), (np.array([1.0, 0.0]), 1.0))
@@ -78,13 +78,13 @@ def _pushed(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[
 
 
 def forward_call(fun: Callable[..., Any], primals: Sequence[Any]) -> TracedCall:
-    """A traced call that is differentiated with respect to every argument."""
+    """A traced call that is differentiated with respect to all arguments."""
     result = trace(fun, as_floats(primals, range(len(primals))))
     return TracedCall(tuple(range(len(primals))), result, [])
 
 
 class PushedCall(NamedTuple):
-    """values: of all outputs of the graph; tangents: handles (None where integer) of the differentiated outputs."""
+    """values: all outputs of the graph; tangents: per differentiated output a handle, or None for integers."""
 
     values: list[Value]
     tangents: list[Any]

@@ -1,7 +1,7 @@
 """Implicit differentiation: custom_linear_solve and custom_root, whose derivatives do not go through the iterations of a solver.
 
-Functions given here may read traced values from outside: each is traced once, and these values become operands of one custom function,
-whose rules are written with the graphs of the functions.
+Their function arguments may read traced values from outside.  Each is traced once, and these values become operands of one custom
+function, whose derivative rules use the traced graphs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bwcompiler.ir.graph import inline
 
 
 class ClosedFunction:
-    """A traced function of arguments and of the traced values that it reads from outside, `lifted`."""
+    """Closure conversion: a traced function whose reads of outer traced values (`lifted`) are explicit operands."""
 
     def __init__(self, fun: Callable[..., Any], *example: Any) -> None:
         self.result = trace(fun, example)
@@ -35,7 +35,7 @@ class ClosedFunction:
             raise UnsupportedError(f"{self.result.graph.name} assigns to an array from outside of it")
 
     def __call__(self, outside: dict[Any, Any], *args: Any) -> Any:
-        """The outputs for handles in the place of what is outside, by storage."""
+        """The outputs, with the handles `outside` (by storage) in place of the outer values."""
         region = open_region()
         operands = [*tree.leaves(args), *[outside[handle._storage] for handle in self.lifted]]
         values = [value_of(one) if isinstance(one, Tracer) else value_as(one) for one in operands]
@@ -58,13 +58,15 @@ def _require_like(found: Any, expected: Any, what: str) -> None:
 @shows_users_frames
 def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[Callable[..., Any], Any], Any],
                         transpose_solve: Callable[[Callable[..., Any], Any], Any] | None = None, symmetric: bool = False) -> Any:
-    """x with matvec(x) = b, as solve(matvec, b) finds it; its derivatives solve linear equations again (jax.lax.custom_linear_solve).
+    """The solution x of matvec(x) = b, computed by solve(matvec, b); derivatives solve linear equations too (jax.lax.custom_linear_solve).
 
-    matvec           a linear function; it may read traced values from outside, which get derivatives too.
-    solve            solve(matvec, b) -> x; any traced code, a loop with `bw.while_loop` say.
-    transpose_solve  transpose_solve(vecmat, ct), for reverse mode; symmetric: matvec is its own transpose, and solve does for both.
+    matvec           a linear function of a tree like b; it may read traced values from outside, which also get derivatives.
+    solve            solve(matvec, b) -> x; any traced code, such as a loop with `bw.while_loop`.
+    transpose_solve  transpose_solve(vecmat, ct) -> x, for reverse mode; symmetric=True: matvec is its own transpose, and solve is used.
 
-    Raises GradientError in reverse mode without either, ShapeError where solve returns something unlike b.
+    x has the tree, shapes and dtypes of b.  The rules: A dx = db - dA x, and Aᵀ u = ct for the cotangent of b (Giles, "Collected matrix
+    derivative results", 2008).  Raises GradientError in reverse mode with neither transpose_solve nor symmetric=True, ShapeError if
+    solve returns a tree or shapes unlike b.
 
     >>> import numpy as np, bwcompiler as bw
     >>> def x_of(d, b):
@@ -115,14 +117,15 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[C
 @shows_users_frames
 def custom_root(f: Callable[[Any], Any], initial_guess: Any, solve: Callable[[Callable[..., Any], Any], Any],
                 tangent_solve: Callable[[Callable[..., Any], Any], Any]) -> Any:
-    """x with f(x) = 0, as solve(f, initial_guess) finds it; differentiated by the implicit function theorem (jax.lax.custom_root).
+    """A root x of f, computed by solve(f, initial_guess); differentiated by the implicit function theorem (jax.lax.custom_root).
 
-    f              may read traced values from outside, with respect to which x has derivatives; x and f(x) are alike.
+    f              may read traced values from outside, with respect to which x has derivatives; f(x) has the shapes and dtypes of x.
     solve          solve(f, initial_guess) -> x; any traced code.  Its derivative is never taken.
     tangent_solve  tangent_solve(g, y) -> v with g(v) = y for a linear g: `lambda g, y: y / g(1.0)` for numbers,
                    `lambda g, y: np.linalg.solve(bw.jacobian(g)(y), y)` for vectors.  Reverse mode transposes it: it is linear in y.
 
-    Raises ShapeError where f(x) or x is unlike the initial guess.
+    The rule: J dx = -df, where J is the Jacobian of f at x.  Raises ShapeError if f(x) or x has another tree or shape than the initial
+    guess.
 
     >>> import numpy as np, bwcompiler as bw
     >>> def root(a):

@@ -36,7 +36,7 @@ from bwcompiler.passes.batching.batch import batch_graph
 from bwcompiler.passes.batching.batch_last import has_last_axis_rules, last_axis_added
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE
 
-LONG = 16                                  # columns of a Jacobian that are worth being what vectors run along
+LONG = 16                                  # from this many columns on, tangents have their batch axis last, for vectorisation along it
 Rows = Callable[[TracedCall, Outputs], list[list[Value]]]         # per output, per differentiated leaf: its Jacobian
 
 
@@ -59,10 +59,10 @@ def jacrev(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, h
 @kept
 def jacfwd(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
            **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
-    """The Jacobian of fun as `jacrev` gives it, computed as one batch of tangents: cheaper where outputs outnumber arguments.
+    """The Jacobian of fun as `jacrev` gives it, computed as one batch of tangents: cheaper if outputs have more elements than arguments.
 
-    Outputs may be complex, but arguments only with holomorphic=True.  Errors otherwise as for `jacrev`, and as for `jvp` where there
-    is no forward derivative.
+    Outputs may be complex, but arguments only with holomorphic=True.  Otherwise raises the errors of `jacrev`, and those of `jvp` for
+    ops without a forward derivative.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jacfwd(lambda x: x * x)(np.array([1.0, 2.0])).tolist()
@@ -74,9 +74,9 @@ def jacfwd(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, h
 @kept
 def jacobian(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
              **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
-    """The Jacobian of fun, by the cheaper of `jacfwd` and `jacrev`: forwards where the arguments have no more elements than the outputs.
+    """The Jacobian of fun, by the cheaper of `jacfwd` and `jacrev`: forward mode if the arguments have no more elements than the outputs.
 
-    Functions with a `custom_vjp` are differentiated backwards.  Results and errors as for `jacrev`.
+    Functions with a `custom_vjp` are differentiated in reverse mode.  Shapes, dtypes and errors (it raises GradientError) as for `jacrev`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jacobian(lambda x: np.array([x[0], x[0] * x[1], x[1]]))(np.array([1.0, 2.0])).tolist()
@@ -117,12 +117,12 @@ def _by_the_cheaper(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
     arguments = sum(graph.inputs[k].type.size for k in call.wrt)
     results = sum(graph.outputs[k].type.size for k in outputs.numbers)
     two = any(graph.inputs[k].dtype.is_complex for k in call.wrt) and not any(graph.outputs[k].dtype.is_complex for k in outputs.numbers)
-    forwards = arguments <= results and not two and not _has_pullbacks_only(graph)      # two: derivatives along a complex argument
+    forwards = arguments <= results and not two and not _has_pullbacks_only(graph)      # two: a complex argument has two real directions
     return (_by_tangents if forwards else _by_pullbacks)(call, outputs)
 
 
 def _has_pullbacks_only(graph: Graph) -> bool:
-    """Whether there is a `custom_vjp`, whose derivative is by the user's own word that of its rule for cotangents."""
+    """Whether there is a `custom_vjp`, whose user-given rule is only for cotangents."""
     return any(not value.attrs["rule"].has_tangents if value.op in (custom_call, custom_link) else any(
         _has_pullbacks_only(value.attrs[region]) for region in value.op.regions) for value in graph.body)
 
@@ -157,9 +157,9 @@ def _pulled_rows(call: TracedCall, number: int) -> list[Value]:
 
 
 def _along_units(graph: Graph, unit: int, type_: TensorType, inputs: Sequence[Value], last: bool = False) -> Iterator[Value]:
-    """The outputs of a graph for each unit vector as input number `unit`, which has this type, along a new first or last axis.
+    """The outputs of a graph for each unit vector of type `type_` as input number `unit`, stacked on a new first or last axis.
 
-    inputs  has all unit vectors there.  Of one number there is one, and nothing to be mapped.
+    inputs  with the array of all unit vectors at position `unit`.  A single number has one unit vector, so nothing is mapped.
     """
     if type_.size == 1:
         one = ops.full(value=1.0, shape=type_.shape, dtype=type_.dtype)
@@ -176,14 +176,14 @@ def _by_tangents(call: TracedCall, outputs: Outputs) -> list[list[Value]]:
 
 
 def _pushed_columns(call: TracedCall, leaf: int, outputs: Outputs) -> list[Value]:
-    """Per output, its derivative by one leaf: the tangent mapped over the unit vectors."""
+    """Per output, its derivative with respect to one leaf: the tangent mapped over the unit vectors."""
     source = call.result.graph
     argument = source.inputs[leaf]
     size = argument.type.size
     pushed = push(source, [leaf], [k in outputs.numbers for k in range(len(source.outputs))])
     positions = [position for position in pushed.tangents if position is not None]
     graph = pushed.graph.replace(outputs=[pushed.graph.outputs[position] for position in positions])
-    last = size >= LONG and has_last_axis_rules(graph)               # then there is nothing to be transposed
+    last = size >= LONG and has_last_axis_rules(graph)               # then nothing has to be transposed
     inputs = [*call.inputs(_unit_vectors(argument.type, last)), *map(capture, pushed.captured)]
     found = _along_units(graph, pushed.seeds[0], argument.type, inputs, last)
     columns = []
@@ -197,13 +197,13 @@ def _pushed_columns(call: TracedCall, leaf: int, outputs: Outputs) -> list[Value
             columns.append(ops.reshape(next(found), shape=shape))
             continue
         rows = ops.reshape(next(found), shape=(size, *output.shape))
-        rows = ops.transpose(rows, axes=(*range(1, rows.rank), 0))         # while no axes are merged: then nothing is stored twice
+        rows = ops.transpose(rows, axes=(*range(1, rows.rank), 0))         # before axes are merged, so that nothing is stored twice
         columns.append(ops.reshape(rows, shape=shape))
     return columns
 
 
 def _unit_vectors(type_: TensorType, last: bool = False) -> Value:
-    """The identity matrix, its rows, or columns, shaped like an array of the type."""
+    """The identity matrix, with its rows (or columns) reshaped to the shape of the type."""
     size = type_.size
     row = ops.iota(shape=(size, size), axis=0, dtype=I64)
     column = ops.iota(shape=(size, size), axis=1, dtype=I64)
@@ -215,11 +215,11 @@ def _unit_vectors(type_: TensorType, last: bool = False) -> Value:
 @kept
 def hessian(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
             **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
-    """The Hessian of a scalar function, of shape argument.shape + argument.shape: the gradient, differentiated forwards (backwards
-    where there is a `custom_vjp`).
+    """The Hessian of a scalar function, of shape argument.shape + argument.shape: computed by forward mode over reverse mode
+    (reverse over reverse for functions with a `custom_vjp`).
 
-    For several arguments or trees, a tree of such arrays.  Errors as for `value_and_grad`.  `hvp` gives the product of a Hessian
-    with a vector without the matrix.
+    It has the dtype of the gradient.  For several arguments or trees, the result is a tree of such arrays.  Raises the errors of
+    `value_and_grad`.  `hvp` computes the product of a Hessian with a vector without the matrix.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.hessian(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
@@ -235,10 +235,10 @@ def hessian(fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, 
 
 @kept
 def hvp(fun: Callable[..., Any], argnums: Argnums = 0, **options: Unpack[TransformOptions]) -> Any:
-    """A function of (*args, v): the Hessian of a scalar function, times v; the gradient's derivative along v, without the matrix.
+    """A function of (*args, v): the product of the Hessian of a scalar function with v, without the matrix.
 
     v has the tree, shapes and dtypes of args[argnums] (a tuple of these if argnums is one), as has the result.  Raises TangentError
-    for a v that does not fit, otherwise errors as for `value_and_grad` and `jvp`.  v comes last, behind all arguments of the function:
+    for a v that does not fit, otherwise errors as for `value_and_grad` and `jvp`.  v comes last, after all arguments of the function:
     SciPy's `hessp(x, v, *args)` is `lambda x, v, *args: bw.hvp(fun)(x, *args, v)`.
 
     >>> import numpy as np, bwcompiler as bw
@@ -250,7 +250,7 @@ def hvp(fun: Callable[..., Any], argnums: Argnums = 0, **options: Unpack[Transfo
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         if len(args) < 2:
-            raise SignatureError("hvp: the last positional argument is v, the vector that the Hessian is multiplied with, behind those of "
+            raise SignatureError("hvp: the last positional argument is v, the vector that the Hessian is multiplied with, after those of "
                                  f"the function; there {'is one argument' if args else 'are none'}\n  hint: bw.hvp(f)(x, v)")
         call = traced_call(fun, args[:-1], kwargs, argnums, chosen)
         return call.per_argument(_product(call, args[-1]))
@@ -277,7 +277,7 @@ def _product(call: TracedCall, v: Any) -> list[Value]:
 
 def _pushed_product(call: TracedCall, graph: Graph, leaves: Sequence[int], v: Mapping[int, Value],
                     captured: Sequence[Any]) -> dict[int, Value]:
-    """leaf -> the tangent of its cotangent, where it is not zero; `graph` gives the cotangents of `leaves`."""
+    """leaf -> the tangent of its cotangent, unless it is zero; `graph` computes the cotangents of `leaves`."""
     pushed = push(graph, list(v))
     found = inline(pushed.graph, [*call.inputs(*v.values()), *map(capture, captured), *map(capture, pushed.captured)])
     return {k: found[position] for k, position in zip(leaves, pushed.tangents, strict=True) if position is not None}
@@ -285,7 +285,7 @@ def _pushed_product(call: TracedCall, graph: Graph, leaves: Sequence[int], v: Ma
 
 def _pulled_product(call: TracedCall, graph: Graph, leaves: Sequence[int], v: Mapping[int, Value],
                     captured: Sequence[Any]) -> dict[int, Value]:
-    """The same where cotangents cannot be pushed: the Hessian is symmetric, so that v is pulled back through them."""
+    """The same for cotangents without a forward derivative: the Hessian is symmetric, so v is pulled back through them."""
     joint = derive(graph, call.wrt, [INPUT_SEED if k in v else None for k in leaves])
     found = inline(joint.graph, [*call.inputs(*[v[k] for k in leaves if k in v]), *map(capture, captured), *map(capture, joint.captured)])
     return {k: found[position] for k, position in zip(call.wrt, joint.cotangents, strict=True) if position is not None}

@@ -1,4 +1,4 @@
-"""`linearize`: a function in two programs, its values with what the derivative needs of them, and the derivative."""
+"""`linearize`: a function as two programs, one for its values and residuals, one for the linear derivative."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from bwcompiler.runtime.executable import CallForm, chain
 
 @shows_users_frames
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Unpack[TransformOptions]) -> Any:
-    """fun(*primals) and its derivative there, a linear function of one tangent per primal that does not compute fun again.
+    """fun(*primals) and its derivative there: a linear function of one tangent per primal, which does not compute fun again.
 
-    The derivative takes and returns tangents as `jvp` does.  With has_aux, fun returns (out, aux), and the result is
-    (out, derivative, aux).  Errors as for `jvp`.
+    The derivative takes and returns tangents with the trees, shapes and dtypes of primals and outputs, as `jvp` does.  With has_aux, fun
+    returns (out, aux), and the result is (out, derivative, aux).  Raises the errors of `jvp`; the derivative raises TangentError.
 
     >>> import numpy as np, bwcompiler as bw
     >>> out, derivative = bw.linearize(lambda x: x * x, np.array([1.0, 2.0]))
@@ -86,7 +86,7 @@ def _halves_of(fun: Callable[..., Any], primals: tuple[Any, ...], has_aux: bool)
 
 
 class _Halves:
-    """A function in two: one program for the values and what its derivative needs of them, one for the derivative."""
+    """The two programs of a function: one for its values and residuals, one for the linear derivative."""
 
     def __init__(self, program: Program, has_aux: bool) -> None:
         traced = program.traced
@@ -108,7 +108,7 @@ class _Halves:
         self._run: Callable[..., Any] = self._first_run
 
     def _first_run(self, *primals: Any) -> Any:
-        """All results and the residuals, flat; calls like this one go to native code from now on."""
+        """All results, then the residuals; later calls of this form go straight to native code."""
         leaves = self.program.leaves_of(primals)
         found = self.forward.call(leaves)
         kinds, trees = argument_kinds(leaves), argument_trees(self.program.arguments, len(primals), ())
@@ -124,7 +124,7 @@ class _Halves:
         return self.forward.call(self.program.leaves_of(primals))
 
     def at(self, primals: Sequence[Any]) -> tuple[tuple[Any, ...], Callable[..., Any]]:
-        """All results, and the derivative there."""
+        """All results, and the derivative at the primals."""
         found = self._run(*primals)
         count = len(self.program.traced.outputs)
         residuals = tuple([np.asarray(one) for one in found[count:]])
@@ -142,7 +142,7 @@ class _Halves:
         return found, chain(forms, derivative, "derivative")
 
     def _form(self) -> CallForm | None:
-        """Calls of the derivative with an array (or a float for a scalar) in the place of every leaf."""
+        """The form of calls of the derivative with an array (or a float for a scalar) for every leaf."""
         graph = self.program.traced.graph
         trees = signature_trees(self.call.leaf_numbers())
         result = signature_tree(tree.unflatten(self.outputs.treedef, range(len(self.tangents))))
@@ -180,7 +180,7 @@ class _Halves:
 
 
 def _residuals_last(linear: Graph, seeds: int) -> Graph:
-    """The linear half with tangents as its arguments; its residuals are captured, so that one form of call serves all."""
+    """The linear half with tangents as arguments; residuals are captured inputs, so that all derivatives share one call form."""
     explicit = len(linear.inputs) - linear.captured
     residuals = explicit - seeds
     inputs = [*linear.inputs[residuals:explicit], *linear.inputs[:residuals], *linear.inputs[explicit:]]

@@ -1,4 +1,4 @@
-"""The options that every transform has, declared once: which arguments are compile-time values, and whether control flow is captured."""
+"""The options that all transforms have: which arguments are compile-time values, and whether control flow is captured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bwcompiler.spellings import keyword_hint
 class TransformOptions(TypedDict, total=False):
     """Options of every transform (`bw.grad(f, static_argnums=1)`), with the meaning that they have for `bw.jit`.
 
-    static_argnums   positions of hashable arguments that are compile-time values, whole.
+    static_argnums   positions of hashable arguments that are compile-time values as a whole.
     static_argnames  names of such arguments.
     autoloop         False traces the function as it runs: loops are unrolled, and branches must not depend on traced values.
     """
@@ -32,7 +32,7 @@ class Options(NamedTuple):
 
     @staticmethod
     def of(transform: str, given: Mapping[str, Any]) -> Options:
-        """The options given as keywords; raises SignatureError for others."""
+        """The options from keywords; raises SignatureError for unknown ones."""
         unknown = [name for name in given if name not in Options._fields]
         if unknown:
             hint = keyword_hint(transform, unknown[0]) or f"\n  hint: all transforms have {', '.join(Options._fields)}"
@@ -41,16 +41,16 @@ class Options(NamedTuple):
         return Options(**settled)
 
     def given(self) -> TransformOptions:
-        """As keywords for a transform."""
+        """The options as keywords of a transform."""
         return {"static_argnums": self.static_argnums, "static_argnames": self.static_argnames, "autoloop": self.autoloop}
 
     @property
     def statics(self) -> dict[str, Any]:
-        """Which arguments are compile-time values, as keywords for whatever takes arguments apart."""
+        """The static arguments as keywords of `take_apart` and `JitFunction`."""
         return {"static_argnums": self.static_argnums, "static_argnames": self.static_argnames}
 
     def by_position(self, fun: Any, more: int = 0) -> Options:
-        """For a function without names, which takes `more` positional arguments behind those of fun."""
+        """The options for a function without parameter names that takes `more` positional arguments after those of fun."""
         names = parameter_names(fun)
         numbers, chosen = _as_set(self.static_argnums), _as_set(self.static_argnames)
         chosen |= {names[k] for k in numbers if -len(names) <= k < len(names)}
@@ -58,7 +58,7 @@ class Options(NamedTuple):
         return self._replace(static_argnums=tuple(sorted(numbers)), static_argnames=tuple(sorted(chosen)))
 
     def declare(self, fun: Any, primals: Sequence[Any]) -> tuple[Any, ...]:
-        """Positional arguments of fun, those that are compile-time values declared to be so."""
+        """The positional arguments of fun, with static ones marked as compile-time values."""
         if not any(map(_as_set, self.statics.values())):
             return tuple(primals)
         own = self.by_position(fun)

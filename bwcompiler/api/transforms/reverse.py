@@ -1,4 +1,4 @@
-"""Reverse mode: grad, value_and_grad, vjp; and the rules that users give: custom_vjp, custom_jvp, stop_gradient."""
+"""Reverse mode: grad, value_and_grad, vjp; and custom derivatives: custom_vjp, custom_jvp, stop_gradient."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE, cotangent_or
 
 
 def scalar_output(result: TraceResult, numbers: Sequence[int], what: str, holomorphic: bool = False) -> int:
-    """The number of the one output, which must be a scalar, and real (or complex, of a holomorphic function)."""
+    """The number of the one output; raises GradientError unless it is a real scalar (complex for a holomorphic function)."""
     outputs = [result.outputs[k] for k in numbers]
     if not outputs or result.only_checks:
         raise GradientError(f"{what} needs a function with one scalar output; it returned nothing that is a number\n"
@@ -51,7 +51,7 @@ def scalar_output(result: TraceResult, numbers: Sequence[int], what: str, holomo
     if len(outputs) != 1 or outputs[0].shape != ():
         shapes = ", ".join(str(output.shape) for output in outputs)
         hint = ("reduce it (.sum()), or use bw.jacobian, or bw.vjp with a seed" if len(outputs) == 1 else
-                "return one number; has_aux=True for a pair of it and what is not differentiated")
+                "return one number; has_aux=True for a pair of it and values that are not differentiated")
         raise GradientError(at(outputs[0].source, f"{what} needs a function with one scalar output; it returned shape {shapes}\n"
                                                   f"  hint: {hint}"))
     check_output(outputs[0], what, holomorphic)
@@ -59,11 +59,11 @@ def scalar_output(result: TraceResult, numbers: Sequence[int], what: str, holomo
 
 
 def check_output(output: Value, what: str, holomorphic: bool) -> None:
-    """Raise for an output that has no derivative, or not one of this kind."""
+    """Raise GradientError for an output without a derivative, or without a real (holomorphic: complex) one."""
     if not output.dtype.is_differentiable:
         raise GradientError(at(output.source, f"{what} needs a floating-point output; it returned {output.dtype.numpy}\n"
-                               "  hint: counts and positions have no derivative; floats that are assigned to elements of an array of "
-                               "integers are cut off: make it of floats"))
+                               "  hint: counts and positions have no derivative; floats that are assigned to an integer array are "
+                               "truncated: make it a float array"))
     if holomorphic and not output.dtype.is_complex:
         raise GradientError(at(output.source, f"{what} with holomorphic=True needs a complex output; it returned {output.dtype.numpy}\n"
                                       "  hint: pass complex numbers, or leave holomorphic=True out"))
@@ -74,7 +74,7 @@ def check_output(output: Value, what: str, holomorphic: bool) -> None:
 
 
 def check_arguments(call: TracedCall, what: str) -> None:
-    """Raise for real arguments of a function that is to be differentiated as a holomorphic one."""
+    """Raise GradientError for real arguments of a function that is differentiated with holomorphic=True."""
     for leaf in call.wrt:
         dtype, name = call.result.argument_types[leaf].type.dtype, call.result.input_names[leaf]
         if not dtype.is_complex:
@@ -86,11 +86,11 @@ def value_and_grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = Fa
                    **options: Unpack[TransformOptions]) -> JitFunction[P, tuple[R, Any]]:
     """A function that returns fun's value and its gradient with respect to the arguments argnums.
 
-    The gradient has the shape and dtype of its argument, and its tree; a tuple of argnums gives a tuple of gradients.  With has_aux,
+    The gradient has the tree, shapes and dtypes of its argument; a tuple of argnums gives a tuple of gradients.  With has_aux,
     fun returns (value, aux) and the result is ((value, aux), gradient).  With respect to a complex z = x + iy the gradient is
     df/dx - i df/dy, as in JAX (the conjugate of PyTorch's); with holomorphic=True fun maps complex numbers to complex numbers, and
     the gradient is its complex derivative.  Raises GradientError for a non-scalar output, integer arguments, or a complex output
-    without holomorphic=True, and whatever tracing fun raises (bw.errors).
+    without holomorphic=True, and the errors of tracing fun (bw.errors).
 
     All transforms have the options static_argnums, static_argnames and autoloop, as described for `jit`.
 
@@ -130,8 +130,9 @@ def grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holom
          **options: Unpack[TransformOptions]) -> JitFunction[P, Any]:
     """A function that returns the gradient of fun with respect to the arguments argnums.
 
-    The gradient has the shape, dtype and tree of the argument.  argnums is a position, or several: then there is a gradient for each.
-    With has_aux, fun returns (value, aux) and the result is (gradient, aux).  The other options and errors are those of `value_and_grad`.
+    The gradient has the tree, shapes and dtypes of the argument.  A tuple of argnums gives a tuple of gradients.  With has_aux, fun
+    returns (value, aux) and the result is (gradient, aux).  The other options are those of `value_and_grad`.  Raises GradientError for
+    a non-scalar output, integer arguments, or a complex output without holomorphic=True.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.grad(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0])).tolist()
@@ -152,9 +153,9 @@ def grad(fun: Callable[P, R], argnums: Argnums = 0, has_aux: bool = False, holom
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options: Unpack[TransformOptions]) -> Any:
     """fun(*primals) and the pullback: a function from a seed (shaped like the output) to one cotangent per primal.
 
-    The cotangent of an array of integers or booleans is None, as is that of a Python integer where fun needs an integer (a size,
-    an axis); other Python integers are treated as floats.  With has_aux, fun returns (out, aux) and the result is
-    (out, pullback, aux).  The pullback raises SeedError for a seed of other shape, dtype or structure than the output.
+    Cotangents have the trees, shapes and dtypes of the primals.  They are None for integer and boolean arrays, and for Python integers
+    that fun needs as integers (a size, an axis); other Python integers are treated as floats.  With has_aux, fun returns (out, aux) and
+    the result is (out, pullback, aux).  The pullback raises SeedError for a seed of other shape, dtype or structure than the output.
 
     >>> import numpy as np, bwcompiler as bw
     >>> out, pullback = bw.vjp(lambda x: x * x, np.array([1.0, 2.0]))
@@ -183,7 +184,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False, **options
 
 
 def _program_of_floats(fun: Callable[..., Any], primals: tuple[Any, ...]) -> tuple[Program, tuple[Any, ...]]:
-    """The program of fun, Python's integers among the primals being floats where it can do with them: for a size or an axis it cannot."""
+    """The program of fun with Python integers among the primals as floats, except those that fun needs as integers (sizes, axes)."""
     floats = tuple(as_floats(primals, range(len(primals))))
     if all(map(operator.is_, floats, primals)):
         return program_of(fun, primals), primals
@@ -204,7 +205,7 @@ def _pullback_with_aux(pullback: Callable[..., Any], aux: Any, seed: Any) -> Any
 
 
 def up_to_date(call: Callable[[], R]) -> R:
-    """call(), which finds a program and calls it: again, if somebody else bound what it reads from outside anew in between."""
+    """call(), which finds a program and runs it; repeated if an outside value was rebound between the two (by another thread)."""
     while True:
         try:
             return call()
@@ -213,10 +214,10 @@ def up_to_date(call: Callable[[], R]) -> R:
 
 
 def program_of(fun: Callable[..., Any], primals: tuple[Any, ...]) -> Program:
-    """The program of fun for these primals: an earlier one, if what fun reads from outside is as it was, or an operand of the program."""
+    """The program of fun for these primals: an earlier one if the outside values that it compiled in are unchanged."""
     arguments = take_apart(fun, primals)
     structure = (arguments.treedef, tuple([type(leaf) for leaf in arguments.leaves]))
-    demanded: set[int] = made_of(fun, ("demanded", structure), set)        # integers that turned out to be compile-time values
+    demanded: set[int] = made_of(fun, ("demanded", structure), set)        # integers that tracing needed as compile-time values
     arguments.also_static(demanded)
     before = _known_programs(fun, arguments)
     for program in before:
@@ -250,7 +251,7 @@ def _pullback_traced(fun: Callable[..., Any], primals: Sequence[Any], has_aux: b
 
 
 def stop_gradient(x: Any) -> Any:
-    """x, with a zero derivative; works on containers too.
+    """x with a zero derivative: an array, a number or a container of them; shapes and dtypes are unchanged.
 
     >>> import numpy as np, bwcompiler as bw
     >>> float(bw.grad(lambda x: x * bw.stop_gradient(x))(3.0))
@@ -276,13 +277,13 @@ def custom_vjp(fun: Callable[..., Any] | None = None, nondiff_argnums: int | Ite
                nondiff_argnames: str | Iterable[str] = ()) -> Any:
     """Give fun its own derivative: the pair that is registered with `.defvjp(fwd, bwd)`.  Without fun, a decorator.
 
-    fwd(*args) -> (out, residuals) runs in the place of fun where it is differentiated, and may call it; residuals are arrays in
-    containers, or None.  bwd(residuals, ct) -> one cotangent per argument, in a tuple, each with the tree, shapes and dtypes of its
-    argument; None: zero.  ct has the tree, shape and dtype of out.  Arguments named in nondiff_argnums (or nondiff_argnames) are
-    compile-time values without cotangent: bwd(*nondiff, residuals, ct).  All are traced, each when first needed.
+    fwd(*args) -> (out, residuals) replaces fun when it is differentiated, and may call it; residuals are trees of arrays, or None.
+    bwd(residuals, ct) -> one cotangent per argument, in a tuple, each with the tree, shapes and dtypes of its argument; None: zero.
+    ct has the tree, shape and dtype of out.  Arguments named in nondiff_argnums (or nondiff_argnames) are compile-time values
+    without cotangent: bwd(*nondiff, residuals, ct).  All functions are traced, each when first needed.
 
     Raises GradientError if the pair is missing or returns something else, UnsupportedError if it reads traced values from
-    outside, SignatureError for arrays as compile-time values.  Derivatives of the derivative are those of bwd.
+    outside, SignatureError for arrays as compile-time values.  Second derivatives differentiate fwd and bwd.
 
     >>> import numpy as np, bwcompiler as bw
     >>> @bw.custom_vjp

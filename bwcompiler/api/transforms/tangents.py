@@ -1,4 +1,4 @@
-"""Tangents given by the caller: matched with the arguments of a traced function, leaf by leaf."""
+"""Matches the caller's tangents with the arguments of a traced function, leaf by leaf."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from bwcompiler.frontend.tracing.trace import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
 
-FLOAT0 = np.dtype([("float0", np.void, 0)])        # how JAX writes the tangent of an integer
+FLOAT0 = np.dtype([("float0", np.void, 0)])        # the dtype of JAX's tangents of integers
 
 
 def without_float0(tangents: Any) -> Any:
-    """Tangents of integers, as JAX writes them, become None."""
+    """The tangents, with None for JAX's float0 tangents of integers."""
     return tree.map(lambda leaf: None if getattr(leaf, "dtype", None) == FLOAT0 else leaf, tangents)
 
 
 def matched_tangents(call: TracedCall, tangents: Sequence[Any], path: str) -> dict[int, Value]:
-    """leaf number -> its tangent, where one is given that is not None."""
+    """leaf number -> its tangent, if that is not None."""
     found: dict[int, Value] = {}
     for k, (numbers, tangent) in enumerate(zip(call.leaf_numbers(), tangents, strict=True)):
         for number, leaf, where in match_leaves(numbers, tangent, f"{path}[{k}]"):
@@ -34,9 +34,9 @@ def matched_tangents(call: TracedCall, tangents: Sequence[Any], path: str) -> di
 
 
 def match_leaves(numbers: Any, given: Any, path: str) -> list[tuple[int, Any, str]]:
-    """(leaf number, what is given for it, its path) for the leaves of an argument; None stands for zeros in a whole part.
+    """(leaf number, given tangent, path) for the leaves of an argument; None stands for zeros of a whole subtree.
 
-    What is given in the place of a compile-time value, which has no number, is left out.
+    Tangents of compile-time values, which have no number, are left out.
     """
     try:
         rows = tree.match_prefix(given, numbers, path)

@@ -1,7 +1,7 @@
-"""What all transforms share: a `Transformed` function, its arguments traced and taken apart, derivatives put back into their trees.
+"""The common part of all transforms: `Transformed` functions, tracing of calls, and trees of derivatives.
 
 Every transform is a function of handles: it traces `fun` in a region of its own, transforms the graph, and inlines the result into
-the region it was called in.  Called with concrete arrays, it is compiled whole by `jit`.  So transforms nest to any order, and `jit`
+the calling region.  Called with concrete arrays, it is compiled as a whole by `jit`.  So transforms nest to any depth, and `jit`
 of a transform costs nothing extra.
 """
 
@@ -36,8 +36,8 @@ Argnums = int | Sequence[int]
 class Transformed(JitFunction[P, R]):
     """A transform of a function: compiled when called with arrays, inlined when called inside another trace.
 
-    made_by   the transform, its arguments and options, to make it again from a pickle.
-    backward  what is worth looking at is the backward program of the function that is differentiated.
+    made_by   the transform, its arguments and options, to recreate it from a pickle.
+    backward  `lower`, `as_text` and `explain` show the backward program of the differentiated function.
     """
 
     def __init__(self, traced: Callable[..., Any], options: Options, made_by: tuple[Callable[..., Any], tuple[Any, ...]],
@@ -61,14 +61,14 @@ class Transformed(JitFunction[P, R]):
 
 
 def without_names(traced: Callable[..., R]) -> Callable[..., R]:
-    """Say that the parameters of a function are not those of the function that it is made of."""
+    """Give the function the signature (*args, **kwargs), so that the parameters of the wrapped function are not taken for its own."""
     vars(traced)["__signature__"] = inspect.Signature([inspect.Parameter("args", inspect.Parameter.VAR_POSITIONAL),
                                                        inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)])
     return traced
 
 
 def check_function(fun: Callable[..., Any], name: str, argnums: Argnums) -> None:
-    """Raise for `grad(f(x))` and `grad(f, x)`, which should be `grad(f)(x)`."""
+    """Raise TypeError for `grad(f(x))` and `grad(f, x)`, which should be `grad(f)(x)`."""
     require_function(fun, name)
     if getattr(argnums, "ndim", 0):
         raise GradientError(f"{name}: argnums= is an array; it says which arguments are differentiated, by their positions\n"
@@ -77,9 +77,9 @@ def check_function(fun: Callable[..., Any], name: str, argnums: Argnums) -> None
 
 def transformed(fun: Callable[P, Any], traced: Callable[..., R], name: str, options: Options, transform: Callable[..., Any],
                 *args: Any, backward: bool = False, argnums: Argnums = 0) -> Transformed[P, R]:
-    """The function `traced` of handles, which is `fun` as `transform(fun, *args)` makes it, as users hold it.
+    """The object that `transform(fun, *args)` returns; `traced` is its implementation, a function of handles.
 
-    argnums   positions that it is about: those that count from the end count the arguments that a call gives by position.
+    argnums   the positions that are differentiated; negative ones count from the last positional argument of a call.
     """
     check_function(fun, name, argnums)
     check_statics(name, fun, options.static_argnums, options.static_argnames)
@@ -98,10 +98,10 @@ def count_from_the_end(argnums: Argnums) -> bool:
     return any(isinstance(k, int) and k < 0 for k in (argnums if isinstance(argnums, Iterable) else (argnums,)))
 
 
-# ----- transforms that are called with the function each time (`jvp`, `vjp`)
+# ----- transforms that take the function and the arguments in one call (`jvp`, `vjp`)
 def with_options(transform: str, fun: Callable[..., Any], primals: Sequence[Any],
                  given: TransformOptions) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """A function and its positional arguments, for which the options hold wherever the function is traced."""
+    """A function and its positional arguments that carry the options to wherever the function is traced."""
     options = Options.of(transform, given)
     primals = options.declare(fun, primals)
     if options.autoloop:
@@ -132,7 +132,7 @@ def as_floats(args: Sequence[Any], argnums: Sequence[int]) -> list[Any]:
 
 
 def capture(array: Any) -> Value:
-    """The value, in the current region, of an array that a rule brought in."""
+    """An array captured by a derivative rule, as a value of the current region."""
     return open_region().capture(array)
 
 
@@ -148,7 +148,7 @@ class TracedCall(NamedTuple):
         return self.result.arguments.dynamic_leaves
 
     def inputs(self, *seeds: Value) -> list[Value]:
-        """The values, in the current region, of the inputs of the traced graph, with seeds or tangents before what is captured."""
+        """The values, in the current region, of the inputs of the traced graph, with seeds or tangents before the captured arrays."""
         lifted = [value_of(handle) for handle in self.result.lifted]
         return [*operand_values(self.leaves), *lifted, *seeds, *map(capture, self.result.captured)]
 
@@ -164,7 +164,7 @@ class TracedCall(NamedTuple):
         return chosen[0] if isinstance(self.argnums, int) else tuple(chosen)
 
     def leaf_numbers(self) -> tuple[Any, ...]:
-        """The positional arguments with the numbers of their leaves; None in the place of compile-time values."""
+        """The positional arguments with leaf numbers in place of leaves; None for compile-time values."""
         arguments = self.result.arguments
         number = {position: k for k, position in enumerate(arguments.dynamic)}
         args, _ = tree.unflatten(arguments.treedef, [number.get(position) for position in range(len(arguments.leaves))])
@@ -174,7 +174,7 @@ class TracedCall(NamedTuple):
 def traced_call(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], argnums: Argnums,
                 options: Options) -> TracedCall:
     """Trace a call of fun whose arguments `argnums` are differentiated; GradientError if they have no derivative."""
-    named = take_apart(fun, args, kwargs)          # what can be passed by position is
+    named = take_apart(fun, args, kwargs)          # arguments passed by name become positional if they can
     numbers = normalise_argnums(argnums, len(args if count_from_the_end(argnums) else named.args))
     argnums = numbers[0] if isinstance(argnums, int) else numbers
     result = trace(fun, as_floats(named.args, numbers), named.kwargs, **options.statics)
@@ -186,7 +186,7 @@ def traced_call(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, 
 
 # ----- results
 class Outputs(NamedTuple):
-    """The output leaves that are differentiated, and what belongs to the auxiliary result.
+    """The differentiated output leaves, and those of the auxiliary result.
 
     treedef  of the differentiated part; numbers: its leaves among the outputs.
     """

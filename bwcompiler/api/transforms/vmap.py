@@ -1,4 +1,4 @@
-"""vmap: a function of one element -> the function of a batch."""
+"""vmap: turns a function of one element into a function of a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.batching.batch import batch_graph
 
-Axes = Any                     # an integer, None, or a container of them: a prefix of the tree of what it is about
+Axes = Any                     # an integer, None, or a container of them: a prefix of the tree of the argument or result
 
 
 @kept
@@ -28,16 +28,16 @@ def vmap(fun: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0, *, axis
          **options: Unpack[TransformOptions]) -> Any:
     """fun mapped over an axis of its arguments, computed for all elements at once.
 
-    in_axes    per positional argument the axis that is mapped over, or None for what is the same in all calls; one for all; or a
-               container like the argument with an axis or None for each part.  Axes may be negative.  Keyword arguments are mapped
-               over their axis 0.
-    out_axes   likewise, where the results have the new axis; None for a result that does not depend on what is mapped.
-    axis_size  the number of elements; needed only where nothing is mapped.
+    in_axes    per positional argument the mapped axis, or None for an argument that is the same for all elements; one entry for all; or
+               a container like the argument with an axis or None for each part.  Axes may be negative.  Keyword arguments are mapped
+               over axis 0.
+    out_axes   likewise, the position of the new axis in the results; None for a result that does not depend on mapped arguments.
+    axis_size  the number of elements; needed only if nothing is mapped.
 
-    The function that is returned computes np.stack of fun over the elements; derivatives, `jit` and other maps compose with it, and
-    a rule given by `custom_vjp` or `custom_jvp` holds.  Raises ShapeError (a ValueError) for axes that do not exist or differ in
-    extent, and for a mapped result where out_axes is None; SignatureError (a TypeError) for axes that are not like the arguments;
-    UnsupportedError where fun assigns to an array from outside, and what tracing fun raises.
+    The returned function computes np.stack of fun over the elements, with the dtypes of fun's results; derivatives, `jit` and other maps
+    compose with it, and rules of `custom_vjp` and `custom_jvp` are used.  Raises ShapeError (a ValueError) for axes that do not exist or
+    differ in extent, and for a mapped result with out_axes None; SignatureError (a TypeError) for axes that do not match the arguments;
+    UnsupportedError if fun assigns to an array from outside, and the errors of tracing fun.
 
     >>> import numpy as np, bwcompiler as bw
     >>> dot = lambda x, y: np.sum(x * y)
@@ -66,17 +66,17 @@ def _again(in_axes: Axes, out_axes: Axes, axis_size: int | None, fun: Callable[.
 
 
 def _checked_axes(axes: Axes, name: str) -> Axes:
-    """Axes whose leaves are integers or None; a list of them per argument is a tuple."""
+    """The axes as integers or None; a list with an entry per argument becomes a tuple."""
     if isinstance(axes, list):
         axes = tuple(axes)
     for axis in tree.leaves(axes):
         if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-            raise SignatureError(f"vmap: {name} holds integers and None, in containers like those that they are about; got {axis!r}")
+            raise SignatureError(f"vmap: {name} takes integers and None, in containers like the arguments or results; got {axis!r}")
     return tree.map(lambda axis: axis.__index__(), axes)
 
 
 class _Element:
-    """A stand-in for one element of an argument that is mapped over."""
+    """A stand-in for one element of a mapped argument."""
 
     __slots__ = ("dtype", "shape")
 
@@ -86,7 +86,7 @@ class _Element:
 
 
 class _Batch(NamedTuple):
-    """size: number of elements; axes: position of a leaf -> the axis that is mapped over, or None."""
+    """size: number of elements; axes: position of a leaf -> its mapped axis, or None."""
 
     size: int
     axes: dict[int, int | None]
@@ -101,8 +101,8 @@ class _Batch(NamedTuple):
             shape: Any = argument_type(leaf, name).type.shape
             if axis is not None and not -len(shape) <= axis < len(shape):
                 what = f"has shape {shape}" if shape else "is a number, which has no axes"
-                raise ShapeError(f"vmap: {name} is mapped over axis {axis}, but it {what}\n  hint: None in in_axes for what is the same "
-                                 "in all calls")
+                raise ShapeError(f"vmap: {name} is mapped over axis {axis}, but it {what}\n"
+                                 "  hint: None in in_axes for arguments that are the same for all elements")
             axes[position] = None if axis is None else axis % len(shape)
             if axis is not None:
                 extents[f"axis {axis} of {name}{list(shape)}"] = shape[axis]
@@ -113,7 +113,7 @@ class _Batch(NamedTuple):
                              "  hint: an axis for one of them, or axis_size=")
         if len(set(extents.values())) > 1:
             listed = ", ".join(f"{name} has {extent}" for name, extent in extents.items())
-            raise ShapeError(f"vmap: the axes that are mapped over must have one extent; {listed}")
+            raise ShapeError(f"vmap: the mapped axes must have one extent; {listed}")
         return _Batch(next(iter(extents.values())), axes)
 
     def run(self, fun: Callable[..., Any], arguments: Arguments, out_axes: Axes) -> Any:
@@ -132,7 +132,7 @@ class _Batch(NamedTuple):
         return tree.unflatten(result.output_tree, [fresh(value) for value in found])
 
     def _first(self, value: Value, position: int) -> Value:
-        """An argument with the axis that is mapped over first."""
+        """An argument with its mapped axis moved to the front."""
         axis = self.axes[position]
         return value if axis is None else _moved(value, axis, 0)
 
@@ -147,15 +147,15 @@ class _Batch(NamedTuple):
         result = trace_arguments(fun, arguments, argument_types=types)
         if result.assigned:
             raise UnsupportedError(f"vmap: {result.graph.name} assigns to an array from outside of it, once for every element\n"
-                                   "  hint: return what is to be assigned")
+                                   "  hint: return the values, and assign them outside of the mapped function")
         return result
 
     def _placed(self, value: Value, has_axis: bool, axis: int | None, path: str) -> Value:
-        """A result with the batch axis where out_axes says."""
+        """A result with the batch axis at the position given by out_axes."""
         if axis is None:
             if has_axis:
                 raise ShapeError(f"vmap: {path} is None, but that result differs from element to element\n"
-                                 "  hint: an axis in its place")
+                                 "  hint: an axis instead of None")
             return value
         if not has_axis:
             value = ops.broadcast(value, shape=(self.size, *value.shape), axes=tuple(range(1, value.rank + 1)))
@@ -173,7 +173,7 @@ def _moved(value: Value, source: int, target: int) -> Value:
 
 # ----- axes
 def _leaf_axes(fun: Callable[..., Any], arguments: Arguments, given: int, in_axes: Axes) -> list[int | None]:
-    """Per leaf that is traced its axis.  given: the number of positional arguments in the call; the others are mapped over axis 0."""
+    """Per dynamic leaf its axis.  given: the number of positional arguments in the call; the others are mapped over axis 0."""
     numbers = {position: k for k, position in enumerate(arguments.dynamic)}
     args, _ = tree.unflatten(arguments.treedef, [numbers.get(position, -1) for position in range(len(arguments.leaves))])
     found: list[int | None] = [0] * len(numbers)
@@ -196,7 +196,7 @@ def _leaf_axes(fun: Callable[..., Any], arguments: Arguments, given: int, in_axe
 
 
 def _output_axes(out_axes: Axes, whole: Any) -> list[tuple[int, int | None, str]]:
-    """(number of an output, its axis, where that is said)."""
+    """(number of an output, its axis, the path of its entry in out_axes)."""
     try:
         rows = tree.match_prefix(out_axes, whole, "out_axes")
     except ValueError as error:

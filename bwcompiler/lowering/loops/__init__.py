@@ -1,11 +1,12 @@
-"""Fused groups -> loop trees, and what is done to loop trees before they become text.  Begin with `build_loops.py`.
+"""Fused groups -> loop trees, and transformations of loop trees.  Begin with `build_loops.py`.
 
-    group_shapes                           groups that differ in numbers only are one kernel
-    kernel_layout, loop_order, shared_memory     how the loops of a group stand, and what they keep where
-    call_kernels                           loop trees of what is not fused
+    group_shapes                           one kernel for groups that differ only in numbers
+    kernel_layout, loop_order, shared_memory     the order of a group's loops, its passes and buffers
+    call_kernels                           loop trees of ops that are not fused
     split_guards                           interiors without guards
     complex/                               complex numbers as pairs of reals
-    join_rows                              sums over several short axes are sums over one
-    tiles, stage_columns                   transposed accesses, of elements alone and in loops over rows
-    blocks, parallel                       long reductions, and cuts among threads
+    join_rows                              sums over several short axes become sums over one
+    tiles, stage_columns                   transposed accesses: in elementwise loops, and in loops over rows
+    sweeps, stage_products                 several kernels in one loop; matrices packed for products in loops
+    blocks, parallel                       long reductions in blocks, and the division among threads
 """

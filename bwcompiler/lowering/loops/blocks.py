@@ -1,4 +1,4 @@
-"""Long reductions in blocks: `in_blocks`, a kernel whose outermost loop feeds sums, as a loop over blocks with partial sums of their own.
+"""`in_blocks`: splits a long outermost loop that computes reductions into blocks with partial results.
 
     for i in 0..n                          for b in 0..B
       total add= x[i]            ->          for j in 0..n / B
@@ -7,8 +7,8 @@
                                            for b in 0..B
                                              total add= %partial[b]
 
-and likewise for what is accumulated in memory (the gradient of a bias: a sum over rows).  The blocks can run on different threads
-(`parallel.py`), and how many there are depends on the extents alone: so the sum has the same bits for every number of threads.
+and likewise for sums that are accumulated in memory (the gradient of a bias: a sum over rows).  The blocks can run on different threads
+(`parallel.py`).  Their number depends only on the extents, so the sum has the same bits for every number of threads.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ from bwcompiler.lowering.loops.parallel import private_scratch
 from bwcompiler.lowering.loops.split_guards import with_index
 from bwcompiler.lowering.polls import statements_work
 
-LEAST_WORK = 1 << 18           # operations on doubles of a loop that is cut into blocks; on numbers of half the size twice as many
-BLOCK_WORK = 1 << 16           # of a block, at least
-MOST_BLOCKS = 16               # or twice as many, where only blocks of equal length will do
+LEAST_WORK = 1 << 18           # least operations of a loop that is split, on doubles; twice as many on numbers of half the size
+BLOCK_WORK = 1 << 16           # least operations of a block
+MOST_BLOCKS = 16               # most blocks; twice as many if only blocks of equal length are possible
 PARTIAL_SHARE = 8              # a block has at least so many iterations per block of partial results
 
 
 class _Sums(NamedTuple):
-    """What a loop feeds, from all of its iterations."""
+    """The reductions that all iterations of a loop contribute to."""
 
     accumulators: list[Accumulator]
-    buffers: dict[Buffer, str]             # -> how elements are combined
+    buffers: dict[Buffer, str]             # -> the op that combines elements
 
 
 def in_blocks(kernel: Kernel) -> Kernel:
-    """The kernel with its outermost loop in blocks, where that feeds sums and is long; else the kernel itself."""
+    """The kernel with its outermost loop in blocks, if that is long and only computes reductions; else the kernel itself."""
     loops = [statement for statement in kernel.body if isinstance(statement, Loop)]
     long = [loop for loop in loops if statements_work([loop]) >= LEAST_WORK]
     extent = long[0].extent if len(long) == 1 else None
@@ -64,27 +64,27 @@ def in_blocks(kernel: Kernel) -> Kernel:
     if sums is None or not (sums.accumulators or sums.buffers) or statements_work([loop]) < LEAST_WORK * 8 // _itemsize(loop):
         return kernel
     count = _block_count(loop, sums)
-    if private_scratch(kernel, loop):                  # blocks of one length are one loop, whose scratch stays its own
+    if private_scratch(kernel, loop):                  # blocks of equal length are one loop, so its scratch stays private
         count = max(number for number in range(1, 2 * max(count, 1) + 1) if extent % number == 0)
     return kernel if count < 2 else _Blocks(kernel, loop, sums, count).kernel()
 
 
 def _itemsize(loop: Loop) -> int:
-    """Of the largest numbers that it reads."""
+    """Bytes of the largest element type that the loop reads."""
     return max([scalar.dtype.itemsize for statement, _ in statements(loop.body) for scalar, _ in scalars(statement) if scalar.op == "load"],
                default=8)
 
 
 def feeds_sums_only(kernel: Kernel, loop: Loop) -> bool:
-    """Whether blocks of the loop's iterations can run at once, with partial sums of their own."""
+    """Whether blocks of the loop's iterations can run in parallel, with partial results of their own."""
     sums = _sums(kernel, loop)
     return sums is not None and bool(sums.accumulators or sums.buffers)
 
 
 def _block_count(loop: Loop, sums: _Sums) -> int:
-    """How many blocks: at most MOST_BLOCKS, each of some work, with partial results that are small beside what is read.
+    """The number of blocks: at most MOST_BLOCKS, each with enough work, and partial results that are small compared to its inputs.
 
-    Somewhat fewer where they are of equal length then: one loop to be compiled, not two.
+    A somewhat smaller number is preferred if it gives blocks of equal length: then only one loop has to be compiled.
     """
     assert isinstance(loop.extent, int)
     work = max(1, statements_work(loop.body))
@@ -97,7 +97,7 @@ def _block_count(loop: Loop, sums: _Sums) -> int:
 
 
 def _sums(kernel: Kernel, loop: Loop) -> _Sums | None:
-    """What all iterations feed; None if they do something else to what is not their own."""
+    """The reductions of the loop; None if its iterations write anything else outside their own scratch."""
     inside = [statement for statement, _ in statements(loop.body)]
     opened = {statement.accumulator for statement in inside if isinstance(statement, Reduce)}
     private = private_scratch(kernel, loop)
@@ -123,13 +123,13 @@ def _sums(kernel: Kernel, loop: Loop) -> _Sums | None:
     if written_otherwise or read & set(buffers) or totals & set(accumulators):
         return None
     filled = {statement.buffer for statement in kernel.body if isinstance(statement, Fill)}
-    if not set(buffers) <= filled:                     # what was there before is the start of the sum, and not in any block
+    if not set(buffers) <= filled:                     # the old contents are the start of the sum, and belong to no block
         return None
     return _Sums(list(accumulators), buffers)
 
 
 def _fed_by(statement: Statement) -> set[Accumulator]:
-    """The accumulators from outside that a loop, or a single iteration of one that was written out, feeds."""
+    """The outer accumulators that a loop, or an unrolled iteration of one, adds to."""
     inside = [statement for statement, _ in statements([statement])]
     opened = {statement.accumulator for statement in inside if isinstance(statement, Reduce)}
     return {statement.target for statement in inside
@@ -141,7 +141,7 @@ def _is_fixed(offset: Offset, index: Index) -> bool:
 
 
 class _Blocks:
-    """The kernel with `count` blocks in the place of a loop: first those of one iteration more, then the others."""
+    """The kernel with `count` blocks instead of a loop: first those with one more iteration, then the others."""
 
     def __init__(self, kernel: Kernel, loop: Loop, sums: _Sums, count: int) -> None:
         self.old = kernel
@@ -176,7 +176,7 @@ class _Blocks:
         return Kernel(self.old.name, buffers, body, self.old.words)
 
     def _rest(self, body: Sequence[Statement]) -> list[Statement]:
-        """The statements; loops that feed the same sums (the borders of what was cut at guards) are blocks of their own."""
+        """The other statements; loops that add to the same sums (borders of a loop that was split at guards) become blocks of their own."""
         found: list[Statement] = []
         for statement in body:
             if statement in self.others:
@@ -192,12 +192,12 @@ class _Blocks:
                 *[Store(partial, place, own[accumulator].total()) for accumulator, partial in self.partial_totals.items()]]
 
     def _own(self) -> dict[Accumulator, Accumulator]:
-        """Accumulators of one block, in the place of those of the whole."""
+        """Accumulators of one block, instead of those of the whole loop."""
         return {accumulator: Accumulator(accumulator.name, accumulator.combine, accumulator.dtype, accumulator.origin)
                 for accumulator in self.partial_totals}
 
     def _blocks(self, first: int, count: int, size: int, start: int) -> list[Statement]:
-        """Blocks `first` ... of `size` iterations each, which begin at iteration `start`."""
+        """`count` blocks of `size` iterations each, numbered from `first`, beginning at iteration `start`."""
         if not count:
             return []
         block, inner = Index(0, count - 1, "b"), Index(0, size - 1, self.loop.index.name)
@@ -211,7 +211,7 @@ class _Blocks:
         return [Loop(block, count, [*opened, Loop(inner, size, body, self.loop.kind), *stores])]
 
     def _combined(self) -> list[Statement]:
-        """The partial results, block after block."""
+        """The partial results, combined block after block."""
         found: list[Statement] = []
         for accumulator, partial in self.partial_totals.items():
             block = Index(0, partial.size - 1, "b")
@@ -226,7 +226,7 @@ class _Blocks:
 
 
 class _Redirected:
-    """Statements that feed the sums of one block in place of those of the whole loop; changes them in place."""
+    """Redirects statements from the sums of the whole loop to those of one block; changes them in place."""
 
     def __init__(self, accumulators: Mapping[Accumulator, Accumulator], partials: Mapping[Buffer, Buffer], block: Extent) -> None:
         self.accumulators = accumulators

@@ -8,13 +8,13 @@ Row order (the last axis is inner): one iteration of the outer loops handles one
       for inner axes: pass 1 ...
 
 Column order (the last axis is outer): the same with the last axis cut into panels that stay in cache; outer values and
-accumulators are arrays over the panel, and the panel is the innermost, vector, loop of every pass.  Short rows of dear
-elements (a softmax over 10 classes), or with dear outer values, are handled like columns: a panel is a number of rows.  Passes
-with cheap elements that lie along such rows go through one row after the other, all the same.
+accumulators are arrays over the panel, and the panel is the innermost, vector, loop of every pass.  Short rows with expensive
+elements (a softmax over 10 classes), or with expensive outer values, are handled like columns: a panel is a number of rows.  Passes
+with cheap elements that are contiguous along such rows still go through one row after the other.
 
-Numbers stand outside of all loops: before them, or after them if they are made of what the loops sum up.
+Scalar members are computed outside of all loops: before them, or after them if they depend on reductions of the loops.
 
-A member needed in a later pass than the one that first needs it is stored and read back when recomputing is dear.
+A member that several passes need is computed in the first, stored and read back if recomputing it is expensive.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ DEEP = 64                      # members of a group in which each may be made of
 
 
 def build_kernel(name: str, group: FusionGroup, stored: set[Value], forced: set[Value]) -> tuple[Kernel, list[Value | None]]:
-    """The kernel of a group, and per parameter the value whose memory it is (None for scratch)."""
+    """The kernel of a group, and per parameter the value that it is the memory of (None for scratch)."""
     layout = KernelLayout(group, stored, forced)
     before = layout.compute_numbers(after=False)
     body: list[Statement] = []
@@ -86,7 +86,7 @@ def _panels(layout: KernelLayout, lane_axis: int, count: int, width: int, start:
 
 
 def _moving_panel(layout: KernelLayout, lane_axis: int, width: Extent) -> list[Statement]:
-    """The tree over one panel of all columns, whose number moves with a loop around."""
+    """The tree over one panel of all columns, whose number depends on the index of an enclosing loop."""
     lane = Index(0, add_extents(width, -1), "l")
     layout.positions[lane_axis] = lane.extent()
     return _Tree(layout, lane, width).nest([axis for axis in layout.outer if axis != lane_axis])
@@ -100,7 +100,7 @@ class _Tree:
         self.lane = lane
         self.width = width
         self.by_row = False                                         # whether the pass goes through the rows of a panel one by one
-        self.known = dict(layout.known)                             # numbers; outer members and totals, inside the outer loops
+        self.known = dict(layout.known)                             # scalar members; inside the outer loops also outer members and totals
         self.written: set[Value] = set()
         self.prologue: dict[int, list[Statement]] = {}
         self.epilogue: dict[int, list[Statement]] = {}
@@ -213,7 +213,7 @@ class _Tree:
         return [*self._over_lanes(before), *nest]
 
     def _write_behind(self, members: Sequence[Member], scalars: Sequence[Scalar]) -> list[Statement]:
-        """Updates of what others read, also what these write: all is computed before any of it is written."""
+        """Updates of arrays that members (also other updates) read: all values are computed before any is written."""
         if len(members) < 2:
             return [self._write_slice(member, scalar) for member, scalar in zip(members, scalars, strict=True)]
         lets = [Let(member.value.label, scalar, member.value) for member, scalar in zip(members, scalars, strict=True)]
@@ -229,7 +229,7 @@ class _Tree:
         return self.layout.expand(member, leaf)
 
     def _compute_operands(self, value: Value, memo: dict[Value, Scalar], body: list[Statement], number: int) -> None:
-        """Compute what a value reads in the order in which it is asked for, without recursion through all of it."""
+        """Compute the operands of a value in the order of recursive evaluation, but without deep recursion."""
         reads: dict[Value, list[Value]] = {}
         pending = [value]
         while pending:
@@ -245,7 +245,7 @@ class _Tree:
                 self._compute(last, memo, body, number)
 
     def _reads_inside(self, value: Value) -> list[Value]:
-        """The members that a value is made of in the same iteration."""
+        """The members that a value reads within the same iteration."""
         if value in self.written and value in self.layout.saved:
             return []
         found: dict[Value, None] = {}
@@ -276,7 +276,7 @@ class _Tree:
         return memo[value]
 
     def _home(self, value: Value, member: Member) -> tuple[Buffer, Offset]:
-        """Where an inner member is stored: its own buffer, or scratch for one row or panel."""
+        """The buffer in which an inner member is stored: its own, or scratch for one row or panel."""
         if value in self.layout.stored:
             return self.layout.buffer(value), linear_offset(value.shape, self.layout.at(member.axes))
         shape = tuple(self.layout.group.extents[axis] for axis in self.layout.inner)
@@ -338,7 +338,7 @@ class _Tree:
         if self.lane is not None or kept != self.layout.outer[:len(kept)]:
             self._into_memory(member, scalar, statements)
             return
-        # One term after the other: a sum of f32 in double precision, or a long one would lose digits.
+        # Terms are added one after the other: a sum of f32 in double precision, as a long one would lose digits.
         dtype = {F32: F64, C64: C128}.get(scalar.dtype, scalar.dtype) if combine == "add" else scalar.dtype
         accumulator = Accumulator(value.label, combine, dtype, value)
         self.prologue.setdefault(len(kept), []).append(Reduce(accumulator))
@@ -364,7 +364,7 @@ class _Tree:
         statements.append(Accumulate((buffer, offset), combine, scalar))
 
     def _into_lanes(self, member: Member, kept: list[int], lane: Index, scalar: Scalar, statements: list[Statement]) -> None:
-        """Reduce over the lanes too: every lane has a partial result of its own, and they meet after the whole tree."""
+        """Reduce over the lanes too: every lane has a partial result, and these are combined after the whole tree."""
         value, combine = member.value, _combine(member.value)
         shape = (*[self.layout.group.extents[axis] for axis in kept], self.width)
         partial = self.layout.scratch_for(value, shape, value.dtype, "lanes")
@@ -384,7 +384,7 @@ class _Tree:
 
 
 def _goes_along_rows(layout: KernelLayout, members: Sequence[Member], lane: Index) -> bool:
-    """Whether a pass has cheap elements that lie in memory along the rows of a panel, and rows that are long enough."""
+    """Whether the elements of a pass are cheap and contiguous along the rows of a panel, and the rows are long enough."""
     if len(layout.inner) > 1 or upper(layout.group.extents[layout.inner[0]]) < SHORT:
         return False
     elements = [base for member in members for base in (member.value, *layout.reads[member.value])]
@@ -415,12 +415,12 @@ def _goes_along_rows(layout: KernelLayout, members: Sequence[Member], lane: Inde
 def _combine(value: Value) -> str:
     combine = value.op.combine
     if combine is None:
-        raise InternalError(f"{value.op.name} is no reduction")
+        raise InternalError(f"{value.op.name} is not a reduction")
     return combine
 
 
 def _total(accumulator: Accumulator, value: Value) -> Scalar:
-    """The result: the combined value, or for a search its position."""
+    """The result of a reduction: the combined value, or for argmax and argmin the position."""
     if value.op in ops.SEARCHES:
         return Scalar("found", (), value.dtype, accumulator)
     return accumulator.total()

@@ -1,6 +1,6 @@
 """Loop trees of values that are not fused: scatter, window adjoints, scans, and matrix products of integers.
 
-Each builder gives a kernel and, per parameter, the value whose memory it is.  UPDATED parameters hold operand 0's
+Each builder returns a kernel and, per parameter, the value that it is the memory of.  UPDATED parameters hold operand 0's
 elements on entry (the program copies them there unless the memory plan works in place).
 """
 
@@ -38,12 +38,12 @@ Built = tuple[Kernel, list[Value]]
 
 
 def has_call_kernel(value: Value) -> bool:
-    """Whether a value that is no member of a group is computed by a loop tree of its own: of push and scan ops."""
+    """Whether a value that is in no group has a loop tree of its own: push and scan ops."""
     return value.op is ops.windows_add or value.op.kind == "scan" or value.op in _BUILDERS
 
 
 def build_call_kernel(name: str, value: Value, operands: Sequence[ArrayView]) -> Built:
-    """The loop tree of a push or scan op.  operands: where those of windows_add lie."""
+    """The loop tree of a push or scan op.  operands: the views that windows_add reads."""
     if value.op is ops.windows_add:
         return _windows_add(name, value, operands[0])
     builder = _scan if value.op.kind == "scan" else _BUILDERS[value.op]
@@ -99,7 +99,7 @@ def _scatter(combine: str | None) -> Callable[[str, Value], Built]:
 
 
 def _windows_add(name: str, value: Value, view: ArrayView) -> Built:
-    """out[lead, o*stride + k*dilation] += ct[lead, o, k]: taps outside, positions inside, so that rows vectorise."""
+    """out[lead, o*stride + k*dilation] += ct[lead, o, k]: taps are outer loops, positions inner ones, so that rows vectorise."""
     count = len(value.attrs["sizes"])
     lead = value.rank - count
     inputs, out = _buffers(value, OUTPUT, [view.base])
@@ -117,7 +117,7 @@ def _windows_add(name: str, value: Value, view: ArrayView) -> Built:
 
 
 def _place(view: ArrayView, at: Sequence[Extent]) -> Offset:
-    """Where element `at` of a view is in its base's memory."""
+    """The offset of element `at` of a view in the memory of its base."""
     offset: Extent = view.offset
     for index, stride in zip(at, view.strides, strict=True):
         offset = add_extents(offset, scale_extent(index, stride))
@@ -125,7 +125,7 @@ def _place(view: ArrayView, at: Sequence[Extent]) -> Offset:
 
 
 def _scan(name: str, value: Value) -> Built:
-    """A scan: along the last axis in an accumulator, along another one row added to the one before."""
+    """A scan: along the last axis in an accumulator; along another axis, each row is combined with the one before."""
     x = value.operands[0]
     axis, reverse = value.attrs["axis"], value.attrs["reverse"]
     inputs, out = _buffers(value, OUTPUT, [x])
@@ -169,7 +169,7 @@ def _scan_rows(value: Value, source: Buffer, out: Buffer, loops: list[Index]) ->
 
 
 def build_matmul(name: str, value: Value, operands: Sequence[ArrayView]) -> Kernel:
-    """out[.., i, j] += x[.., i, k] * y[.., k, j]: for dtypes without products of their own."""
+    """out[.., i, j] += x[.., i, k] * y[.., k, j]: for dtypes without native products."""
     nest = _MatmulNest(value, operands)
     boolean = value.dtype.kind == "b"
     combine = "bitwise_or" if boolean else "add"
@@ -179,7 +179,7 @@ def build_matmul(name: str, value: Value, operands: Sequence[ArrayView]) -> Kern
 
 
 def build_row_products(name: str, value: Value, operands: Sequence[ArrayView], blocks: int = 1) -> Kernel:
-    """The same as products of rows (`ir/product_loop.py`), in a loop over so many blocks of rows."""
+    """The same as products of rows (`ir/product_loop.py`), in a loop over blocks of rows."""
     nest = _MatmulNest(value, operands, row_blocks=blocks)
     total = Accumulator("total", "add", value.dtype, value)
     sum_: list[Statement] = [Reduce(total), *_loops([nest.step], [Accumulate(total, "add", operation("multiply", *nest.factors))], False),
@@ -190,7 +190,7 @@ def build_row_products(name: str, value: Value, operands: Sequence[ArrayView], b
 
 
 def build_sum_of_row_products(name: str, value: Value, operands: Sequence[ArrayView], blocks: int = 1) -> Kernel:
-    """The product of two matrices (no batch) as a sum over the rows of the second one, in a loop over so many blocks of rows."""
+    """The product of two matrices (no batch) as a sum over the rows of the second one, in a loop over blocks of rows."""
     nest = _MatmulNest(value, operands, term_blocks=blocks)
     term = Accumulate(nest.target, "add", operation("multiply", *nest.factors))
     terms = Loop(nest.step, add_extents(nest.step.hi, 1), _loops([nest.row, nest.column], [term], vector=False), PRODUCT)
@@ -198,9 +198,9 @@ def build_sum_of_row_products(name: str, value: Value, operands: Sequence[ArrayV
 
 
 class _MatmulNest:
-    """The loops of a matrix product, what they read, and where they add it up.
+    """The loop nest of a matrix product, its operands and its result.
 
-    blocks: the loop around its rows, or terms, if these are in blocks.
+    blocks: the outer loop, if its rows or terms are in blocks.
     """
 
     def __init__(self, value: Value, operands: Sequence[ArrayView], row_blocks: int = 1, term_blocks: int = 1) -> None:
@@ -218,11 +218,11 @@ class _MatmulNest:
         self.target = self.out, linear_offset(value.shape, (*at, row, column))
 
     def added(self, sum_: Scalar) -> Scalar:
-        """An element of a product, added to what there is to be added to."""
+        """An element of the product, plus that of the third operand if there is one."""
         return operation("add", *self.starts, sum_) if self.starts else sum_
 
     def _in_blocks(self, index: Index, count: int) -> tuple[Index, Extent]:
-        """The index of a loop in so many blocks, and where it is among all iterations."""
+        """The index of a loop over one of `count` blocks, and its position among all iterations."""
         if count == 1:
             return index, index.extent()
         size = add_extents(index.hi, 1)

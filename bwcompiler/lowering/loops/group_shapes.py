@@ -1,9 +1,9 @@
-"""Fusion groups that differ in numbers only: they are one kernel, which is told the numbers as words.
+"""Fusion groups that differ only in numbers share one kernel, which takes the numbers as words (scalar parameters).
 
-An unrolled loop gives one group per step: the same ops on other arrays, at other starts, with other constants.  `Shape` says what
-a group computes but for these: groups of equal shapes share a kernel.  A constant or start that is the same in all of them stays
-in the kernel's text; one that differs becomes a word, and so does the index of a loop around the group.  So a program has as
-many kernels as it has different steps, and the time to compile it does not depend on how often they run.
+An unrolled loop gives one group per iteration: the same ops on other arrays, at other starts, with other constants.  `Shape` describes
+a group apart from these: groups with equal keys share a kernel.  A constant or start that is the same in all of them stays
+in the kernel's text; one that differs becomes a word, and so does the index of an enclosing loop.  So a program has as
+many kernels as it has different steps, and its compile time does not depend on the number of iterations.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from bwcompiler.ir.types import DType
 from bwcompiler.lowering.loops.build_loops import build_kernel
 
 Number: TypeAlias = int | float
-WordValue: TypeAlias = Extent | float         # what a kernel gets for a word: a number, or in a loop one that moves with its index
-_WORD_KINDS = "iuf"                      # of constants that may be words
+WordValue: TypeAlias = Extent | float         # the value of a word: a number, or in a loop an extent that depends on the index
+_WORD_KINDS = "iuf"                      # dtype kinds of constants that may be words
 
 
 class Hole(NamedTuple):
-    """Where a number stands: the constant of a value (position None), or one of its starts."""
+    """The place of a number: the constant of a value (position None), or one of its starts."""
 
     value: Value
     position: int | None
@@ -36,11 +36,11 @@ class Hole(NamedTuple):
 
 @dataclass
 class Shape:
-    """What a group computes, apart from numbers.
+    """A group, apart from its numbers.
 
-    key      equal for groups that one kernel computes.
-    values   the values it is about; numbers: the constants and starts that are not in the key, and where they stand (holes);
-             indices: those of the loops around it.  All three in an order that is the same for all groups of that key.
+    key      equal for groups that share a kernel.
+    values   its values; numbers: the constants and starts that are not in the key; holes: their places; indices: those of the
+             enclosing loops.  All in an order that is the same for all groups with this key.
     """
 
     key: Hashable
@@ -51,7 +51,7 @@ class Shape:
 
 
 class SharedKernel(NamedTuple):
-    """A kernel for some groups of one shape; per group the values whose memory its parameters are, and its words."""
+    """A kernel for groups of one shape; per group the owners of its parameters' memory, and the values of its words."""
 
     kernel: Kernel
     owners: list[list[Value | None]]
@@ -83,7 +83,7 @@ def build_shared_kernel(name: str, groups: Sequence[FusionGroup], shapes: Sequen
 
 # ----- shapes
 class _Reader:
-    """One walk over what a group's members read, down to memory."""
+    """One walk over the group's members and the values that they read, down to memory."""
 
     def __init__(self, group: FusionGroup, stored: Set[Value], forced: Set[Value]) -> None:
         self.group = group
@@ -115,7 +115,7 @@ class _Reader:
             *self._declaration(value, member.update)))
 
     def _read(self, value: Value, inlined: Set[Value], local: dict[Value, int]) -> int:
-        """The number of a value that a member reads; `inlined` are computed again there."""
+        """The number of a value that a member reads; `inlined` are recomputed there."""
         again = value in inlined
         if not again and (value in self.group.by_value or value in self.forced or not is_virtual(value)):
             found = self.known.get(value)
@@ -129,7 +129,7 @@ class _Reader:
         if found is not None:
             return found
         reads = tuple([self._read(operand, inlined, local) for operand in value.operands])
-        before = self.seen.get(value)                          # by another member: its numbers are the same there, in all groups or in none
+        before = self.seen.get(value)                          # already read by another member
         return self._note(local, value, (again, reads, before, *self._declaration(value, value.op is ops.slice)))
 
     def _note(self, known: dict[Value, int], value: Value, entry: Hashable) -> int:
@@ -140,7 +140,7 @@ class _Reader:
         return number
 
     def _declaration(self, value: Value, has_starts: bool) -> tuple[Hashable, ...]:
-        """Op, type and attributes, but for the numbers."""
+        """Op, type and attributes, without the numbers."""
         attrs = value.attrs
         if not attrs:
             return (value.op, value.dtype, self._extents(value.shape))
@@ -155,7 +155,7 @@ class _Reader:
         return (value.op, value.dtype, self._extents(value.shape), left, *[self._attribute(entry) for entry in attrs.values()])
 
     def _start(self, value: Value, position: int, start: Extent) -> Hashable:
-        """A start that moves with a loop stays: the kernel is told the index."""
+        """A start that depends on a loop index stays in the key: the index is a word of the kernel."""
         if not isinstance(start, int):
             return self._attribute(start)
         self.numbers.append(start)
@@ -166,7 +166,7 @@ class _Reader:
         return tuple([extent if type(extent) is int else self._attribute(extent) for extent in extents])
 
     def _attribute(self, entry: Any) -> Hashable:
-        """Equal for attributes that mean the same; indices of loops are numbered."""
+        """A key that is equal for equivalent attributes; indices of loops are numbered."""
         kind = type(entry)
         if kind is int or kind is str or kind is DType:
             return entry  # type: ignore[no-any-return]
@@ -174,7 +174,7 @@ class _Reader:
             return tuple([self._attribute(element) for element in entry])
         if kind is float:
             return (kind, entry.hex())
-        if kind is complex:                                    # the signs of zeros count
+        if kind is complex:                                    # distinguishes signed zeros
             return (kind, entry.real.hex(), entry.imag.hex())
         if kind is Affine:
             return (kind, entry.constant, *[(self._index(index), factor) for index, factor in entry.terms])
@@ -195,9 +195,9 @@ def _without(attrs: Attributes, name: str) -> Mapping[str, Any]:
 
 # ----- numbers that differ
 def _differences(shapes: Sequence[Shape]) -> tuple[list[Index | Word], dict[Hole, Extent | Word], list[list[Number]]]:
-    """The words for what is not the same in all shapes, what stands in place of these numbers, and per shape the words' values.
+    """The words for numbers that differ between the shapes, the replacements of these numbers, and per shape the words' values.
 
-    Starts that keep their distance (those of `y[t]` and `y[t - 1]`) are one word.
+    Starts with a constant difference (those of `y[t]` and `y[t - 1]`) share one word.
     """
     words: list[Index | Word] = []
     told: list[list[Number]] = [[] for _ in shapes]
@@ -229,14 +229,14 @@ def _all_same(column: Sequence[Number]) -> bool:
 
 
 def _exactly(number: Number) -> Hashable:
-    """Different for 0.0 and -0.0, the same for all nan."""
+    """A key that distinguishes 0.0 from -0.0, and is equal for all nan."""
     return number.hex() if isinstance(number, float) else number
 
 
 class _Pattern:
-    """A group as its kernel computes it: with words in place of the numbers that differ.
+    """A group rewritten for its kernel: with words in place of the numbers that differ.
 
-    members  what its values have become (those that are as before too).
+    members  value -> its rewritten value (also for unchanged ones).
     """
 
     def __init__(self, group: FusionGroup, replaced: Mapping[Hole, Extent | Word], forced: Set[Value]) -> None:
@@ -248,7 +248,7 @@ class _Pattern:
         self.members: dict[Value, Value] = {}
 
     def group(self) -> FusionGroup:
-        """The group; only what building loops reads of it."""
+        """The rewritten group, with only the fields that building loops reads."""
         members = [self._member(member) for member in self.original.members]
         made = FusionGroup(self.original.position, self.original.extents, self.original.inner)
         for member in members:
@@ -274,7 +274,7 @@ class _Pattern:
                        after=frozenset([self.members[value] for value in member.after]))
 
     def _made(self, value: Value, inlined: Set[Value], local: dict[Value, Value]) -> Value:
-        """The value on operands that are made anew."""
+        """The value, rebuilt on rewritten operands."""
         operands = tuple([self._operand(operand, inlined, local) for operand in value.operands])
         attrs = self.attrs.get(value)
         if attrs is None:

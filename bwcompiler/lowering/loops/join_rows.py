@@ -1,12 +1,12 @@
-"""Sums over several axes that lie side by side in memory, as sums over one: `join_rows`, a kernel whose rows are as long as they can be.
+"""`join_rows`: merges loops of sums over several contiguous axes into one loop over long rows.
 
     for j in 0..20                         for k in 0..400 vector
       for k in 0..20 vector       ->         total add= %x[400*i + k]
         total add= %x[400*i + 20*j + k]
 
-The lanes of a reduction are those of its innermost loop (`ir/semantics/reduction_tree.py`): 20 elements fill none, and would be added one
-after the other, each when the sum before it is there.  Loops that feed no accumulator are joined where they are written
-(`kernels/merge_loops.py`); these change the tree, so that it is done here, where both the interpreter and native code read it.
+The lanes of a reduction are those of its innermost loop (`ir/semantics/reduction_tree.py`): 20 elements are too few for them, and would
+be added sequentially, each waiting for the sum before it.  Loops without accumulators are merged when their text is emitted
+(`kernels/merge_loops.py`); merging reductions changes the order of sums, so it is done here, for interpreter and native code alike.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONG = 256                     # elements of a row that fills the lanes well
 
 
 def join_rows(kernel: Kernel) -> Kernel:
-    """The kernel with such loops joined; the kernel itself where there are none."""
+    """The kernel with such loops joined; the kernel itself if there are none."""
     body = _joined(kernel.body)
     if len(body) == len(kernel.body) and all(new is old for new, old in zip(body, kernel.body, strict=True)):
         return kernel
@@ -49,7 +49,7 @@ def _loop(loop: Loop) -> list[Statement]:
 
 
 def _parts(body: list[Statement]) -> tuple[list[Statement], Loop | None, list[Statement]]:
-    """What stands before the one loop of short rows, it, and what stands after it."""
+    """The statements before the single loop over short rows, the loop, and the statements after it."""
     loops = [number for number, statement in enumerate(body) if isinstance(statement, Loop)]
     inner = body[loops[0]] if len(loops) == 1 else None
     if not isinstance(inner, Loop) or inner.kind != "vector" or not isinstance(inner.extent, int) or not 0 < inner.extent < LONG:
@@ -58,7 +58,7 @@ def _parts(body: list[Statement]) -> tuple[list[Statement], Loop | None, list[St
 
 
 def _is_joined(loop: Loop, inner: Loop) -> bool:
-    """Whether the inner loop feeds accumulators, and goes on in the next iteration of the outer one where it stops."""
+    """Whether the inner loop adds to accumulators, and the next iteration of the outer loop continues where it stops in memory."""
     sums = [one for one in inner.body if isinstance(one, Accumulate) and isinstance(one.target, Accumulator)]
     rest = [one for one in inner.body if one not in sums]
     if not sums or any(one.position is not None for one in sums) or not is_elementwise(rest, sums):
@@ -68,7 +68,7 @@ def _is_joined(loop: Loop, inner: Loop) -> bool:
 
 
 def _may_stand_outside(before: list[Statement], after: list[Statement], loop: Loop) -> bool:
-    """Whether what is around a row is its sum alone, which is added to the same total for every row: `total add= row`."""
+    """Whether the statements around a row only compute its sum and add it to the same total for every row: `total add= row`."""
     opened = [one.accumulator for one in before if isinstance(one, Reduce)]
     if len(opened) != len(before) or len(after) != len(opened):
         return False
@@ -94,13 +94,13 @@ def _is_fixed(place: Extent, index: Index) -> bool:
 
 
 def is_one_walk(extent: Extent, outer: Index, inner: Index, count: int) -> bool:
-    """Whether a step of the outer loop moves as far as all steps of the inner one."""
+    """Whether one step of the outer loop moves as far as `count` steps of the inner one."""
     steps = {} if isinstance(extent, int) else dict(extent.terms)
     return steps.get(outer, 0) == count * steps.get(inner, 0)
 
 
 def extents(body: Sequence[Statement], seen: set[int]) -> Iterator[Extent]:
-    """Every expression of loop indices.  seen: scalars that were looked at, by id."""
+    """All extents in the statements.  seen: ids of visited scalars."""
     for statement in body:
         if isinstance(statement, Loop):
             yield statement.extent

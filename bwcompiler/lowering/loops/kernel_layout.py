@@ -1,4 +1,4 @@
-"""What a kernel needs before its statements are written: which member is computed in which pass, what is saved, which memory there is."""
+"""`KernelLayout`: the passes of a kernel, the members that are saved between passes, and its buffers; decided before any statement."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ RECOMPUTE_WEIGHT = 8          # members up to this many cheap operations are rec
 class KernelLayout:
     """Buffers and passes of one kernel; `build_loops` fills in the statements.
 
-    axes      the loops' indices; positions: where along each axis of the group the current iteration is.
-    when      pass of inner members; gap (before the pass) of outer members.  passes, steps: how many there are of both.
-    saved     inner members read back from memory in later passes; last: the pass in which each is computed for the last time.
-    numbers   members outside of the loops: whether they are computed after these.  known: those that have been computed.
-    fills     what has to precede the whole tree; flushes: what has to follow it.
+    axes      the loops' indices; positions: the position of the current iteration along each axis of the group.
+    when      the pass of each inner member; the gap (before the pass) of each outer member.  passes, steps: the numbers of both.
+    saved     inner members that later passes read back from memory; last: the last pass that computes each.
+    numbers   members outside of the loops -> whether they are computed after these.  known: the scalars of those already computed.
+    fills     statements before the whole tree; flushes: statements after it.
     """
 
     def __init__(self, group: FusionGroup, stored: set[Value], forced: set[Value]) -> None:
@@ -65,7 +65,7 @@ class KernelLayout:
         self.steps = max([self.passes + 1, *[1 + when for when in self.when.values()]]) if self.when else 0
 
     def _open_updated(self) -> None:
-        """One parameter per array that updates write: before, in between and after it is the same memory."""
+        """One parameter per updated array: all its versions are the same memory."""
         for operand, result in self.group.written_arrays():
             made = self._new_buffer(result.label, result.dtype, result.shape, UPDATED, result)
             version = result
@@ -82,7 +82,7 @@ class KernelLayout:
                     self.numbers[member.value] = any(self.numbers.get(base, True) for base in self._group_reads(member))
 
     def compute_numbers(self, after: bool) -> list[Statement]:
-        """The numbers that are computed before the loops, or after them, from what these sum up."""
+        """Compute the members outside of the loops: those before them, or those after them, which read their reductions."""
         def leaf(value: Value, index: tuple[IndexExpression, ...]) -> Scalar:
             known = self.known.get(value)
             return load(self.memory(value), linear_offset(value.shape, index)) if known is None else known
@@ -98,7 +98,7 @@ class KernelLayout:
         return statements
 
     def memory(self, value: Value) -> Buffer:
-        """Where value lies: scratch for a number that only this kernel reads."""
+        """The buffer of a value: scratch for a number that only this kernel reads."""
         if value in self.members and value not in self.stored:
             return self.scratch_for(value, value.shape, value.dtype, "total")
         return self.buffer(value)
@@ -162,7 +162,7 @@ class KernelLayout:
         return self.is_inner(member) and not member.reduced
 
     def _choose_saved(self) -> None:
-        """Members needed by a later pass than their first are saved if stored anyway, or dear to recompute."""
+        """Members needed by a later pass than their first are saved if they are stored anyway, or expensive to recompute."""
         self.passes = 1 + max((self.when[m.value] for m in self.group.members if self.is_inner(m)), default=-1)
         self.saved.clear()
         self.last.clear()
@@ -201,7 +201,7 @@ class KernelLayout:
 
     # ----- buffers
     def buffer(self, value: Value) -> Buffer:
-        """The parameter that is value's memory."""
+        """The parameter for the memory of a value."""
         base = root(value)
         found = self.buffers.get(base)
         if found is None:
@@ -217,7 +217,7 @@ class KernelLayout:
         return found
 
     def renewed(self, scratch: Buffer) -> Buffer:
-        """More scratch like this."""
+        """A new scratch buffer like this one."""
         return self._new_buffer(scratch.name, scratch.dtype, scratch.shape, SCRATCH)
 
     def _new_buffer(self, name: str, dtype: DType, shape: tuple[Extent, ...], role: str,

@@ -9,20 +9,20 @@ from bwcompiler import ops
 from bwcompiler.ir.contracts.fusion import PANEL_COLUMNS, SHORT_ROW, SHORT_ROWS, FusionGroup
 from bwcompiler.ir.extent import upper
 
-PANEL_BYTES = 1 << 18         # what one column panel may keep in cache
+PANEL_BYTES = 1 << 18         # bytes that one column panel may occupy in cache
 PANEL_LIMITS = (PANEL_COLUMNS, 512)
-MOVING_PANEL = 1 << 21        # elements, at most, of a panel of all columns, where their number moves with a loop around
-DEAR_ROW = 10                 # operations per element of short rows that are handled side by side: what a lane reads lies apart in memory;
-DEAR = 20                     # of a mathematical function;
+MOVING_PANEL = 1 << 21        # most elements of a panel of all columns, if their number depends on an enclosing loop
+DEAR_ROW = 10                 # least operations per element of short rows for lanes along the outer axis, whose reads are strided;
+DEAR = 20                     # operations of a mathematical function;
 DEAR_NUMBER = 30              # or rows of so many elements around one of these, which else is computed for one row at a time,
 FEW_ROWS = 8                  # already where there are so many rows;
-FULL_ROW = 0.75               # not where rows fill so much of the vectors that they take, and nothing is summed up per row
+FULL_ROW = 0.75               # not if rows fill at least this share of their vectors, and nothing is reduced per row
 _VECTOR_BYTES = 64
 _COSTS = {ops.divide: 4, ops.sqrt: 4}
 
 
 def inner_axes(group: FusionGroup) -> frozenset[int]:
-    """The axes of the passes where fusion left them open: the last one; of short rows, all those that are summed."""
+    """The axes of the passes if fusion left them open: the last one; for short rows, all reduced ones."""
     last = len(group.extents) - 1
     reduced = {member.reduced for member in group.members if member.reduced}
     if len(reduced) == 1:
@@ -33,8 +33,8 @@ def inner_axes(group: FusionGroup) -> frozenset[int]:
 
 
 def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | None:
-    """The outer axis that vectors run along, if any: the last one in column order, where rows are short and dear, and where they are
-    windows that slide by one element.
+    """The outer axis that vectors run along, if any: the last one in column order, for short rows that are expensive, and for windows that
+    slide by one element.
 
     A row of 10 elements fills no vectors, and its sum takes as long as the rest; 64 such rows side by side do.
     """
@@ -59,8 +59,8 @@ def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | N
 
 
 def _slides(group: FusionGroup, outer: list[int]) -> bool:
-    """Whether what is read along the passes lies side by side along the last outer axis too, or is one number for it: windows, and what
-    they are multiplied with.
+    """Whether all reads along the passes are also contiguous, or constant, along the last outer axis: windows, and the kernels that
+    they are multiplied by.
     """
     rank = len(group.extents)
     read = [operand for member in group.members if len(member.domain_axes) == rank and member.value.op.kind == "elementwise"
@@ -84,11 +84,11 @@ def _volume(group: FusionGroup, axes: Iterable[int]) -> int:
 
 
 def panel_width(group: FusionGroup, inner: Iterable[int], lane: int) -> int:
-    """How many columns, or short rows, one panel has."""
+    """The number of columns, or short rows, of one panel."""
     if lane != len(group.extents) - 1:
         return SHORT_ROWS
     width = PANEL_BYTES // max(1, 8 * _volume(group, inner)) // 16 * 16
     low, high = PANEL_LIMITS
     columns = upper(group.extents[-1])
     panels = max(1, columns // max(low, min(high, width)))
-    return max(16, -(-columns // (16 * panels)) * 16)              # panels of nearly equal width, whole vectors each
+    return max(16, -(-columns // (16 * panels)) * 16)              # panels of nearly equal width, in whole vectors

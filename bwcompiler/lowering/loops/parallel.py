@@ -1,10 +1,10 @@
-"""Cutting kernels among threads: `pieces`, a kernel as loops that run one after the other, some of which may be cut anywhere.
+"""Division of kernels among threads: `pieces` splits a kernel into parts that run in sequence, some of which can be divided.
 
-A loop may be cut where no iteration of it touches memory that another one writes.  So every iteration does what it does on one
-thread, and the result has the same bits for any number of threads and any cut: what is summed up in one accumulator is never cut
-here (`build_loops` gives long sums an outer loop over blocks, which is).
+A loop can be divided if no iteration touches memory that another one writes.  So every iteration computes the same as on one
+thread, and the result has the same bits for any number of threads and any division.  A loop with an accumulator is never divided
+here (`blocks.py` gives long sums an outer loop over blocks, which is).
 
-The piece becomes a kernel with two more words, the first iteration and their number; scratch is each thread's own.
+The part becomes a kernel with two more words, the first iteration and the number of iterations; each thread has its own scratch.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
 from bwcompiler.lowering.loops.split_guards import with_index
 from bwcompiler.lowering.polls import statements_work
 
-LEAST_WORK = 1 << 16           # operations of a loop that is worth other threads: some 10 microseconds
-GRAIN_WORK = 1 << 14           # of what one thread takes at a time, at least
-LEAST_FILLED = 1 << 21         # bytes that are only set to a number, which goes as fast as memory takes them
-MOST_SCRATCH = 3 << 19         # bytes that a thread may need of its own, on its stack
+LEAST_WORK = 1 << 16           # least operations of a loop that is divided: about 10 microseconds
+GRAIN_WORK = 1 << 14           # least operations that a thread takes at a time
+LEAST_FILLED = 1 << 21         # least bytes of a fill that is divided: fills are limited by memory bandwidth
+MOST_SCRATCH = 3 << 19         # most bytes of a thread's own scratch, on its stack
 
 
 class Cut(NamedTuple):
-    """A loop that may be cut.
+    """A loop that can be divided.
 
-    extent  how many iterations it has; work: operations of one; grain: how many one thread should get, at least.
-    first   the kernel's word for the first iteration, and number that for how many there are.
-    private the scratch that every thread has for itself.
+    extent  the number of iterations; work: operations of one; grain: the least number of iterations for a thread.
+    first   the kernel's word for the first iteration; number: the word for the number of iterations.
+    private the scratch buffers of which every thread has its own.
     """
 
     extent: Extent
@@ -43,21 +43,21 @@ class Cut(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Part of a kernel; cut: where it may be cut among threads."""
+    """Part of a kernel; cut: its loop that can be divided among threads, if any."""
 
     kernel: Kernel
     cut: Cut | None = None
 
 
 def pieces(kernel: Kernel, shared: Collection[Buffer] = ()) -> list[Piece]:
-    """The kernel in parts that run one after the other; itself where nothing in it is worth more than one thread.
+    """The kernel in parts that run in sequence; only the kernel itself if nothing in it is worth several threads.
 
-    shared  buffers that have the memory of another one of the kernel: one part may write what the next one would read again.
+    shared  buffers that share memory with another one of the kernel: one part may overwrite what the next part reads.
     """
     body = kernel.body
     if statements_work(body) < LEAST_WORK:
         return [Piece(kernel)]
-    lets: dict[Let, int] = {}                            # and their places in the body: each reads those before it only
+    lets: dict[Let, int] = {}                            # let -> its place in the body; each reads only earlier ones
     for statement in body:
         if isinstance(statement, Let) and _means_the_same(statement, lets, shared):
             lets[statement] = len(lets)
@@ -78,7 +78,7 @@ def pieces(kernel: Kernel, shared: Collection[Buffer] = ()) -> list[Piece]:
 
 
 def _means_the_same(let: Let, others: Collection[Let], shared: Collection[Buffer]) -> bool:
-    """Whether a let means the same in any part of the kernel: it reads inputs that stay, and lets of which that is known."""
+    """Whether a let has the same value in any part of the kernel: it reads only unchanged inputs, and lets for which this holds."""
     def stays(scalar: Scalar) -> bool:
         if scalar.op == "load":
             return scalar.data[0].role == INPUT and scalar.data[0] not in shared
@@ -87,7 +87,7 @@ def _means_the_same(let: Let, others: Collection[Let], shared: Collection[Buffer
 
 
 def _with_lets(body: list[Statement], lets: Mapping[Let, int]) -> list[Statement]:
-    """The statements, below those lets of the kernel's that they read.  Chains of lets are as long as programs: no recursion."""
+    """The statements, preceded by the lets of the kernel that they read.  Without recursion, as chains of lets can be very long."""
     needed: set[Let] = set()
     readers = [statement for statement, _ in statements(body)]
     while readers:
@@ -99,7 +99,7 @@ def _with_lets(body: list[Statement], lets: Mapping[Let, int]) -> list[Statement
 
 
 def _is_closed(kernel: Kernel) -> bool:
-    """Whether a part reads nothing that another one has named or accumulated, but for memory."""
+    """Whether a part uses no let or accumulator of another part (memory is allowed)."""
     made: set[object] = set()
     read: set[object] = set()
     for statement, _ in statements(kernel.body):
@@ -143,9 +143,9 @@ def _as_loop(fill: Fill) -> Loop:
     return Loop(index, fill.buffer.size, [Store(fill.buffer, Offset(index.extent()), fill.value)], "vector")
 
 
-# ----- what iterations touch
+# ----- independence of iterations
 def is_independent(loop: Loop, private: Set[Buffer]) -> bool:
-    """Whether no iteration touches memory, or an accumulator, that another one writes; private scratch apart."""
+    """Whether no iteration touches memory or an accumulator that another one writes, except private scratch."""
     inside = list(statements(loop.body))
     opened = {statement.accumulator for statement, _ in inside if isinstance(statement, Reduce)}
     if any(isinstance(s, Accumulate) and isinstance(s.target, Accumulator) and s.target not in opened for s, _ in inside):
@@ -168,7 +168,7 @@ def _touched(inside: Sequence[tuple[Statement, object]]) -> Iterator[tuple[Buffe
 
 
 def stays_apart(offsets: Sequence[Offset | None], index: Index, own: Set[Index]) -> bool:
-    """Whether the elements at these offsets are others in every iteration: they move by more than they spread."""
+    """Whether the elements at these offsets differ between iterations: the offsets move by more than their spread."""
     step: int | None = None
     low: Extent = 0
     high: Extent = 0
@@ -188,10 +188,10 @@ def stays_apart(offsets: Sequence[Offset | None], index: Index, own: Set[Index])
 
 
 def _interleaves(offsets: Sequence[Offset | None], loop: Loop, own: set[Index]) -> bool:
-    """Whether every iteration has columns of its own: `x[i, 64*p + l]`, cut along p.
+    """Whether every iteration has its own columns: `x[i, 64*p + l]`, divided along p.
 
-    Loops inside of it that step by at least as much as the loop itself step over rows; with all iterations together, what is left
-    moves by less than such a step, and within one iteration by less than from one to the next.
+    Inner loops whose step is at least that of the loop itself go over rows.  The rest of the offsets must span less than such a row step
+    over all iterations, and within one iteration less than the step between iterations.
     """
     mine: int | None = None
     rows = 0
@@ -223,7 +223,7 @@ def _interleaves(offsets: Sequence[Offset | None], loop: Loop, own: set[Index]) 
 
 
 def private_scratch(kernel: Kernel, loop: Loop) -> frozenset[Buffer]:
-    """Scratch of one iteration of a loop of the kernel: what no other statement of the kernel uses."""
+    """Scratch that is private to iterations of a loop: no other statement of the kernel uses it."""
     return frozenset(_scratch([loop]) - _scratch([statement for statement in kernel.body if statement is not loop]))
 
 

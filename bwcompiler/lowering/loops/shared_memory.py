@@ -1,4 +1,4 @@
-"""Which kernels may write a result where one of their inputs lies: `buffer += gradient`, `x *= 2` without a temporary."""
+"""Whether a kernel may write a result over one of its inputs: `buffer += gradient`, `x *= 2` without a temporary."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def may_share(kernel: Kernel, source: Buffer, target: Buffer) -> bool:
     stores = [(loops, body, at, store) for loops, body, at in writes if isinstance(store := body[at], Store)]
     if not stores or len(stores) < len(writes):
         return False
-    # Each element is written, so if there are no more iterations than elements, each is once.
+    # All elements are written, so with no more iterations than elements each is written once.
     counts = [count for loops, _, _, store in stores if (count := _iterations(loops, store.offset)) is not None]
     if len(counts) < len(stores) or sum(counts) != target.size:
         return False
@@ -33,8 +33,8 @@ def may_share(kernel: Kernel, source: Buffer, target: Buffer) -> bool:
 
 
 def stores_behind_reads(kernel: Kernel, source: Buffer, target: Buffer) -> Kernel:
-    """The kernel in which an element of target is stored when that of source has been read for the last time; the same kernel where its
-    stores cannot wait: where what is stored has no name, loops stand between, or target is read as well."""
+    """The kernel with stores to target moved behind the last read of the same element of source.  The kernel itself if that is impossible:
+    the stored value has no name, loops are in between, or target is read as well."""
     body = _in_order(kernel.body, source, target)
     return kernel if body is kernel.body else replace(kernel, body=body)
 
@@ -57,7 +57,7 @@ def _is_named(store: Store) -> bool:
 
 
 def _iterations(loops: Sequence[Loop], offset: Offset) -> int | None:
-    """How many iterations there are; None if some of them could be at the same element, or data decide."""
+    """The number of iterations; None if two of them could access the same element, or the trip count is data-dependent."""
     extents = [loop.extent for loop in loops]
     if offset.terms or not all(isinstance(extent, int) for extent in extents):
         return None
@@ -67,7 +67,7 @@ def _iterations(loops: Sequence[Loop], offset: Offset) -> int | None:
 
 
 def _bodies(body: list[Statement], loops: tuple[Loop, ...]) -> Iterator[tuple[tuple[Loop, ...], list[Statement], int]]:
-    """Every statement but loops: the loops around it, the body it is in and its place there."""
+    """All statements except loops, each with its enclosing loops, its body and its position there."""
     for position, statement in enumerate(body):
         if isinstance(statement, Loop):
             yield from _bodies(statement.body, (*loops, statement))
@@ -82,7 +82,7 @@ def _writes(statement: Statement, target: Buffer) -> bool:
 
 
 def _reads(statement: Statement, source: Buffer) -> Iterator[Offset]:
-    """The offsets at which a statement itself reads the buffer; what it reads through a `Let` is read at that."""
+    """The offsets at which a statement itself reads the buffer; reads through a `Let` count at the `Let`."""
     scalars: list[Scalar] = []
     if isinstance(statement, Let | Store | Fill | Accumulate):
         scalars.append(statement.value)

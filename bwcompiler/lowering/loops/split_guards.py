@@ -1,10 +1,10 @@
 """Split loops at the bounds of guards, so that the interior of a piecewise computation has none.
 
 A guard `in_range(i + a, low, high)` is constant between breakpoints of its loop.  The loop is cut there: long segments get
-a copy of the body with the guard decided, neighbouring short ones (borders) share a copy that still tests.  So an adjoint
-stencil, a concatenation or a pad runs at full speed but for its edge.  Loops over panels (`64 p + l`) are cut around those in which
-a guard changes: reads under vector masks from memory far outside of an array are slow even where the mask is empty.
-Loops over a few elements (`np.array([[c, -s], [s, c]])` and what is computed with it) are written out: each iteration is a piece.
+a copy of the body with the guard decided; neighbouring short ones (borders) share a copy that still tests.  So an adjoint
+stencil, a concatenation or a pad runs at full speed except at its edge.  Loops over panels (`64 p + l`) are cut around the panels in
+which a guard changes: masked vector reads from memory far outside of an array are slow even if the mask is empty.
+Loops over a few elements (`np.array([[c, -s], [s, c]])` and computations with it) are unrolled: each iteration is a piece.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bwcompiler.ir.types import BOOL
 
 SHORT = 8                      # segments below this many iterations are borders
 MAX_SEGMENTS = 6               # a loop is cut into at most this many pieces
-FEW, MOST_STATEMENTS = 4, 200  # iterations of loops that are written out, and statements of all of them
+FEW, MOST_STATEMENTS = 4, 200  # most iterations of loops that are unrolled, and most statements after that
 
 Renewal = Callable[[Buffer], Buffer]
 
@@ -28,8 +28,8 @@ Renewal = Callable[[Buffer], Buffer]
 def split_guards(body: list[Statement], around: Sequence[Statement] = (), renewed: Renewal | None = None) -> list[Statement]:
     """The statements with every loop cut at its guards' bounds.
 
-    renewed  makes scratch like another: each piece of a loop gets scratch of its own, so that all can be cut among threads.  Not of that
-             which other statements use, those in the body or around it.
+    renewed  makes a new scratch buffer like another: each piece of a loop gets its own, so that all can be divided among threads;
+             except scratch that other statements of the body, or `around`, use.
     """
     result: list[Statement] = []
     for statement in body:
@@ -45,7 +45,7 @@ def split_guards(body: list[Statement], around: Sequence[Statement] = (), renewe
 
 
 def with_index(body: list[Statement], index: Index, position: Extent) -> list[Statement]:
-    """A copy of the body of a loop, with something else in the place of its index."""
+    """A copy of the body of a loop with its index replaced."""
     return Copy({index: position}).statements(body)
 
 
@@ -75,7 +75,7 @@ def _split_loop(loop: Loop, own: _Own | None = None) -> list[Statement]:
 
 
 def _iterations(loop: Loop) -> list[Statement]:
-    """A loop written out, with those inside."""
+    """A loop unrolled, with its inner loops."""
     assert isinstance(loop.extent, int)
     found: list[Statement] = []
     for position in range(loop.extent):
@@ -85,7 +85,7 @@ def _iterations(loop: Loop) -> list[Statement]:
 
 
 def _is_written_out(loop: Loop) -> bool:
-    """Whether the loop and those inside are over a few elements, and guards are decided where they are written out."""
+    """Whether the loop nest is over a few elements, and unrolling it decides guards."""
     loops = [loop, *[statement for statement, _ in statements(loop.body) if isinstance(statement, Loop)]]
     if not all(isinstance(one.extent, int) and 1 <= one.extent <= FEW for one in loops) or _written_size(loop) > MOST_STATEMENTS:
         return False
@@ -94,20 +94,20 @@ def _is_written_out(loop: Loop) -> bool:
 
 
 def _written_size(loop: Loop) -> int:
-    """How many statements a loop is if it is written out."""
+    """The number of statements of an unrolled loop."""
     assert isinstance(loop.extent, int)
     return loop.extent * sum([_written_size(statement) if isinstance(statement, Loop) else 1 for statement in loop.body])
 
 
 def _decided_by(guard: Scalar, indices: Set[Index]) -> bool:
-    """Whether these indices alone decide a guard, one of them at least."""
+    """Whether a guard depends on at least one of these indices, and on no others."""
     position, low, high = guard.data
     return isinstance(position, Affine) and isinstance(low, int) and isinstance(high, int) and all(
         index in indices for index, _ in position.terms)
 
 
 def _segments(loop: Loop) -> list[tuple[int, int, bool]]:
-    """(start, stop, whether guards are decided there): the pieces of a loop."""
+    """The pieces of a loop: (start, stop, whether guards are decided there)."""
     if not isinstance(loop.extent, int):
         return [(0, 0, True)]
     extent = loop.extent
@@ -143,7 +143,7 @@ def _bounds(guard: Scalar, index: Index, inner: Set[Index]) -> list[int]:
 
 
 def _counts_panels(rest: Extent, factor: int, inner: Set[Index]) -> bool:
-    """Whether the rest of a position runs over the elements of a panel, of so many, in loops inside of the one over panels."""
+    """Whether the rest of a position runs over the `factor` elements of a panel, in inner loops."""
     return isinstance(rest, Affine) and all(index in inner for index, _ in rest.terms) and upper(rest) - lower(rest) < factor
 
 
@@ -165,8 +165,8 @@ def _guards_of(scalar: Scalar) -> Iterator[Scalar]:
 class Copy:
     """A copy of statements with a loop index replaced; guards that the new bounds decide become constants.
 
-    An accumulator that is opened in the statements is the copy's own, since a kernel opens one once; `in_place`, where nothing but the
-    copy stays, it is the same.
+    An accumulator that is opened in the statements is renewed, as a kernel opens each one once; with `in_place` the copy replaces the
+    original and keeps it.
     """
 
     def __init__(self, replace: dict[Index, Extent], in_place: bool = False) -> None:
@@ -213,7 +213,7 @@ class Copy:
         return Loop(index, extent, self.statements(loop.body), loop.kind)
 
     def place(self, buffer: Buffer, offset: Offset) -> tuple[Buffer, Offset]:
-        """Where the copy finds an element."""
+        """The buffer and offset of an element in the copy."""
         return buffer, self.offset(offset)
 
     def offset(self, offset: Offset) -> Offset:
@@ -259,7 +259,7 @@ class Copy:
 
 
 class _Own:
-    """Scratch that a loop alone uses, to be renewed for pieces of it."""
+    """Scratch that only one loop uses, to be renewed for its pieces."""
 
     def __init__(self, renewed: Renewal, scratch: set[Buffer]) -> None:
         self.renewed = renewed

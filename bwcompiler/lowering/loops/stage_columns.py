@@ -1,4 +1,4 @@
-"""Columns that loops over rows go along, by way of panels: `stage_columns`, a kernel whose rows read and write transposed arrays in lines.
+"""`stage_columns`: buffers columns of transposed arrays in panels, so that loops over rows access memory in whole cache lines.
 
     for i in 0..n                          for b in 0..n / 8
       for j in 0..m vector                   for j in 0..m
@@ -9,9 +9,9 @@
                                                  s add= %panel[t, j]
                                                ...
 
-A row of such a loop touches a line of memory per element, and the next row the same lines again, when they are gone (`tiles.py`, which is
-for loops that have nothing around their elements).  Here each line is touched once: of what is read before the rows that read it, of
-what is written after them.  Rows do what they did, in the same order.
+A row of such a loop touches one cache line per element, and the next row touches the same lines again, after they were evicted.
+(`tiles.py` handles perfect elementwise nests.)  Here each line is touched once: lines that are read before the rows that read them, lines
+that are written after these rows.  The computation of each row, and the order of rows, are unchanged.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from bwcompiler.ir.texts.graph_printer import first_free
 from bwcompiler.lowering.loops.split_guards import Copy
 from bwcompiler.lowering.loops.tiles import LINE_BYTES
 
-MOST_BYTES = 1 << 19           # of the panels of a loop
-FIRST_CACHE, SECOND_CACHE = 1 << 12, 1 << 16        # bytes of one way,
-WAYS = 8                       # and how many of them a column may take
-SMALL_BYTES = 1 << 20          # of an array that lies in the second cache as a whole
-MOST_STATEMENTS = 100          # of a loop that may have to be written twice
+MOST_BYTES = 1 << 19           # most bytes of the panels of a loop
+FIRST_CACHE, SECOND_CACHE = 1 << 12, 1 << 16        # bytes of one way of the L1 and L2 caches,
+WAYS = 8                       # and the number of ways that a column may occupy
+SMALL_BYTES = 1 << 20          # an array up to this size stays in the L2 cache as a whole
+MOST_STATEMENTS = 100          # most statements of a loop, which may be duplicated
 
 
 def stage_columns(kernel: Kernel) -> Kernel:
-    """The kernel with such loops in panels; the kernel itself where there are none."""
+    """The kernel with such loops in panels; the kernel itself if there are none."""
     made = _Kernel(kernel)
     body = made.statements(kernel.body)
     return Kernel(kernel.name, [*kernel.buffers, *made.scratch], body, kernel.words) if made.scratch else kernel
 
 
 class _Column(NamedTuple):
-    """Where a loop over rows goes along columns: element `inner` of row `outer` is at rest + outer + step * inner."""
+    """A strided access in a loop over rows: element `inner` of row `outer` is at rest + outer + step * inner."""
 
     buffer: Buffer
     step: int
@@ -68,9 +68,9 @@ class _Kernel:
         same = len(body) == len(loop.body) and all(new is old for new, old in zip(body, loop.body, strict=True))
         return [loop if same else Loop(loop.index, loop.extent, body, loop.kind)]
 
-    # ----- which
+    # ----- choice of columns
     def _columns(self, loop: Loop) -> dict[_Column, bool]:
-        """The columns that go through panels, and whether they are written."""
+        """The columns to buffer in panels -> whether they are written."""
         inside = list(statements(loop.body))
         if not isinstance(loop.extent, int) or loop.kind == "vector" or len(loop.body) < 2 or len(inside) > MOST_STATEMENTS:
             return {}
@@ -92,7 +92,7 @@ class _Kernel:
         return taken
 
     def _is_written_once(self, loop: Loop, column: _Column) -> bool:
-        """Whether the kernel touches a result by this loop alone, which stores each element before it reads it."""
+        """Whether only this loop touches the result, and stores each element before it reads it."""
         if column.buffer.role != OUTPUT:
             return False
         stored = False
@@ -142,7 +142,7 @@ def _accesses(statement: Statement) -> list[tuple[Buffer, Offset | None, bool]]:
 
 
 def column_of(buffer: Buffer, offset: Offset, outer: Loop, inner: Loop) -> _Column | None:
-    """The column that an access of the inner loop goes along."""
+    """The column that an access in the inner loop goes along."""
     if offset.terms or isinstance(offset.affine, int) or not isinstance(inner.extent, int):
         return None
     steps = dict(offset.affine.terms)
@@ -164,25 +164,25 @@ def _is_worth(column: _Column, rows: int, is_write: bool) -> bool:
 
 
 def _stays(column: _Column, cache: int) -> bool:
-    """Whether the lines of a column fit into a cache that has so many bytes per way: into the sets that they fall into."""
+    """Whether the lines of a column fit into the sets that they map to, in a cache with `cache` bytes per way."""
     step = abs(column.step) * column.buffer.dtype.itemsize
     sets = min(cache // LINE_BYTES, cache // math.gcd(step, cache))
     return column.length <= sets * WAYS
 
 
 def panel_bytes(column: _Column) -> int:
-    """Of a panel, at most."""
+    """An upper bound of the bytes of a panel."""
     return LINE_BYTES * pitch_of(column)
 
 
 def pitch_of(column: _Column) -> int:
-    """From one row of the panel to the next: an odd number of lines, so that a column of it falls into all sets of a cache."""
+    """The row stride of the panel: an odd number of lines, so that a column of it uses all sets of a cache."""
     side = LINE_BYTES // column.buffer.dtype.itemsize
     return (-(-column.length // side) | 1) * side
 
 
 def _between(column: _Column, panel: Buffer, first: Extent, rows: int, back: bool) -> Loop:
-    """Columns into a panel, line by line; or back."""
+    """Copy columns into a panel, line by line, or back."""
     place, lane = Index(0, column.length - 1, "j"), Index(0, rows - 1, "l")
     far = add_extents(add_extents(column.rest, scale_extent(place.extent(), column.step)), add_extents(first, lane.extent()))
     near = add_extents(scale_extent(lane.extent(), pitch_of(column)), place.extent())
@@ -192,7 +192,7 @@ def _between(column: _Column, panel: Buffer, first: Extent, rows: int, back: boo
 
 
 class _Staged(Copy):
-    """A copy of the rows' body that goes to the panels.  row: of a panel; position: of all rows."""
+    """A copy of the rows' body that accesses the panels.  row: index within a panel; position: among all rows."""
 
     def __init__(self, loop: Loop, panels: Mapping[_Column, Buffer], row: Extent, position: Extent) -> None:
         super().__init__({loop.index: position})

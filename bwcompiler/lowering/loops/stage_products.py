@@ -1,4 +1,4 @@
-"""Matrices that products of rows have in common, put ready for them: `stage_products`, a kernel that turns and spaces them once.
+"""`stage_products`: packs matrices that several products of rows share once, transposed and padded.
 
     for b in 0..400                          for k in 0..16
       for i in 0..250 product                  for j in 0..16
@@ -7,8 +7,8 @@
                                                for i in 0..250 product
                                                  .. %x[250*b + i, k] * %w.staged[24*k + j]
 
-A call of a product copies what it reads again and again; many calls, of a few rows each, would copy the same matrix many times.  Its rows
-lie an odd number of cache lines apart, so that a column of them falls into all sets of a cache, and vectors may end behind them.
+A product packs the operand that it reads repeatedly; many products of a few rows each would pack the same matrix many times.  The packed
+rows are an odd number of cache lines apart, so that a column uses all sets of a cache, and vectors may read beyond the end of a row.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from bwcompiler.ir.scalar import const, operation
 from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.lowering.loops.tiles import LINE_BYTES
 
-MOST_BYTES = 1 << 19           # of a matrix that is put ready: it is to stay in the second cache
-VECTORS = 2 * LINE_BYTES       # of a row of a tile, on any machine
+MOST_BYTES = 1 << 19           # most bytes of a packed matrix: it should stay in the L2 cache
+VECTORS = 2 * LINE_BYTES       # most bytes of a row of a tile, on any target
 
 
 def stage_products(kernel: Kernel) -> Kernel:
-    """The kernel with such matrices put ready; the kernel itself where there are none."""
+    """The kernel with such matrices packed; the kernel itself if there are none."""
     made = _Staging(kernel)
     body = made.statements(kernel.body, [])
     return Kernel(kernel.name, [*kernel.buffers, *made.staged.values()], [*made.before, *body], kernel.words) if made.staged else kernel
 
 
 def is_staged(product: LoopProduct) -> bool:
-    """Whether tiles can read the second matrix where it lies: as this pass leaves it."""
+    """Whether the second matrix is packed, so that tiles can read it in place."""
     b, size = product.b, product.b.buffer.dtype.itemsize
     if not isinstance(product.terms, int) or not isinstance(product.columns, int):
         return False
@@ -46,7 +46,7 @@ def is_staged(product: LoopProduct) -> bool:
 
 
 class _Staging:
-    """before: what puts the matrices ready; staged: these, by where they lie."""
+    """before: the statements that pack matrices; staged: the packed buffers, by the matrices' places."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.taken = TakenNames([buffer.name for buffer in kernel.buffers])
@@ -82,7 +82,7 @@ class _Staging:
 
 
 def _is_common(product: LoopProduct, around: Sequence[Loop]) -> bool:
-    """Whether all iterations of the loops around a product read the same second matrix, and it is not large."""
+    """Whether all iterations of the enclosing loops read the same second matrix, and it is small enough."""
     b = product.b
     if product.adds or b.buffer.role != INPUT or not isinstance(product.terms, int) or not isinstance(product.columns, int):
         return False
@@ -92,13 +92,13 @@ def _is_common(product: LoopProduct, around: Sequence[Loop]) -> bool:
 
 
 def _pitch(columns: int, size: int) -> int:
-    """Elements from row to row: an odd number of lines."""
+    """The row stride in elements: an odd number of lines."""
     side = LINE_BYTES // size
     return (-(-columns // side) | 1) * side
 
 
 def _read_from(rows: Loop, staged: Buffer) -> None:
-    """Make a product of rows read its second matrix there; changes the loops in place."""
+    """Make a product of rows read the packed matrix; changes the loops in place."""
     [columns] = rows.body
     assert isinstance(columns, Loop)
     terms = columns.body[1]

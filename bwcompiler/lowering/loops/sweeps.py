@@ -1,4 +1,4 @@
-"""Kernels whose outermost loops go through the same axis, as one: `Sweep`, which takes one after the other, and makes the kernel.
+"""`Sweep`: joins kernels whose outermost loops run over the same axis into one kernel (loop fusion with blocking).
 
     for i in 0..2000                       for b in 0..500
       for j in 0..32                         for r in 0..4
@@ -8,9 +8,10 @@
       for k in 0..64                           for k in 0..64
         %z[i, k] = g(%y[i, :])                   %z[4*b + r, k] = g(%y.part[r, :])
 
-What one computes for some iterations the next reads while it is in the cache; an array that nothing else reads shrinks to the part that
-these iterations write.  So a tree of loops has any depth: a fusion group has two, and what reads a row of one at another depth is a group
-of its own.  It is allowed where no iteration of one touches what another iteration of the other writes.
+The second kernel reads the results of a few iterations of the first while they are in the cache; an array that no other kernel reads
+shrinks to the part that these iterations write.  A fusion group has only two levels of loops, and a reader of its rows at another depth is a
+separate group; a sweep joins such groups.  It is correct if no iteration of one kernel touches what a different iteration of the other
+writes.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from bwcompiler.lowering.loops.blocks import feeds_sums_only
 from bwcompiler.lowering.loops.parallel import is_independent, private_scratch, stays_apart
 from bwcompiler.lowering.loops.split_guards import Copy
 
-LEAST_SHARED = 1 << 20         # bytes of what the loops share, at least: less is in a cache by itself when the next loop begins
-BLOCK_BYTES = 1 << 16          # of what a few iterations touch, and the most of what one does
+LEAST_SHARED = 1 << 20         # least bytes of shared arrays: smaller ones are still in a cache when the next loop begins
+BLOCK_BYTES = 1 << 16          # bytes that a few iterations touch; MOST_BYTES: the most for a single iteration
 MOST_BYTES = 1 << 18
-LEAST_ELEMENTS = 256           # of what the loops share, in a few iterations: loops around less take longer than its elements
-LEAST_BLOCKS = 16              # of iterations: threads share them
-PRODUCT_BYTES = 3 << 17        # of what a few rows of matrix products touch, which go through the second cache,
+LEAST_ELEMENTS = 256           # least shared elements of a few iterations: with fewer, the loop overhead dominates
+LEAST_BLOCKS = 16              # least blocks of iterations, to divide among threads
+PRODUCT_BYTES = 3 << 17        # bytes that a few rows of matrix products touch, in the L2 cache,
 LEAST_ROWS = 64                # and how many rows: the other matrix is read for each few of them
 MOST_KERNELS = 24
 BEFORE, INSIDE, AFTER = "before", "inside", "after"
@@ -43,7 +44,7 @@ BEFORE, INSIDE, AFTER = "before", "inside", "after"
 
 @dataclass
 class Accesses:
-    """What a kernel does to an array.  offsets: in its outermost loop; touched, written: in which of BEFORE, INSIDE, AFTER this loop."""
+    """The accesses of a kernel to an array.  offsets: those in its outermost loop; touched, written: which of BEFORE, INSIDE, AFTER."""
 
     offsets: list[Offset | None] = field(default_factory=list)
     touched: set[str] = field(default_factory=set)
@@ -62,10 +63,10 @@ class Touch(NamedTuple):
 
 
 class OneLoop(NamedTuple):
-    """A kernel that is one loop over `extent` iterations, and what stands before and after it.
+    """A kernel with one outermost loop over `extent` iterations, and statements before and after it.
 
-    place    of the loop in the kernel's body; own: the indices in it.
-    is_cut   whether threads can share it; multiplies: whether it is a product of matrices.
+    place    the position of the loop in the kernel's body; own: the indices inside the loop.
+    is_cut   whether it can be divided among threads; multiplies: whether it is a matrix product.
     """
 
     kernel: Kernel
@@ -79,7 +80,7 @@ class OneLoop(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Such a kernel on arrays: per buffer its array, None for scratch."""
+    """A `OneLoop` on arrays: per buffer its array, None for scratch."""
 
     of: OneLoop
     arrays: tuple[Value | None, ...]
@@ -87,7 +88,7 @@ class Part(NamedTuple):
 
 
 def one_loop(kernel: Kernel) -> OneLoop | None:
-    """The kernel as one loop that can be part of a sweep; None if it is none."""
+    """The kernel as one loop that can be part of a sweep; None if it has another form."""
     places = [number for number, statement in enumerate(kernel.body) if isinstance(statement, Loop)]
     if len(places) != 1:
         return None
@@ -139,7 +140,7 @@ def _note(accesses: Accesses, touch: Touch) -> None:
 
 
 class Sweep:
-    """Kernels that can be one, in order."""
+    """Kernels that can be joined, in order."""
 
     def __init__(self, first: Part) -> None:
         self.parts = [first]
@@ -149,7 +150,7 @@ class Sweep:
         self.extent = first.of.extent
 
     def take(self, part: Part) -> bool:
-        """Add a kernel, if it can be run with the others."""
+        """Add a kernel if it can be joined with the others; returns whether it can."""
         if part.of.extent != self.extent or part.of.is_cut != self.parts[0].of.is_cut:
             return False
         if not all(_keeps_order(one, part) for one in self.parts):
@@ -168,9 +169,9 @@ class Sweep:
         return True
 
     def pays(self) -> bool:
-        """Whether the last kernel shares much with the others, and what a few iterations touch stays in a cache.
+        """Whether the last kernel shares enough memory with the others, and the data of a few iterations stay in a cache.
 
-        To read the same again is little beside a product: that is to read what the others make, or to make what they read.
+        For a product, sharing an input gains little: it has to read a result of the others, or write one of their inputs.
         """
         steps, last = self._steps(), self.parts[-1]
         before = {array for one in self.parts[:-1] for array in one.accesses}
@@ -181,11 +182,11 @@ class Sweep:
         return bool(sum([array.type.nbytes for array in shared]) >= LEAST_SHARED and self._count())
 
     def _steps(self) -> dict[Value, int]:
-        """How many elements of each array one iteration goes on."""
+        """Per array the step of one iteration, in elements."""
         return {array: abs(_step(offsets, self.index)) for array, offsets in self.offsets.items()}
 
     def _count(self) -> int:
-        """How many iterations of each loop run before those of the next; 0 if no number of them would do."""
+        """The number of iterations of each loop before those of the next; 0 if no number is suitable."""
         steps, laid_over = self._steps(), self.laid_over()
         one = sum([step * array.dtype.itemsize for array, step in steps.items() if array not in laid_over])
         if one > MOST_BYTES:

@@ -1,4 +1,4 @@
-"""Tiles of loops that go along columns: `in_tiles`, a kernel whose transposed accesses use what a cache line brings while it is there.
+"""`in_tiles`: tiles loops with transposed accesses, so that each cache line is used completely while it is in the cache.
 
     for i in 0..n                          for b in 0..n / 8
       for j in 0..m vector                   for p in 0..m / 8
@@ -6,9 +6,9 @@
                                                  for l in 0..8 vector
                                                    %y[8*b + t, 8*p + l] = %x[8*p + l, 8*b + t]
 
-A column of x touches a line of memory per element, and the next column the same lines again: by then they are gone where the column is
-long, or where the rows are a power of two apart and fall into few sets of the cache.  A tile touches as many lines as it has rows.
-What one iteration computes stays as it is, and the iterations are independent.
+A column of x touches one cache line per element, and the next column the same lines again.  By then they are evicted if the column is
+long, or if the rows are a power of two apart and map to few sets of the cache.  A tile touches as many lines as it has rows.
+The computation of each iteration is unchanged, and the iterations are independent.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
 from bwcompiler.lowering.loops.split_guards import Copy
 
 LINE_BYTES = 64                # one row of a tile
-LEAST_BYTES = 1 << 14          # what is accessed along columns, at least: less stays in the first cache by itself
+LEAST_BYTES = 1 << 14          # least bytes accessed along columns: less stays in the L1 cache anyway
 
 
 def in_tiles(kernel: Kernel) -> Kernel:
-    """The kernel with its nests in tiles where they go along columns; the kernel itself where none does."""
+    """The kernel with column-wise nests in tiles; the kernel itself if there are none."""
     body = _tiled(kernel.body)
     if all(new is old for new, old in zip(body, kernel.body, strict=False)):
         return kernel
@@ -79,7 +79,7 @@ def is_elementwise(body: Sequence[Statement], reading: Sequence[Statement] = ())
 
 
 def _across(nest: list[Loop]) -> tuple[int, int] | None:
-    """(the loop, in elements the side of a tile) where elements lie side by side along a loop that is not the inner one."""
+    """(the number of the loop, the side of a tile) if elements are contiguous along a loop other than the innermost."""
     inner = nest[-1]
     for buffer, offset in _accesses(inner.body):
         itemsize = buffer.dtype.itemsize
@@ -103,12 +103,12 @@ def _accesses(body: list[Statement]) -> Iterator[tuple[Buffer, Extent]]:
 
 
 def _step(offset: Extent, index: Index) -> int:
-    """How many elements further on the next iteration is."""
+    """The step of one iteration, in elements."""
     return 0 if isinstance(offset, int) else dict(offset.terms).get(index, 0)
 
 
 def _tiles(nest: list[Loop], number: int, side: int) -> list[Statement]:
-    """The nest in tiles over its loop `number` and its vector loop, and what is left over at their ends."""
+    """The nest in tiles over its loop `number` and its vector loop, and the remainders at their ends."""
     outer = nest[number]
     assert isinstance(outer.extent, int)
     whole, rest = divmod(outer.extent, side)

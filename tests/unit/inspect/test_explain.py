@@ -78,7 +78,7 @@ flat.defvjp(lambda x: (flat(x), x), lambda x, ct: (np.zeros(3),))
 X = np.ones(3)
 GRADIENTS = {
     "dtype": (lambda x, n: x * n, (X, np.arange(3)), "gradient of n is None: its dtype is int64"),
-    "unused": (lambda x, y: (x, y * 0)[0], (X, X), "gradient of y is zero: nothing that is returned depends on it"),
+    "unused": (lambda x, y: (x, y * 0)[0], (X, X), "gradient of y is zero: no returned value depends on it"),
     "cast": (lambda x: np.sum(x) + x.astype(int).astype(float), (X,), "the conversion to int64 has no derivative"),
     "stop_gradient": (lambda x: x * bw.stop_gradient(x), (X,), "stop_gradient was applied"),
     "comparison": (lambda x, y: x * (y > 0.5), (X, X), "greater: a boolean result has no derivative"),
@@ -186,12 +186,12 @@ CALLS = {
     "complex product": (lambda x: x @ x, (np.ones((20, 20), "c16"),), "matrix product in tiles, 16,000 floating-point operations"),
     "small product": (lambda x: x @ x, (np.ones((2, 2)),), "matrix product, written out, 16 floating-point operations"),
     "lapack": (lambda x: np.linalg.inv(x), (np.eye(20),), "library call: lu by LAPACK getrf"),
-    "small factors": (lambda x: np.linalg.inv(x), (np.eye(2),), "lu of small matrices, written out"),
+    "small factors": (lambda x: np.linalg.inv(x), (np.eye(2),), "lu of small matrices, unrolled"),
     "inner loop": (lambda x: np.linalg.cholesky(x), (np.eye(2),), "library call: cholesky by LAPACK potrf (NumPy's inner loop cholesky_lo)"),
     "sort": (lambda x: np.sort(x), (X,), "library call: sort by NumPy's sort function"),
     "integers": (lambda x: np.gcd(x, 6), (np.arange(3),), "library call: gcd by NumPy's inner loop gcd"),
-    "scan": (lambda x: np.cumsum(x), (X,), "loop of its own for cumsum: each element needs the one before"),
-    "push": (lambda x, i: x[i], (X, np.arange(2)), "loop of its own for scatter_add: its operands choose the elements that it writes"),
+    "scan": (lambda x: np.cumsum(x), (X,), "loop of its own for cumsum: each element depends on the one before"),
+    "push": (lambda x, i: x[i], (X, np.arange(2)), "loop of its own for scatter_add: it writes to elements that its operands choose"),
     "check": (lambda x, i: x[i], (X, np.arange(2)), "check that indices are in range"),
 }
 
@@ -324,6 +324,6 @@ def test_what_ends_in_each_iteration_of_an_unrolled_loop_is_told_once() -> None:
 
 def test_why_what_is_dear_is_computed_again():
     large = np.ones(1_000_000)
-    assert "1 of them dear, which costs less than keeping it\n" in bw.compile(lambda x: np.sum(np.sin(x) ** 2), large).explain()
+    assert "1 of them expensive, which costs less than saving them\n" in bw.compile(lambda x: np.sum(np.sin(x) ** 2), large).explain()
     limited = bw.compile(lambda x: np.sum(np.exp(np.exp(np.exp(x)))), np.ones(100), memory_limit=0)
-    assert "dear, to keep to memory_limit\n" in limited.explain()
+    assert "expensive, to stay within memory_limit\n" in limited.explain()

@@ -110,7 +110,7 @@ def test_a_size_decides_how_much_runs_again():
     plain = kept(recurrence(None), STEPS, W)
     assert kept(recurrence("1MB"), STEPS, W) == plain
     assert kept(recurrence("2kB"), STEPS, W) < plain
-    with pytest.raises(errors.CompileError, match=r"test_checkpoint.py:\d+: .*\n  scan: checkpoint: 100 bytes are not enough: \d+ are kept"):
+    with pytest.raises(errors.CompileError, match=r"test_checkpoint.py:\d+: .*\n  scan: checkpoint: 100 bytes are not enough: \d+ are needed"):
         trace(recurrence("100B"), (STEPS, W))
 
 
@@ -120,7 +120,7 @@ def test_sizes(text, expected):
 
 
 @pytest.mark.parametrize("how, message", [
-    ("many", "is neither True, 'sqrt', a number of steps per segment, nor a size such as '64MB'"), (0, "a segment has one iteration at least"),
+    ("many", "is neither True, 'sqrt', a number of steps per segment, nor a size such as '64MB'"), (0, "a segment has at least one iteration"),
     (1.5, "is neither True")])
 def test_segments_that_make_no_sense(how, message):
     with pytest.raises(ValueError, match=message):
