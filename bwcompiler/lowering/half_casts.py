@@ -1,6 +1,6 @@
-"""Half precision in native code: its bits, as i16, to single precision and back, by the CPU's instructions or by integer arithmetic.
+"""Conversions between half precision (its bits as i16) and single or double precision, by CPU instructions or integer arithmetic.
 
-Both give the same bits (a nan may be another nan), rounded to nearest, ties to even, as NumPy's conversions.
+Both give the same bits (except payloads of nan), rounded to nearest, ties to even, like NumPy's conversions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _HIDDEN = "0x3FE0000000000000"       # 0.5, whose last bit in single precision i
 
 
 class Instructions(Protocol):
-    """What writes instructions: `ScalarEmitter`."""
+    """The interface of `ScalarEmitter` that is used here."""
 
     target: Target
 
@@ -38,7 +38,7 @@ def to_single(emit: Instructions, bits: str) -> str:
         return emit.put(f"{operation} {integers} {x}, {emit.same(str(number), I32)}")
 
     wide = emit.put(f"zext {halves} {bits} to {integers}")
-    magnitude = put("shl", put("and", wide, 0x7FFF), 13)                                   # of exponents that are 112 too small
+    magnitude = put("shl", put("and", wide, 0x7FFF), 13)                                   # its exponent is 112 too small
     scaled = emit.put(f"fmul {floats} {emit.put(f'bitcast {integers} {magnitude} to {floats}')}, {emit.same('0x46F0000000000000', F32)}")
     finite = emit.put(f"bitcast {floats} {scaled} to {integers}")
     special = emit.put(f"icmp uge {integers} {magnitude}, {emit.same(str(0x1F << 23), I32)}")
@@ -53,9 +53,8 @@ def from_float(emit: Instructions, value: str, source: DType) -> str:
 
 
 def _rounded_to_odd(emit: Instructions, value: str) -> str:
-    """A double as a float whose last bit says whether anything was lost: what rounds it again rounds as if it saw all bits.
-
-    Those too small for that are too small for half precision as well.
+    """A double rounded to odd as a float (the last bit records inexactness), so that a second rounding gives the correctly rounded half
+    (Boldo and Melquiond, "When double rounding is odd", 2005).  Doubles too small for this are zero in half precision anyway.
     """
     integers, doubles = emit.type_of(I64), emit.type_of(F64)
     nothing, shift = emit.same("0", I64), emit.same("29", I64)
@@ -87,6 +86,6 @@ def _from_single(emit: Instructions, value: str) -> str:
     small = put("sub", emit.put(f"bitcast {floats} {shifted} to {integers}"), 126 << 23)
     number = emit.select(I32, below(size, 113 << 23), small, normal)
     beyond = emit.select(I32, below(size, (0xFF << 23) + 1), emit.same(str(0x7C00), I32), emit.same(str(0x7E00), I32))
-    found = emit.select(I32, below(size, 143 << 23), number, beyond)                       # from 65536 on: infinite, or a nan
+    found = emit.select(I32, below(size, 143 << 23), number, beyond)                       # from 65536 on: infinity or nan
     sign = put("and", put("lshr", bits, 16), 0x8000)
     return emit.put(f"trunc {integers} {emit.put(f'or {integers} {found}, {sign}')} to {halves}")

@@ -1,6 +1,6 @@
 """Scalar operations -> LLVM instructions, for one number or for a vector of them.
 
-`ScalarEmitter.width` says how many numbers every register of the next instructions holds; the rules below are written once for all
+`ScalarEmitter.width` is the number of elements of the registers of the next instructions; the rules below are written once for all
 widths.  No fast-math flags: a value has the same bits wherever it is computed.  Booleans are i1 in registers and i8 in memory.
 """
 
@@ -22,7 +22,7 @@ from bwcompiler.lowering import half_casts
 from bwcompiler.lowering.math.functions import FUNCTIONS, math_function
 from bwcompiler.target import Target
 
-_REGISTER = {"bool": "i1", "f16": "i16", "f32": "float", "f64": "double"}      # of a half: its bits, it is only moved and cast
+_REGISTER = {"bool": "i1", "f16": "i16", "f32": "float", "f64": "double"}      # f16: its bits, which are only moved and cast
 _COMPARE_FLOAT = {"equal": "oeq", "not_equal": "une", "less": "olt", "less_equal": "ole", "greater": "ogt", "greater_equal": "oge"}
 _COMPARE_INT = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}
 _FLOAT_BINARY = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
@@ -32,7 +32,7 @@ _BITS = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "absolute": "fabs",
                "copysign": "copysign", "fmax": "maxnum", "fmin": "minnum"}
 _FLOAT_LITERAL = re.compile(r"(?:splat \(\w+ )?0x([0-9A-F]{16})\)?")
-_EXTREMES = {"maximum": ("ogt", "and"), "minimum": ("olt", "or")}                # what compares, and the zero of both signs that counts
+_EXTREMES = {"maximum": ("ogt", "and"), "minimum": ("olt", "or")}                # the comparison, and the operation on the bits of zeros
 
 
 def register_type(dtype: DType) -> str:
@@ -40,13 +40,13 @@ def register_type(dtype: DType) -> str:
     found = _REGISTER.get(dtype.name)
     if found is None:
         if dtype.is_complex:
-            raise InternalError(f"a {dtype.numpy} scalar reached code generation: kernels are of real parts (split_complex)")
+            raise InternalError(f"a {dtype.numpy} scalar reached code generation: kernels compute with real parts (split_complex)")
         found = f"i{dtype.bits}"
     return found
 
 
 def memory_type(dtype: DType) -> str:
-    """LLVM type of a scalar in memory; one of a complex number can only be moved."""
+    """LLVM type of a scalar in memory; complex numbers can only be moved."""
     if dtype.is_complex:
         return f"[2 x {register_type(component_of(dtype))}]"
     return "i8" if dtype is BOOL else register_type(dtype)
@@ -73,7 +73,7 @@ def literal(value: Any, dtype: DType) -> str:
 
 
 def _is_number_but_zero(text: str) -> bool:
-    """Whether an operand is a literal, for every number of a register, other than zero and nan."""
+    """Whether an operand is a literal (the same in all lanes) other than zero and nan."""
     found = _FLOAT_LITERAL.fullmatch(text)
     number = struct.unpack(">d", bytes.fromhex(found[1]))[0] if found else 0.0
     return bool(number) and number == number
@@ -82,8 +82,8 @@ def _is_number_but_zero(text: str) -> bool:
 class ScalarEmitter:
     """Instructions for scalar operations on a target: text lines into `lines`, registers numbered.
 
-    width: how many numbers the registers of an operation hold (`wide` sets it).
-    math: the functions that are called, as `lowering/math/functions.py` names them.
+    width: the number of elements of registers (set by `wide`).
+    math: the math functions that are called, by their names in `lowering/math/functions.py`.
     """
 
     def __init__(self, target: Target) -> None:
@@ -96,7 +96,7 @@ class ScalarEmitter:
 
     @contextmanager
     def wide(self, width: int) -> Iterator[None]:
-        """Operations meanwhile are on registers of so many numbers."""
+        """A context in which registers have `width` elements."""
         saved, self.width = self.width, width
         yield
         self.width = saved
@@ -111,11 +111,11 @@ class ScalarEmitter:
         return vector_type("i1", self.width)
 
     def same(self, text: str, dtype: DType) -> str:
-        """A literal for every number of a register."""
+        """A literal of the current width (a splat)."""
         return text if self.width == 1 else f"splat ({register_type(dtype)} {text})"
 
     def suffix(self, dtype: DType) -> str:
-        """How the names of intrinsics end."""
+        """The suffix of names of intrinsics."""
         scalar = f"{'f' if dtype.is_float else 'i'}{1 if dtype is BOOL else dtype.bits}"
         return scalar if self.width == 1 else f"v{self.width}{scalar}"
 
@@ -125,7 +125,7 @@ class ScalarEmitter:
         return f"%{hint}{self.count}"
 
     def put(self, text: str) -> str:
-        """Append `%new = text` and give the register."""
+        """Append `%new = text` and return the register."""
         self.count += 1
         name = f"%v{self.count}"
         self.lines.append(f"  {name} = {text}")
@@ -142,7 +142,7 @@ class ScalarEmitter:
         return self.put(text)
 
     def operation(self, name: str, dtype: DType, args: list[str], in_any_order: bool = False) -> str:
-        """name applied to registers of one dtype and of the current width.  in_any_order: it combines what a reduction runs over."""
+        """name applied to registers of one dtype and of the current width.  in_any_order: it is the operation of a reduction."""
         if name in FUNCTIONS and dtype.is_float:
             return self._math(name, dtype, args)
         if name in _COMPARE_INT:
@@ -169,17 +169,17 @@ class ScalarEmitter:
         raise CompileError(f"{name} on {dtype.numpy} is not lowered to native code yet")
 
     def combine(self, name: str, dtype: DType, x: str, y: str) -> str:
-        """A reduction's operation on what is in memory (booleans: bytes 0 and 1)."""
+        """The operation of a reduction on values in their memory type (booleans: bytes 0 and 1)."""
         if dtype is BOOL:
             return self.put(f"{_BOOLEAN_COMBINE[name]} {vector_type('i8', self.width)} {x}, {y}")
         return self.operation(name, dtype, [x, y], in_any_order=True)
 
     def _extreme(self, name: str, dtype: DType, x: str, y: str, in_any_order: bool) -> str:
-        """The larger or smaller, or a nan.  Of zeros the second, which is one instruction, as in NumPy; in reductions, which may go in any
-        order, 0.0 is larger than -0.0.  (llvm.maximum says so too, and takes more instructions: for one number three times as long.)"""
+        """maximum or minimum, propagating nan.  Of two zeros it is the second, which takes one instruction, as in NumPy; in reductions,
+        which may be reordered, 0.0 is larger than -0.0.  (llvm.maximum has the same rule, but takes three times as long for one number.)"""
         compare, both = _EXTREMES[name]
         type_ = self.type_of(dtype)
-        if _is_number_but_zero(y):                            # a nan is x, and so is one of two equal numbers
+        if _is_number_but_zero(y):                            # then only x can be nan, and equal numbers are identical
             return self._select(self.put(f"fcmp {compare} {type_} {y}, {x}"), type_, y, x)
         best = self._select(self.put(f"fcmp {compare} {type_} {x}, {y}"), type_, x, y)
         if in_any_order:
@@ -239,10 +239,10 @@ class ScalarEmitter:
         return self.put(f"{'zext' if unsigned else 'sext'} {a} {value} to {b}")
 
     def _float_to_integer(self, value: str, source: DType, target: DType) -> str:
-        """Cut off to an integer; of one that the target cannot hold the lowest bits, as NumPy does: -1.0 is 255 as uint8.
+        """Truncate to an integer; if it does not fit, its lowest bits, as in NumPy: -1.0 is 255 as uint8.
 
-        What does not fit into the wider signed integer, which C leaves open and NumPy does differently on every processor, is the
-        nearest that does; nan is 0.
+        A value that does not fit the wider signed integer (undefined in C, and different between processors in NumPy) saturates; nan
+        is 0.
         """
         def saturated(sign: str, wider: DType) -> str:
             types = f"{self.suffix(wider)}.{self.suffix(source)}"
@@ -259,11 +259,11 @@ class ScalarEmitter:
         return self.select(target, negative, signed, saturated("u", target))
 
     def to_memory(self, value: str, dtype: DType) -> str:
-        """A register as it is stored."""
+        """The value of a register in its memory type."""
         return self.put(f"zext {self.flags} {value} to {vector_type('i8', self.width)}") if dtype is BOOL else value
 
     def from_memory(self, value: str, dtype: DType) -> str:
-        """What was loaded, as a register."""
+        """A loaded value in its register type."""
         if dtype is not BOOL:
             return value
         return self.put(f"icmp ne i8 {value}, 0" if self.width == 1 else f"icmp ne <{self.width} x i8> {value}, zeroinitializer")
@@ -310,7 +310,7 @@ def _invert(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
 
 def _shift(name: str) -> Callable[[ScalarEmitter, DType, list[str]], str]:
     def rule(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
-        # Shifts by the width or more: 0 (or the sign), as NumPy.
+        # shifts by the width or more give 0 (or the sign), as in NumPy
         type_ = emit.type_of(dtype)
         inside = emit.put(f"icmp ult {type_} {args[1]}, {emit.same(str(dtype.bits), dtype)}")
         amount = emit.select(dtype, inside, args[1], emit.same(str(dtype.bits - 1), dtype))
@@ -436,7 +436,7 @@ _SPECIAL: dict[str, Callable[[ScalarEmitter, DType, list[str]], str]] = {
 
 
 def unknown_operations(names: Iterable[str]) -> list[str]:
-    """The scalar operations among these that have no code for any dtype."""
+    """Those of these scalar operations that have no code for any dtype."""
     tables = (FUNCTIONS, _COMPARE_INT, _SPECIAL, _FLOAT_BINARY, _INT_BINARY, _BITS, _INTRINSICS, _EXTREMES)
     return sorted(name for name in names if not any(name in table for table in tables))
 

@@ -1,12 +1,12 @@
 """Native execution: LLVM text and a call signature in, a Python callable out.  Start reading at `executable.py`.
 
-    jit, object_cache                      text to machine code, kept on the disk
+    jit, object_cache                      LLVM text to machine code, cached on disk
     entry                                  the native call: from Python objects to buffers and back
-    pool, threads                          the threads that programs share, and how many they are
-    memory_pool, memory                    large blocks of memory, and what users see of them
+    pool, threads                          the thread pool of programs, and the number of its threads
+    memory_pool, memory                    the pool of large memory blocks, and its statistics for users
     addresses, blas_calls                  functions of NumPy's libraries; BLAS in the threads of the pool
     interrupts                             signals during long calls
-    python_abi, machine, locks_and_clocks  interfaces of CPython and the machine, and LLVM text that all of these use
+    python_abi, machine, locks_and_clocks  interfaces of CPython and the machine, and LLVM text shared by these modules
 
-Modules that say "in LLVM text" write functions of the runtime itself.
+Modules described as "in LLVM text" contain functions of the runtime that are written in LLVM IR.
 """

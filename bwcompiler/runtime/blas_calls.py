@@ -1,14 +1,14 @@
-"""BLAS as factorisations call it, in LLVM text: small calls stay in one thread, large ones are cut for the pool (`pool/thread_pool.py`).
+"""BLAS calls of factorisations, in LLVM text: small calls run in one thread, large ones are divided among the pool (`pool/thread_pool.py`).
 
-OpenBLAS cuts products from 64 x 64 x 64 on, and its threads spin: where they do not get a CPU at once, a product of 40 us takes
-milliseconds.  So it runs with one thread inside of programs, and with as many as before outside of them (NumPy's own products): the
+OpenBLAS uses several threads from 64 x 64 x 64 on, and its threads spin: if they do not get a CPU at once, a product of 40 us takes
+milliseconds.  So it runs with one thread inside programs, and with its own number outside of them (NumPy's products): the
 number is set around each call, which costs 20 ns.
 
     bw_dgemm and so on        the signatures of `cblas_dgemm` (row-major) and of LAPACK's `dgetrf`
-        gemm           is cut by the rows of the result, or its columns if there are more of them, from LEAST_WORK multiplications on
-        trsm           by right-hand sides, from LEAST_WORK multiplications on
-        trsv           is not cut
-        getrf          is not cut, and has the library's own threads from LEAST_BLAS_THREADS (n³) on
+        gemm           is divided by the rows of the result, or its columns if these are more, from LEAST_WORK multiplications on
+        trsm           is divided by right-hand sides, from LEAST_WORK multiplications on
+        trsv           is not divided
+        getrf          is not divided, and uses the library's own threads from LEAST_BLAS_THREADS (n³) on
     bw_blas_enter, bw_blas_leave   NumPy's loops around LAPACK are called between them (`lowering/libraries/library_calls.py`)
 
 Libraries whose number of threads cannot be set are called as they are.
@@ -27,8 +27,8 @@ from bwcompiler.runtime.locks_and_clocks import spin_lock
 from bwcompiler.target import default_target
 
 LEAST_WORK = 2**23
-PART_WORK = 2**22              # multiplications of a part, at least
-PART_EXTENT = 64               # rows, columns, right-hand sides or elements of a part, at least: the other operand is packed for each
+PART_WORK = 2**22              # least multiplications of a part
+PART_EXTENT = 64               # least rows, columns, right-hand sides or elements of a part: the other operand is packed for each part
 
 _ARGUMENTS = {                 # I: the library's integers; T: scalars of the type, pointers to them for complex ones
     "gemm": "i32 order, i32 ta, i32 tb, I m, I n, I k, T alpha, ptr a, I lda, ptr b, I ldb, T beta, ptr c, I ldc",
@@ -39,7 +39,7 @@ _ARGUMENTS = {                 # I: the library's integers; T: scalars of the ty
 _PLAIN, _LEFT = 111, 141       # CblasNoTrans, CblasLeft
 _SCALARS = {"s": ("float", 4), "d": ("double", 8), "c": ("ptr", 8), "z": ("ptr", 16)}
 
-# %rows: rows are cut, else columns.  %work: multiplications.  %cut: whether it may be cut at all.
+# %rows: rows are divided, else columns.  %work: multiplications.  %cut: whether it may be divided at all.
 _CHOICE = {
     "gemm": """  %rows = icmp sge i64 %m.64, %n.64
   %mn = mul i64 %m.64, %n.64
@@ -51,7 +51,7 @@ _CHOICE = {
   %work = mul i64 %mn, %order.of.a
   %cut = icmp sge i64 %work, {work}""",
 }
-# What the pointers advance by for a row, or for a column, of what is cut.
+# The steps of the pointers per row (or column) of the divided axis.
 _STEPS = {
     "gemm": """  %a.plain = icmp eq i32 %ta, {plain}
   %a.row = select i1 %a.plain, i64 %lda.64, i64 1
@@ -64,7 +64,7 @@ _STEPS = {
 }
 _NUMBERS = {"work": LEAST_WORK, "plain": _PLAIN, "left": _LEFT}
 
-# The library's number of threads: 1 while calls of programs are on; then as before.
+# The library's number of threads: 1 during calls of programs, otherwise the user's number.
 _STATE = spin_lock("@locked") + """
 @locked = internal global i64 0, align 64
 @depth = internal global i64 0
@@ -154,7 +154,7 @@ def _widened(arguments: list[tuple[str, str]], integer: str) -> str:
 
 
 def _plain_text(symbol: str, arguments: list[tuple[str, str]], routine: str, integer: str) -> str:
-    """In one thread; but a large getrf with the library's own."""
+    """A call in one thread; a large getrf uses the library's own threads."""
     parameters = ", ".join(f"{type_} %{name}" for type_, name in arguments)
     types = ", ".join(type_ for type_, _ in arguments)
     size, large = "", "i1 false"
@@ -181,14 +181,14 @@ alone:
 
 
 def _cut_text(symbol: str, arguments: list[tuple[str, str]], routine: str, integer: str, item: int) -> str:
-    """`bw_<symbol>`, and the function of its parts; the arguments lie in 16 words of memory, and which way it is cut."""
+    """`bw_<symbol>`, and the function of its parts; 16 words of memory hold the arguments and the divided axis."""
     types = ", ".join(type_ for type_, _ in arguments)
     return (f"\ndeclare void @blas.{symbol}({types})\n{_part_text(symbol, arguments, routine, integer, item)}"
             f"{_parts_text(symbol, arguments, routine, integer)}")
 
 
 def _part_text(symbol: str, arguments: list[tuple[str, str]], routine: str, integer: str, item: int) -> str:
-    """The function of rows or columns %begin to %end, of which `bw_parallel` calls as many as there are."""
+    """The function for rows or columns %begin to %end, called by `bw_parallel`."""
     loads = [f"  %{name}.at = getelementptr i64, ptr %call, i64 {k}\n  %{name} = load {type_}, ptr %{name}.at"
              for k, (type_, name) in enumerate(arguments)]
     narrow = "trunc i64 %length.64 to i32" if integer == "i32" else "add i64 %length.64, 0"
@@ -217,7 +217,7 @@ def _part_text(symbol: str, arguments: list[tuple[str, str]], routine: str, inte
 
 
 def _parts_text(symbol: str, arguments: list[tuple[str, str]], routine: str, integer: str) -> str:
-    """`bw_<symbol>`: the whole at once, or its parts in threads."""
+    """`bw_<symbol>`: the whole call, or its parts in threads."""
     parameters = ", ".join(f"{type_} %{name}" for type_, name in arguments)
     stores = "\n".join([f"  %{name}.at = getelementptr i64, ptr %call, i64 {k}\n  store {type_} %{name}, ptr %{name}.at"
                         for k, (type_, name) in enumerate(arguments)])
@@ -280,7 +280,7 @@ def _calls() -> jit.LoadedCode:
 
 
 def _settable() -> blas.Blas | None:
-    """The BLAS, if its number of threads can be asked and set: then its routines are called through code of our own."""
+    """The BLAS, if its number of threads can be read and set: then its routines are called through wrappers."""
     found = blas.find()
     return found if found is not None and found.set_num_threads and found.get_num_threads else None
 
@@ -297,7 +297,7 @@ def names() -> frozenset[str]:
 
 
 def symbols() -> Mapping[str, int]:
-    """The addresses of `names()`; the code of our own among it is compiled when this is first called."""
+    """The addresses of `names()`; wrappers are compiled at the first call."""
     found, settable = blas.find(), _settable()
     plain = {f"bw_{name}": address for name, address in (found.routines if found else {}).items()}
     wrapped = [] if settable is None else [*[f"bw_{one}" for one in _wrapped(settable)], BLAS_ENTER, BLAS_LEAVE]

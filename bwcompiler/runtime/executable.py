@@ -4,7 +4,7 @@
     function = chain([executable.form(raise_error, captured)], slow_path)
     function(x, y)                       # guards, result arrays and program in one native call
 
-`CompiledFunction` is the base class of what users hold: an object with attributes whose call is such a function.
+`CompiledFunction` is the base class of the callables that users hold: its instances have attributes, and calls go to such a function.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class _MethodDefinition(ctypes.Structure):
 class Executable:
     """Loaded machine code of `text`, which defines `@bw_program`.
 
-    `symbols()` gives the addresses of what the program refers to (BLAS, thread pool); it is asked when there is code, since some of it
-    is compiled beside the program.  `keep_alive` are the owners of these addresses; `target` is what to compile for, by default the
-    current one; `parts` are modules that are that of the text together, to be compiled side by side.  The code is unloaded when the
-    executable and every function bound to it are gone.
+    `symbols()` returns the addresses of external functions (BLAS, thread pool); it is called after compiling, since some of them are
+    compiled in parallel with the program.  `keep_alive` are the owners of these addresses; `target` is the CPU to compile for, by default
+    the current one; `parts` are modules equivalent to the text, to be compiled in parallel.  The code is unloaded when the executable
+    and every function bound to it are gone.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Executable:
         self.address = self._code.addresses["bw_program"]
         if self.native:
             self.arenas = (ctypes.c_void_p * ARENA_SLOTS)()
-            # Not at exit: other threads may still run, and the memory goes anyway.
+            # Not at exit: other threads may still run, and the process frees the memory anyway.
             weakref.finalize(self, _free_arenas, self.arenas).atexit = False
 
     def form(
@@ -86,10 +86,10 @@ class Executable:
         reads: Sequence[Read] = (),
         signature: CallSignature | None = None,
     ) -> CallForm:
-        """One way of calling the program: over these captured arrays, which are kept alive and read at every call.
+        """A call form of the program with these captured arrays, which are kept alive and read at every call.
 
-        `raise_error(code, record)` is called when the program returns a code other than 0 without having set a Python exception; where
-        it returns, the next form takes the call.  `signature`: of another form of call than that of the executable.
+        `raise_error(code, record)` is called when the program returns a code other than 0 without a Python exception; if it returns,
+        the next form is tried.  `signature`: replaces that of the executable.
         """
         return CallForm(self, signature or self.signature, raise_error, tuple(captured), tuple(statics), tuple(reads))
 
@@ -100,7 +100,7 @@ class Executable:
         captured: Sequence[np.ndarray[Any, Any]] = (),
         signature: CallSignature | None = None,
     ) -> Any:
-        """The result for argument leaves of any layout, byte order and overlap, which are copied as needed: for slow paths."""
+        """The result for argument leaves with any layout, byte order and overlap, copied as needed: for slow paths."""
         return NativeProgram(self.address, signature or self.signature).run(leaves, raise_error, captured)
 
     def bind(
@@ -111,12 +111,12 @@ class Executable:
         statics: Sequence[object] = (),
         reads: Sequence[Read] = (),
     ) -> Callable[..., Any]:
-        """A function of this one form; `slow_path(*args, **kwargs)` takes every call that does not fit it."""
+        """A function with only this form; `slow_path(*args, **kwargs)` takes every call that does not fit it."""
         return chain([self.form(raise_error, captured, statics, reads)], slow_path)
 
 
 class CallForm:
-    """One way of calling a program: its signature, and everything that is the same at every call.
+    """One call form of a program: its signature, and all data that are constant between calls.
 
     Raises ValueError for captured arrays or statics that do not fit the signature.
     """
@@ -144,7 +144,7 @@ class CallForm:
         return self.executable.run(leaves, self.raise_error, self.captured, self.signature)
 
     def over(self, captured: Sequence[Any]) -> CallForm:
-        """The same over other arrays of the same types."""
+        """The same form with other captured arrays of the same types."""
         if _strided(captured) != self.strided:
             return CallForm(self.executable, self.signature, self.raise_error, tuple(captured), self.statics, self.reads)
         other = copy.copy(self)
@@ -152,9 +152,9 @@ class CallForm:
         return other
 
     def record(self, following: Any) -> tuple[Any, ...]:
-        """What the native entry walks; `following` is the next record, or the slow path.
+        """The record for the native entry; `following` is the next record, or the slow path.
 
-        The owners come last: machine code and all that the table points to live as long as the record does.
+        The owners come last: they keep the machine code and all objects of the table alive as long as the record.
         """
         assert self.table is not None
         return (following, self.raise_error, self.table.content, *self.captured, (self.executable, self.table))
@@ -166,7 +166,7 @@ def _strided(captured: Sequence[np.ndarray[Any, Any]]) -> list[int]:
 
 
 def chain(forms: Sequence[CallForm], slow_path: SlowPath, name: str = "compiled") -> Callable[..., Any]:
-    """A function that takes the first form that fits a call, and the slow path where none does."""
+    """A function that uses the first form that fits a call, or the slow path if none does."""
     if not forms:
         return slow_path
     if not all(form.executable.native for form in forms):
@@ -183,8 +183,8 @@ def chain(forms: Sequence[CallForm], slow_path: SlowPath, name: str = "compiled"
 
 @once
 def _definition(name: str) -> _MethodDefinition:
-    """The method definition of functions of that name; it lives for ever, as functions point to it: longer than this module, too, when
-    the interpreter ends."""
+    """The method definition of functions with this name.  It is never freed, as functions point to it, even after this module is gone at
+    the end of the interpreter."""
     made = _MethodDefinition(name.encode(), _native_entry().addresses["bw_entry"], _FASTCALL_WITH_KEYWORDS, None)
     python_abi.make_immortal(made)
     return made
@@ -192,7 +192,7 @@ def _definition(name: str) -> _MethodDefinition:
 
 @once
 def _native_entry() -> jit.LoadedCode:
-    """The entry of all programs, loaded once and for ever."""
+    """The entry of all programs, loaded once and never unloaded."""
     text = entry_text()
     known = python_abi.symbols() | memory_pool.pool().symbols()
     symbols = {name: known[name] for name in external_symbols(text)}
@@ -207,7 +207,7 @@ def _free_arenas(arenas: ctypes.Array[ctypes.c_void_p]) -> None:
 
 def _builtin_maker() -> Any:
     make = ctypes.pythonapi.PyCFunction_NewEx
-    # A prototype of our own: the attributes of ctypes.pythonapi's functions are shared with other libraries.
+    # a separate prototype: attributes of ctypes.pythonapi's functions are shared with other libraries
     prototype = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object)
     return prototype(ctypes.cast(make, ctypes.c_void_p).value or 0)
 

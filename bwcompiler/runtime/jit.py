@@ -82,11 +82,11 @@ def _new_target_machine(target: Target, level: int = TUNING.level) -> Any:
 
 
 class _Lane:
-    """What one thread at a time compiles with."""
+    """LLVM objects that only one thread at a time may use for compiling."""
 
     def __init__(self) -> None:
         self.lock = held_at_fork()
-        self.contexts: list[Any] = []              # one, when there was a module
+        self.contexts: list[Any] = []              # empty or one: created for the first module
         self.machines: dict[tuple[Target, int], tuple[Any, str]] = {}
         self.passes: dict[tuple[Target, Tuning, int], tuple[Any, Any]] = {}
 
@@ -96,7 +96,7 @@ class _Lane:
         return self.contexts[0]
 
     def machine(self, target: Target, level: int) -> tuple[Any, str]:
-        """The target machine, and what modules for it begin with."""
+        """The target machine, and the first lines of modules for it."""
         if (target, level) not in self.machines:
             machine = _new_target_machine(target, level)
             head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
@@ -104,7 +104,7 @@ class _Lane:
         return self.machines[target, level]
 
     def pass_manager(self, target: Target, tuning: Tuning, level: int) -> tuple[Any, Any]:
-        """The passes, and the builder that they run with."""
+        """The passes, and the pass builder that runs them."""
         key = target, tuning, level
         if key not in self.passes:
             manager = llvm.create_new_module_pass_manager()
@@ -114,12 +114,12 @@ class _Lane:
         return self.passes[key]
 
 
-_LANES = tuple([_Lane() for _ in range(8)])           # four for parts of a program, others for what its products and the pool need
+_LANES = tuple([_Lane() for _ in range(8)])           # four for parts of a program, the others for products and the thread pool
 
 
 @contextlib.contextmanager
 def _free_lane() -> Iterator[_Lane]:
-    """A lane that nobody is in; where there is none, the first after others have left it."""
+    """A free lane; if there is none, wait for the first."""
     for lane in _LANES:
         if lane.lock.acquire(blocking=False):
             break
@@ -134,7 +134,7 @@ def _free_lane() -> Iterator[_Lane]:
 
 @functools.cache
 def _lljit() -> Any:
-    """Links objects; it compiles nothing."""
+    """The ORC JIT, used only as a linker of object code."""
     return llvm.create_lljit_compiler(_new_target_machine(Target.host()), use_jit_link=True)
 
 
@@ -148,9 +148,9 @@ def _parse(text: str, context: Any) -> Any:
 
 
 def _level(text: str, tuning: Tuning) -> int:
-    """The level of code generation.  Its time grows faster than blocks do (0.3 s for 11,000 instructions, 2 s for 45,000), that of level
-    0 does not (0.5 s for 45,000); and a block as long as that, such as 3,000 steps of a recurrence written out, is run through once.
-    Value numbering takes longer than level 0 there (2.1 s for 81,000 instructions, for code of the same size): it is left out.
+    """The level of code generation.  Its time is superlinear in the size of basic blocks (0.3 s for 11,000 instructions, 2 s for 45,000),
+    that of level 0 is linear (0.5 s for 45,000); and such a long block (3,000 unrolled steps of a recurrence) runs only once per call.
+    Value numbering would take longer than level 0 there (2.1 s for 81,000 instructions, for code of the same size), and is omitted.
     """
     if tuning.level and len(text) > tuning.longest and _longest_block(text) > tuning.longest:
         return 0
@@ -158,8 +158,8 @@ def _level(text: str, tuning: Tuning) -> int:
 
 
 def _longest_block(text: str) -> int:
-    """Instructions of the longest basic block: they are indented, labels and what is around functions are not.  A maximum is several, in
-    which a nan is asked for."""
+    """The number of instructions of the longest basic block: indented lines, as opposed to labels and lines outside of functions.  A
+    maximum counts as several, because of its nan check."""
     blocks = itertools.groupby(text.splitlines(), key=lambda line: line[:1] == " ")
     return max([sum([MAXIMUM if "imum." in line else 1 for line in lines]) for indented, lines in blocks if indented], default=0)
 
@@ -182,14 +182,14 @@ def _optimised_module(lane: _Lane, text: str, target: Target, tuning: Tuning) ->
 
 @uninterrupted
 def optimise(text: str, target: Target, tuning: Tuning | None = None) -> bytes:
-    """Parse, verify and optimise a module; its object code."""
+    """Parse, verify and optimise a module; returns its object code."""
     with _free_lane() as lane:
         return _object_code(*_optimised_module(lane, text, target, tuning or TUNING))
 
 
 @uninterrupted
 def optimise_parts(texts: Sequence[str], target: Target) -> list[bytes]:
-    """The object code of modules that are compiled side by side."""
+    """The object code of modules, compiled in parallel."""
     made: dict[int, bytes] = {}
     errors: list[BaseException] = []
 
@@ -197,14 +197,14 @@ def optimise_parts(texts: Sequence[str], target: Target) -> list[bytes]:
         try:
             with _free_lane() as lane:
                 made[number] = _object_code(*_optimised_module(lane, texts[number], target, TUNING))
-        except BaseException as error:             # raised where it is waited for
+        except BaseException as error:             # raised again in the waiting thread
             errors.append(error)
 
     threads = [threading.Thread(target=compile_, args=(number,), name="bwcompiler-parts") for number in range(1, len(texts))]
     for number, thread in enumerate(threads, 1):
         try:
             thread.start()
-        except RuntimeError:                       # an interpreter that ends starts no threads
+        except RuntimeError:                       # no new threads at the end of the interpreter
             compile_(number)
     compile_(0)
     for thread in threads:
@@ -216,17 +216,17 @@ def optimise_parts(texts: Sequence[str], target: Target) -> list[bytes]:
 
 
 def _unlocked(function: Any) -> Any:
-    """The function of LLVM that llvmlite puts its lock around: other threads may call llvmlite while it runs."""
+    """The LLVM function without llvmlite's lock around it, so that other threads can call llvmlite while it runs."""
     return getattr(function, "_cfn", function)
 
 
 def _object_code(machine: Any, module: Any) -> bytes:
-    """`machine.emit_object(module)`, past llvmlite's lock."""
+    """`machine.emit_object(module)` without llvmlite's lock."""
     library = llvm.ffi.lib
     with llvm.ffi.OutputString() as message:
         buffer = _unlocked(library.LLVMPY_TargetMachineEmitToMemory)(machine, module, 1, message)
         if not buffer:
-            raise CompileError(f"LLVM makes no code: {message}")
+            raise CompileError(f"LLVM could not emit code: {message}")
     try:
         return ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))
     finally:
@@ -257,7 +257,7 @@ def object_sections(code: bytes) -> list[tuple[str, int, bool]]:
 
 
 class LoadedCode:
-    """Object code in memory.  Unloaded when dropped, so whoever holds an address must hold this too."""
+    """Loaded object code.  It is unloaded when this object dies, so holders of an address must keep it alive."""
 
     def __init__(self, tracker: Any, addresses: Mapping[str, int]) -> None:
         self.addresses = dict(addresses)
@@ -266,20 +266,20 @@ class LoadedCode:
         weakref.finalize(self, _dropped.append, tracker).atexit = False
 
 
-# Trackers of code that nobody holds any more, unloaded when the next code is loaded: objects die in any thread and between any two steps,
-# also where one of LLVM's locks is held that another thread waits for, which has the other one.
+# Trackers of code without holders, which is unloaded when the next code is loaded: objects can die in any thread at any time, also while
+# the thread holds one of LLVM's locks and another thread holds the other one, which would be a deadlock.
 _dropped: collections.deque[Any] = collections.deque()
 
 
 def _unload_dropped() -> None:
-    with contextlib.suppress(IndexError):          # none is left
+    with contextlib.suppress(IndexError):          # the list is empty
         while True:
             _dropped.popleft().close()
 
 
 @uninterrupted
 def load_for_ever(code: bytes | Sequence[bytes], symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:
-    """`load` of what is called even while the interpreter is finalised: when arrays die, or by threads of our own."""
+    """`load` without unloading, for code that runs while the interpreter is finalised: when arrays die, or in threads of the pool."""
     loaded = load(code, symbols, exports)
     make_immortal(loaded, loaded.tracker, _lljit())
     return loaded
@@ -287,8 +287,8 @@ def load_for_ever(code: bytes | Sequence[bytes], symbols: Mapping[str, int], exp
 
 @uninterrupted
 def load(code: bytes | Sequence[bytes], symbols: Mapping[str, int], exports: Iterable[str]) -> LoadedCode:
-    """Link object code, which may be in parts that refer to each other.  `symbols` are the addresses of what it refers to; libc and libm
-    are found in the process."""
+    """Link object code, possibly of several parts that refer to each other.  `symbols` are the addresses of external symbols; those of
+    libc and libm are found in the process."""
     with _lock:
         _unload_dropped()
         return _load([code] if isinstance(code, bytes) else code, symbols, tuple(exports))

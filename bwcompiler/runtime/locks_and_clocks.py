@@ -1,4 +1,4 @@
-"""Functions in LLVM text that several native modules of the runtime have: a lock, and clocks."""
+"""Functions in LLVM text for several native modules of the runtime: a lock, and clocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 
 def spin_lock(word: str) -> str:
-    """`@lock()` and `@unlock()`, on the i64 at `word`: 0 is free.  For a few instructions; who waits gives the CPU away."""
+    """`@lock()` and `@unlock()` of a spin lock in the i64 at `word`: 0 is free.  For short sections; a waiting thread yields the CPU."""
     return f"""
 declare i32 @sched_yield()
 define internal void @lock() nounwind {{

@@ -1,4 +1,4 @@
-"""What users see of the pool of large blocks (`memory_pool.py`): how much it holds, and how to release that."""
+"""The public interface of the pool of large memory blocks (`memory_pool.py`): statistics, and release."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from bwcompiler.runtime import memory_pool, python_abi
 
 
 class MemoryStats(NamedTuple):
-    """Large results and arenas of compiled programs; sizes in bytes.
+    """Memory of large results and arenas of compiled programs; sizes in bytes.
 
-    used       of results that are alive, and of arenas of calls that are running
-    cached     of dead ones, kept for the next calls
-    limit      of `cached`: what is beyond it is given back to the system
-    hits       blocks that came from the cache since the start of the process
-    misses     blocks that came from the system
+    used       blocks of live results and of arenas in running calls
+    cached     blocks of dead ones, kept for the next calls
+    limit      the limit of `cached`; blocks beyond it are returned to the system
+    hits       number of blocks taken from the cache since the start of the process
+    misses     number of blocks taken from the system
     """
 
     used: int
@@ -25,12 +25,13 @@ class MemoryStats(NamedTuple):
 
 
 def memory_stats() -> MemoryStats:
-    """How much memory large results and arenas of compiled programs take (those of 256 KB and more).
+    """The memory of large results and arenas of compiled programs (arrays of any dtype from 256 KB on), as a `MemoryStats`.
 
-    When the last reference to such a result and to every view of it is gone, its memory is kept for the next result of about
-    its size, because memory that is new to the process costs more than most arithmetic.  At most an eighth of the machine's
-    memory is kept (the environment variable BW_MEMORY_BYTES sets the number of bytes), the least recently used goes first, and
-    what lay idle for 10 s goes when another result dies.  Zeros where programs are called through Python (no CPython).
+    When the last reference to such a result and its views is gone, its memory is cached for the next result of about that size,
+    because new memory from the system costs more than most arithmetic.  At most an eighth of the machine's memory is cached (the
+    environment variable BW_MEMORY_BYTES sets another number of bytes); the least recently used blocks are released first, and blocks
+    that were idle for 10 s are released when another result dies.  All values are zero on interpreters other than CPython.  Raises
+    nothing.
 
     >>> import numpy as np, bwcompiler as bw
     >>> y = bw.jit(np.sin)(np.ones(100_000))
@@ -47,7 +48,7 @@ def memory_stats() -> MemoryStats:
 
 
 def release_memory() -> int:
-    """Give the memory of dead results and arenas back to the system; the number of bytes.  Results that are alive stay as they are.
+    """Return the cached memory of dead results and arenas to the system; returns the number of bytes.  Live results are not affected.
 
     >>> import bwcompiler as bw
     >>> released = bw.release_memory()

@@ -1,20 +1,19 @@
-"""The pool of large blocks of memory, in LLVM text: results and arenas take blocks from it and give them back warm.
+"""The pool of large memory blocks, in LLVM text: results and arenas take blocks from it and return them for reuse.
 
-Memory that the system hands out for the first time costs 0.3 (2 MB pages) to 1.2 ms (4 KB pages) per megabyte, more than the arithmetic
-of most kernels.  So a block that is given back is kept, and the next one who wants about as much gets it.  Kept blocks are bounded in
-bytes and in number, the least recently used one goes first, and what nobody wanted for IDLE_SECONDS goes when another is given back.
+Memory that is new from the system costs 0.3 (2 MB pages) to 1.2 ms (4 KB pages) per megabyte, more than the arithmetic of most kernels.
+So returned blocks are kept, and reused for the next request of about that size.  Kept blocks are bounded in bytes and in number; the
+least recently used one is released first, and blocks that were idle for IDLE_SECONDS are released when another is returned.
 
     bw_memory_take(bytes) -> ptr       64-byte aligned; null if there is no memory, even after all kept blocks were released
-    bw_memory_give(ptr)                of a taken block, from any thread
-    bw_memory_trim(bytes, time) -> i64 release the least recently used blocks until at most so many bytes are kept, and none from before
-                                       that time; the bytes released
+    bw_memory_give(ptr)                return a taken block, from any thread
+    bw_memory_trim(bytes, time) -> i64 release the least recently used blocks until at most `bytes` bytes are kept, and none from before
+                                       `time`; returns the number of released bytes
     bw_memory_{malloc, calloc, realloc, free}     the same as an allocator of NumPy (NEP 49: numpy/ndarraytypes.h, PyDataMemAllocator)
 
-A block is one private mapping: a page that begins with the length of the rest, and the rest, which is what is taken.  (So arrays start at
-a page, as those of malloc nearly do: a load is delayed by a store to an address that is a little lower modulo 4096.)  `numpy_handler` is
-the capsule that makes an array remember to give its memory back here; the array owns its data like any other.  The code is never
-unloaded: arrays may die after everything else of the interpreter.  One lock guards all of it, and is held for a walk over KEPT_BLOCKS
-numbers at most.
+A block is one private mapping: a page that begins with the length of the rest, and the rest, which is the usable memory.  (So arrays start
+at a page, as large blocks of malloc nearly do: a load is delayed by a store to an address slightly lower modulo 4096.)  `numpy_handler`
+is the capsule by which an array returns its memory here; the array owns its data like any other.  The code is never unloaded, as
+arrays may die after the rest of the interpreter.  One lock guards all state, and is held for a walk over at most KEPT_BLOCKS entries.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def _add(name: str, amount: str, register: str) -> str:
             f"  store i64 %{register}, ptr {_state(name)}")
 
 
-# The length of a block of so many bytes: whole pages; whole huge pages where at most half of the last one is lost.  -1: too many.
+# The length of a block for a number of bytes: whole pages; whole huge pages if at most half of the last one is lost.  -1: too large.
 _LENGTH = f"""
 define internal i64 @length_for(i64 %bytes) nounwind {{
   %at.least = call i64 @llvm.umax.i64(i64 %bytes, i64 1)
@@ -72,7 +71,7 @@ define internal i64 @length_for(i64 %bytes) nounwind {{
 """
 
 
-# Give back what is mapped before and behind a block, which begins at a multiple of its alignment.
+# Unmap the memory before and after a block that begins at a multiple of its alignment.
 _CUT = """\
   %before = sub i64 %block.address, %address
   %after = sub i64 %last.start, %data.address
@@ -92,7 +91,7 @@ cut.after:
 
 
 def _map_text() -> str:
-    """A new block; large ones start at a huge page, and the system is asked to use huge pages for them."""
+    """Map a new block; large ones start at a huge page, with madvise(MADV_HUGEPAGE)."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     protection = mmap.PROT_READ | mmap.PROT_WRITE
     advise = f"  %ignored = call i32 @madvise(ptr %data, i64 %length, i32 {_ADVISE_HUGE})\n" if sys.platform == "linux" else ""
@@ -126,7 +125,7 @@ none:
 """
 
 
-# Give a block back to the system.
+# Return a block to the system.
 _UNMAP = f"""\
 define internal void @unmap(ptr %data, i64 %length) nounwind {{
   %block = getelementptr i8, ptr %data, i64 {-_PAGE}
@@ -136,7 +135,7 @@ define internal void @unmap(ptr %data, i64 %length) nounwind {{
 }}
 """
 
-# Drop entry %k of the table, with the lock held: the last one takes its place.
+# Drop entry %k of the table, with the lock held: the last entry takes its place.
 _DROP = f"""
 define internal ptr @drop(i64 %k) nounwind {{
   %length.at = getelementptr i64, ptr @lengths, i64 %k
@@ -160,7 +159,7 @@ define internal ptr @drop(i64 %k) nounwind {{
 }}
 """
 
-# The smallest kept block that is long enough and at most a quarter longer; of equal ones the one that was used last.
+# The smallest kept block that is long enough and at most a quarter longer; of equal ones the most recently used.
 _TAKE = f"""
 define ptr @bw_memory_take(i64 %bytes) nounwind {{
 start:
@@ -434,24 +433,24 @@ class MemoryPool:
         return self.state[STATE.index(name)]
 
     def set_limit(self, limit: int) -> None:
-        """Keep at most so many bytes from now on."""
+        """Keep at most `limit` bytes from now on."""
         self.state[STATE.index("limit")] = limit
         self.trim(limit, 0)
 
     def empty_in_child(self) -> None:
-        """What is kept would be copied page by page when a child writes to it: new memory is cheaper."""
+        """In a forked child: drop kept blocks, which would be copied page by page on write; new memory is cheaper."""
         self.state[STATE.index("lock")] = 0
         self.trim(0, 0)
 
     def symbols(self) -> dict[str, int]:
-        """What the native entry refers to."""
+        """The symbols for the native entry, with their addresses."""
         return {"mem.take": self.addresses[TAKE], "mem.give": self.addresses[GIVE],
                 "mem.handler": id(self.numpy_handler)}
 
 
 @once
 def pool() -> MemoryPool:
-    """The pool of this process; only where `python_abi.is_supported`."""
+    """The pool of this process; requires `python_abi.is_supported`."""
     made = MemoryPool()
     made.set_limit(_limit())
     in_forked_child(made.empty_in_child)
@@ -459,7 +458,7 @@ def pool() -> MemoryPool:
 
 
 def functions() -> dict[str, int]:
-    """The addresses of bw_memory_take and bw_memory_give; of malloc and free for interpreters that have no pool."""
+    """The addresses of bw_memory_take and bw_memory_give; without a pool, of malloc and free."""
     if not python_abi.is_supported():
         library = ctypes.CDLL(None)
         return {name: ctypes.cast(function, ctypes.c_void_p).value or 0

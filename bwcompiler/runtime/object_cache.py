@@ -1,8 +1,8 @@
-"""Object code by content: `object_for(text, target)` compiles a module once per process and, with the disk, once per machine.
+"""The object-code cache, by content: `object_for(text, target)` compiles a module once per process and, with the disk, once per machine.
 
-The key is a hash of the text, the target, LLVM's tuning and the versions.  Files lie in `$BW_CACHE_DIR/objects`, else in the user's cache
-folder under `bwcompiler/objects`; `BW_CACHE=0` turns the disk off, `BW_CACHE_BYTES` bounds it (512 MB).  Code from these
-files is run, so a folder that others may write to is refused.  A cache that cannot be read or written only costs time:
+The key is a hash of the text, the target, LLVM's tuning and the versions.  Files are in `$BW_CACHE_DIR/objects`, or in the user's cache
+folder under `bwcompiler/objects`; `BW_CACHE=0` turns the disk cache off, `BW_CACHE_BYTES` limits it (512 MB).  Code from these
+files is executed, so a folder that others may write to is refused.  A cache that cannot be read or written only costs time:
 this is logged at debug level and never raised.
 """
 
@@ -35,7 +35,7 @@ _lock = held_at_fork()
 
 
 def key_of(text: str, target: Target, tuning: jit.Tuning | None = None) -> str:
-    """Names the object code of `text`: same key, same bytes."""
+    """The cache key of the object code of `text`: equal keys mean equal code."""
     digest = hashlib.sha256()
     machine = f"{target.cpu} {target.features} {target.vector_bits}"
     for part in (_MAGIC.decode(), jit.toolchain(), repr(tuning or jit.TUNING), machine, text):
@@ -51,7 +51,7 @@ def default_folder() -> Path | None:
         return None
     chosen = os.environ.get("BW_CACHE_DIR")
     if chosen:
-        return Path(os.path.expanduser(chosen)) / "objects"        # who sets it without a shell writes ~ as well
+        return Path(os.path.expanduser(chosen)) / "objects"        # a value that was not set by a shell may contain ~
     base = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(base):
         return Path(base) / "bwcompiler" / "objects"
@@ -72,7 +72,7 @@ class DiskCache:
         self.look_every = look_every
         self.folder = folder
         self.limit = limit
-        self._size: int | None = None  # bytes in the folder as far as this process knows; None until it has looked
+        self._size: int | None = None  # known bytes in the folder; None until it was scanned
 
     def get(self, key: str) -> bytes | None:
         path = self.folder / (key + _SUFFIX)
@@ -92,7 +92,7 @@ class DiskCache:
             log.debug("ignored damaged or foreign file %s", path)
             return None
         try:
-            os.utime(path)  # the files used last are evicted last
+            os.utime(path)  # the most recently used files are evicted last
         except OSError as error:
             log.debug("cannot touch %s: %s", path, error)
         return code
@@ -130,10 +130,10 @@ class DiskCache:
         return len(files), sum(size for _, size, _ in files)
 
     def clear(self) -> int:
-        """Delete all files; how many there were.  Raises OSError if that is not allowed."""
+        """Delete all files; returns their number.  Raises OSError if that is not allowed."""
         files = self._files() if self.folder.exists() else []
         for _, _, path in files:
-            with contextlib.suppress(FileNotFoundError):  # another process clears too
+            with contextlib.suppress(FileNotFoundError):  # another process is clearing too
                 os.unlink(path)
         self._size = 0
         return len(files)
@@ -163,13 +163,13 @@ class DiskCache:
         return sum(size for _, size, _ in self._files())
 
     def _evict(self) -> None:
-        """Delete the files used longest ago until a quarter of the limit is free."""
+        """Delete the least recently used files until a quarter of the limit is free."""
         files = sorted(self._files())
         self._size = sum(size for _, size, _ in files)
         for _, size, path in files:
             if self._size <= self.limit * 3 // 4:
                 return
-            with contextlib.suppress(FileNotFoundError):  # another process evicts too
+            with contextlib.suppress(FileNotFoundError):  # another process is evicting too
                 os.unlink(path)
             self._size -= size
 
@@ -189,7 +189,7 @@ def _unwrap(content: bytes) -> bytes | None:
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
-    with _lock:                                        # it makes its random names once, under a lock that no child gets back
+    with _lock:                                        # tempfile makes its name generator under a lock, which a forked child could inherit
         handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
     try:
         with open(handle, "wb") as file:
@@ -201,7 +201,7 @@ def _write_atomically(path: Path, content: bytes) -> None:
 
 
 class MemoryCache:
-    """The objects used last in this process, bounded by their bytes."""
+    """LRU cache of the objects in this process, bounded by their bytes."""
 
     def __init__(self, limit: int = _MEMORY_BYTES) -> None:
         self.limit = limit
@@ -234,7 +234,7 @@ _disks: dict[Path, DiskCache] = {}
 
 
 def disk() -> DiskCache | None:
-    """The disk cache that the environment asks for at this moment; ValueError for a size that is no number."""
+    """The disk cache by the present environment; ValueError for a size that is not a number."""
     folder = default_folder()
     if folder is None:
         return None
@@ -253,7 +253,7 @@ def _limit() -> int:
 
 
 def object_for(text: str, target: Target, tuning: jit.Tuning | None = None) -> bytes:
-    """Object code of a module: from memory, from disk, or compiled now (`jit.TUNING` where no other tuning is told)."""
+    """Object code of a module: from memory, from disk, or compiled now (with `jit.TUNING` unless another tuning is given)."""
     key = key_of(text, target, tuning)
     code = _kept(key)
     if code is None:
@@ -263,7 +263,7 @@ def object_for(text: str, target: Target, tuning: jit.Tuning | None = None) -> b
 
 
 def objects_for(parts: Sequence[str], target: Target) -> list[bytes]:
-    """Object code of modules that are one program together; those that have to be compiled are so side by side."""
+    """Object code of the modules of one program; those that are not cached are compiled in parallel."""
     if len(parts) == 1:
         return [object_for(parts[0], target)]
     keys = [key_of(text, target) for text in parts]
@@ -278,7 +278,7 @@ def objects_for(parts: Sequence[str], target: Target) -> list[bytes]:
 
 
 def _kept(key: str) -> bytes | None:
-    """What is in memory or on disk."""
+    """The cached code from memory or disk, if any."""
     code = memory.get(key)
     if code is None:
         on_disk = disk()

@@ -1,9 +1,9 @@
-"""Where CPython and NumPy keep things in memory, and the addresses of their functions.
+"""The memory layout of CPython's and NumPy's objects, and the addresses of their functions.
 
 Sources: CPython's Include/cpython/{object,tupleobject,listobject,floatobject,complexobject}.h and NumPy's
 numpy/ndarraytypes.h (struct tagPyArrayObject_fields, unchanged from 1.7 to 2.4, and _PyArray_Descr up to `type_num`).
-`is_supported` compares all of it with real objects, once; where it is false (PyPy, a free-threaded build, another
-layout) calls go through Python and ctypes instead (`entry/python_entry.py`).
+`is_supported` checks all of it once against real objects; if it is false (PyPy, a free-threaded build, another
+layout), calls go through Python and ctypes instead (`entry/python_entry.py`).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _numpy_slot(number: int) -> int:
 
 
 def new_capsule(address: int, name: bytes) -> Any:
-    """A PyCapsule of that name, which keeps the bytes of the name for ever, as it must."""
+    """A PyCapsule with this name; the bytes of the name are never freed, as the capsule points to them."""
     kept = ctypes.create_string_buffer(name)
     make_immortal(kept)
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -71,7 +71,7 @@ def new_capsule(address: int, name: bytes) -> Any:
 
 
 def make_immortal(*objects: object) -> None:
-    """Keep objects beyond the end of the interpreter: what others still point to must not go with the modules."""
+    """Keep objects alive beyond the end of the interpreter, when modules are cleared but others still point to them."""
     take = ctypes.PYFUNCTYPE(None, ctypes.py_object)(_function_address(ctypes.pythonapi.Py_IncRef))
     for item in objects:
         take(item)
@@ -82,7 +82,7 @@ _NUMERIC = tuple(np.dtype(code) for code in "?bhilqBHILQefdFD")
 
 @functools.cache
 def symbols() -> dict[str, int]:
-    """Address of everything an entry may refer to.  The names have a dot: a program's own declarations never clash."""
+    """The addresses of all symbols that an entry may refer to.  The names contain a dot, so they never clash with a program's."""
     found = {f"py.{name}": _function_address(getattr(ctypes.pythonapi, name)) for name in _PYTHON_FUNCTIONS}
     found |= {f"py.{name}": id(type_) for name, type_ in _TYPES.items()}
     found |= {f"py.{name}": id(constant) for name, constant in _CONSTANTS.items()}
@@ -100,7 +100,7 @@ def symbols() -> dict[str, int]:
 
 
 def native_singletons() -> bool:
-    """True if np.dtype(t) of a numeric type is one object for ever, so that its address may be compared."""
+    """True if np.dtype(t) of a numeric type is a singleton, so that addresses can be compared."""
     return all(np.dtype(dtype.type) is np.zeros(1, dtype.type).dtype for dtype in _NUMERIC)
 
 
@@ -110,7 +110,7 @@ def _read(address: int, ctype: Any) -> Any:
 
 @functools.cache
 def function_slots() -> dict[str, int]:
-    """Where in a function the pointers to its code and its defaults are: found in one, as their order changes between versions."""
+    """The offsets of the code and the defaults in a function object: found by search, as they differ between versions."""
     def probe(x: float = 0.5, *, y: float = 1.5) -> None: ...
 
     words = list((ctypes.c_size_t * (types.FunctionType.__basicsize__ // 8)).from_address(id(probe)))
@@ -177,7 +177,7 @@ def _number_layout_holds() -> bool:
 def is_supported() -> bool:
     """True if the offsets and addresses above are right for this interpreter and this NumPy."""
     if sys.implementation.name != "cpython" or "free-threading" in sys.version:
-        return False  # without a GIL borrowed references and plain reads of containers are races
+        return False  # without a GIL, borrowed references and plain reads of containers are races
     try:
         return (
             ctypes.sizeof(ctypes.c_void_p) == 8

@@ -26,10 +26,10 @@ class _Setting:
 
 
 def get_num_threads() -> int:
-    """The number of threads that compiled programs may use.
+    """The number of threads that compiled programs may use, an int.
 
-    Until it is set: the CPUs that the process may use (affinity, quota of the control group), or fewer if the BLAS was told so
-    (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS).
+    By default: the number of CPUs that the process may use (affinity, quota of the control group), or fewer if the BLAS was configured
+    so (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS).  Raises nothing.
 
     >>> import bwcompiler as bw
     >>> bw.get_num_threads() >= 1
@@ -46,8 +46,8 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Let compiled programs use n threads, from now on and in the whole process (NumPy's matrix products included).
 
-    The environment variable BW_NUM_THREADS sets it when the compiler is loaded, on its first use.
-    Raises TypeError for what is no integer, ValueError below 1.
+    Results of compiled loops and matrix products do not depend on it, bit for bit.  The environment variable BW_NUM_THREADS sets it when the compiler is first used.
+    Raises TypeError if n is not an integer, ValueError if it is less than 1.
 
     >>> import bwcompiler as bw
     >>> before = bw.get_num_threads()
@@ -71,31 +71,31 @@ def set_num_threads(n: int) -> None:
 
 @once
 def pool() -> thread_pool.ThreadPool:
-    """The pool of this process with the number of threads that is set."""
+    """The pool of this process, with the configured number of threads."""
     _Setting.pool = thread_pool.pool()
     _Setting.pool.set_threads(get_num_threads())
     return _Setting.pool
 
 
 def begin() -> None:
-    """Begin to compile the pool, in a thread of its own, if nobody did."""
+    """Start compiling the pool in a background thread, unless that was done."""
     if _Setting.pool is None and not _Setting.is_begun:
         _Setting.is_begun = True
         in_background(pool, "bwcompiler-pool")
 
 
 def symbols() -> dict[str, int]:
-    """What programs refer to: `i32 bw_parallel(ptr fn, ptr context, i64 count, i64 grain)`."""
+    """The symbol for programs: `i32 bw_parallel(ptr fn, ptr context, i64 count, i64 grain)`."""
     return {PARALLEL: pool().address}
 
 
 def set_blas_by(function: Callable[[int], object]) -> None:
-    """From now on the number of the BLAS's threads outside of programs is set by this function."""
+    """Register the function that sets the number of BLAS threads outside of programs."""
     _Setting.set_blas = function
 
 
 def _read_environment() -> None:
-    """Obey BW_NUM_THREADS, if it is set."""
+    """Apply BW_NUM_THREADS, if it is set."""
     text = os.environ.get("BW_NUM_THREADS")
     if text is None:
         return

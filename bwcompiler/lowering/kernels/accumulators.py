@@ -1,6 +1,6 @@
 """Accumulators of a kernel: numbers, vectors with a number per iteration, or the lanes of `ir/semantics/reduction_tree.py`.
 
-They are memory on the stack, which LLVM keeps in registers.
+They are allocas, which LLVM promotes to registers.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type
 
 
 class Accumulators(KernelValues):
-    """lane: that of the (first) iteration, in loops whose iterations have lanes.
+    """lane: the lane of the (first) iteration, in loops whose iterations have lanes.
 
-    kept: elements of arrays that a loop around vector loops keeps in registers, by the number of the first; kept_along: the index of their
-    vector loop.
+    kept: array elements that an outer loop keeps in registers, by the number of the first; kept_along: the index of their vector loop.
     """
 
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer]) -> None:
@@ -112,7 +111,7 @@ class Accumulators(KernelValues):
         self.emit.lines.append(f"  store {vector_type(memory_type(dtype), cell.width)} {text}, ptr {cell.pointer}, align {dtype.itemsize}")
 
     def _into_lane(self, target: Accumulator, combine: str, value: Register) -> None:
-        """Iteration j of the vector combines into lane j from the first lane on."""
+        """Combine iteration j of the vector into lane j, counted from the first lane."""
         emit, dtype, type_ = self.emit, target.dtype, memory_type(target.dtype)
         pointer = self.lane_cells[target]
         if self.lane != "0":
@@ -129,7 +128,7 @@ class Accumulators(KernelValues):
         self.store_cell(cell, dtype, after)
 
     def _into_bytes(self, cell: Cell, combine: str, value: Register) -> None:
-        """The same for booleans, as the bytes that they are in memory."""
+        """The same for booleans, which are bytes in memory."""
         emit, type_ = self.emit, vector_type("i8", cell.width)
         with emit.wide(cell.width):
             before = emit.put(f"load {type_}, ptr {cell.pointer}, align 1")
@@ -140,7 +139,7 @@ class Accumulators(KernelValues):
         emit.lines.append(f"  store {type_} {after}, ptr {cell.pointer}, align 1")
 
     def _in_order(self, combine: str, dtype: DType, before: Register, values: Register) -> Register:
-        """The elements into a number: one after the other, unless the order cannot show."""
+        """Combine the elements of a vector into a number: in order, unless the order does not affect the result."""
         assert self.abreast is not None
         text = self.wide(values, dtype, self.width)
         if not (dtype.is_float and combine in ("add", "multiply")):

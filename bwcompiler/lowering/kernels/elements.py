@@ -1,7 +1,7 @@
-"""Elements of arrays: from memory to registers and back, one, or one per iteration of a vector loop.
+"""Loads and stores of array elements: one, or one per iteration of a vector loop.
 
-Elements that lie next to each other are one vector.  So are those that lie up to LARGEST_STEP apart, with the elements between them; all
-others are handled one by one (a gather instruction takes longer, where there is one).
+Contiguous elements are one vector access.  Elements up to LARGEST_STEP apart are read as vectors together with those between them; all
+others are accessed one by one (gather instructions are slower, if the target has them).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Elements(Positions):
         raise NotImplementedError
 
     def both(self, x: Register, y: Register) -> Register:
-        """Whether two conditions hold."""
+        """The register of the conjunction of two conditions."""
         return self.operate("bitwise_and", BOOL, x, y)
 
     # ----- from memory
@@ -52,7 +52,7 @@ class Elements(Positions):
         return self.apply(lambda texts: self.emit.from_memory(texts[0], dtype), [loaded], [dtype]) if dtype is BOOL else loaded
 
     def locate(self, buffer: Buffer, offset: Offset) -> Place:
-        """Where an element is, and those of the other iterations of the vector loop."""
+        """The place of an element, and of those of the other iterations of the vector loop."""
         pointer, offsets = self.pointer(buffer, offset.affine), None
         for term, stride in offset.terms:
             at = self.scalar(term)
@@ -73,7 +73,7 @@ class Elements(Positions):
         return Place(pointer, step, offsets, group)
 
     def loaded(self, buffer: Buffer, place: Place) -> Register:
-        """The elements as they are in memory."""
+        """The loaded elements, in their memory type."""
         dtype, type_, scope = buffer.dtype, memory_type(buffer.dtype), place.pointer.scope
         level = self.unconditional(place.pointer.level) if self.is_constant(buffer) and self.guard is None else self.top
         if place.offsets is None and not place.step:
@@ -119,16 +119,16 @@ class Elements(Positions):
             if level < self.top:
                 self.remember(key, whole)
         found = self.picked(whole, vector, [start + place.step * k for k in range(self.width)])
-        return found._replace(scope=max(found.scope, scope))       # which of each group is known where the iteration is, not where all are
+        return found._replace(scope=max(found.scope, scope))       # the position in each group is known only inside the iteration
 
     def _mask_of_number(self, active: str, backwards: bool) -> str:
-        """The same where the number of iterations is in a register, and may be larger than there are."""
+        """The same if the number of active iterations is in a register, and may exceed the width."""
         numbers = vector_type("i64", self.width)
         steps = ", ".join([f"i64 {k}" for k in (range(self.width)[::-1] if backwards else range(self.width))])
         return self.emit.put(f"icmp slt {numbers} <{steps}>, {self.splat(Register(active, 1, self.top, self.top), 'i64', self.width)}")
 
     def picked(self, register: Register, vector: str, order: Sequence[int]) -> Register:
-        """These elements of a vector."""
+        """A vector of selected elements (a shuffle)."""
         steps = ", ".join([f"i32 {k}" for k in order])
         return self.put(f"shufflevector {vector} {register.text}, {vector} poison, <{len(order)} x i32> <{steps}>",
                         register.level, len(order), register.scope)
@@ -145,7 +145,7 @@ class Elements(Positions):
         return place.pointer if place.step > 0 else self.moved(place.pointer, type_, 1 - self.width)
 
     def _mask(self, backwards: bool) -> str | None:
-        """Which iterations load and store, None for all, in the order of memory."""
+        """The mask of iterations that load and store, in memory order; None for all."""
         assert self.abreast is not None
         if self.abreast.active is None and self.guard is None:
             return None
@@ -157,7 +157,7 @@ class Elements(Positions):
         return self._reversed(guard, vector_type("i1", self.width)).text if backwards else guard.text
 
     def active_mask(self, backwards: bool = False) -> str | None:
-        """Which iterations are meant, as a literal; None for all."""
+        """The literal mask of active iterations; None for all."""
         if self.abreast is None or self.abreast.active is None:
             return None
         if isinstance(self.abreast.active, str):
@@ -192,7 +192,7 @@ class Elements(Positions):
         return found
 
     def _masked_gather(self, dtype: DType, place: Place) -> Register:
-        """The elements of those iterations in which they may be read."""
+        """The elements of the iterations in which the guard allows reading them."""
         if place.offsets is None:
             raise CompileError("elements some steps apart cannot be read under a condition per iteration")
         vector, pointers = vector_type(memory_type(dtype), self.width), vector_type("ptr", self.width)
@@ -234,5 +234,5 @@ class Elements(Positions):
 
 
 def _suffix(dtype: DType, count: int) -> str:
-    """How the names of LLVM's functions for vectors in memory end."""
+    """The suffix of LLVM's intrinsics for vector memory accesses."""
     return f"v{count}{'f' if dtype.is_float else 'i'}{8 * dtype.itemsize}"

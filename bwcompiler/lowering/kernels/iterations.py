@@ -1,6 +1,6 @@
-"""Iterations of a loop as text: one after the other, several in one turn, or side by side in vectors.
+"""Emits the iterations of a loop: in sequence, unrolled, or as vectors.
 
-What is in them is up to `statements`, which loops are written as which to `loops_to_llvm.py`.
+Loop bodies are emitted by `statements`; `loops_to_llvm.py` chooses the form of each loop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bwcompiler.lowering.polls import polled, statements_work
 
 
 class Iterations(Searches):
-    """bodies  what is known of the bodies of loops.  polls: whether some loop looks for signals; may_poll: whether it may."""
+    """bodies: analyses of loop bodies.  polls: whether some loop polls for signals; may_poll: whether loops may."""
 
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], may_poll: bool) -> None:
         super().__init__(kernel, emit, merged)
@@ -40,7 +40,7 @@ class Iterations(Searches):
         return found
 
     def is_vector(self, loop: Loop, body: Body) -> bool:
-        """Whether the iterations are written as vectors: those of a vector loop, or of a loop around very short ones."""
+        """Whether the loop is vectorised: a vector loop, or a loop around very short ones."""
         if loop.kind == PRODUCT:
             return False
         if loop.kind == "vector":
@@ -54,15 +54,15 @@ class Iterations(Searches):
 
     @contextmanager
     def each(self, loop: Loop, turns: Extent, iterations: int) -> Iterator[str]:
-        """Turns of a loop, of so many iterations each: the number of the first one."""
-        self.forget(None)                                  # what the loop writes, its next iteration must read again
+        """A loop of `turns` turns with `iterations` iterations each; yields the number of the first one of each turn."""
+        self.forget(None)                                  # the next iteration must reload what the loop writes
         with polled(self, turns, iterations * statements_work(loop.body)) as turn:
             yield turn if iterations == 1 else self.emit.put(f"mul nuw nsw i64 {turn}, {iterations}")
         self.forget(None)
 
     @contextmanager
     def turns(self, count: str, empty: bool = True) -> Iterator[str]:
-        """A loop after which nothing that it may have written is known."""
+        """A counted loop, after which no loaded register is reused (the loop may have written the memory)."""
         self.forget(None)
         with self.counted(count, empty) as index:
             yield index

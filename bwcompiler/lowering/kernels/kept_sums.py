@@ -1,4 +1,4 @@
-"""Sums in memory that are kept in registers while a loop adds to them: those of a narrow panel of columns."""
+"""Keeps sums in memory in registers while an outer loop adds to them: those of a narrow panel of columns."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from bwcompiler.lowering.kernels.strips import Strips
 from bwcompiler.lowering.kernels.vector_loops import LONGEST, Body, Piece
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type
 
-KEPT = 8                      # registers: so many may hold what a loop adds to
+KEPT = 8                      # most registers for such sums
 
 
 class KeptSums(Strips):
-    """kept_pieces  the vectors of loops whose sums are kept."""
+    """kept_pieces: the vectors of loops whose sums are kept in registers."""
 
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], may_poll: bool) -> None:
         super().__init__(kernel, emit, merged, may_poll)
@@ -24,7 +24,7 @@ class KeptSums(Strips):
 
     @contextmanager
     def kept_in_registers(self, loop: Loop, body: Body) -> Iterator[None]:
-        """The elements that every iteration of a loop accumulates into are in registers meanwhile: those of a narrow panel of columns."""
+        """A context for a loop: the elements that each of its iterations accumulates into are in registers inside it."""
         found = []
         for inner in loop.body:
             if self.abreast is None and isinstance(inner, Loop) and isinstance(inner.extent, int) and isinstance(loop.extent, int):
@@ -39,7 +39,7 @@ class KeptSums(Strips):
             self.kept_along.pop(statement, None)
 
     def keep(self, loop: Loop, body: Body, inner: Loop, extent: int) -> list[tuple[Loop, Accumulate, Piece]]:
-        """What a vector loop inside accumulates into, loaded into registers, if there are enough of them."""
+        """Load the elements that an inner vector loop accumulates into, if there are enough registers."""
         sums = [statement for statement in inner.body if isinstance(statement, Accumulate) and self.is_kept(loop, body, inner, statement)]
         inner_body = self.body_of(inner)
         in_lanes = any(isinstance(statement, Accumulate) and statement.target in self.lane_sums for statement in inner.body)
@@ -62,7 +62,7 @@ class KeptSums(Strips):
         return found
 
     def is_kept(self, loop: Loop, body: Body, inner: Loop, statement: Accumulate) -> bool:
-        """Whether all iterations of the outer loop accumulate into the same elements, and nothing else of it reads or writes these."""
+        """Whether all iterations of the outer loop accumulate into the same elements, which nothing else in it reads or writes."""
         if isinstance(statement.target, Accumulator) or statement.target[1].terms:
             return False
         buffer, offset = statement.target

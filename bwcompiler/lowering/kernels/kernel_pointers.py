@@ -1,4 +1,4 @@
-"""Where the pointers of a kernel's parameters may point, so that kernels that differ in that alone are one function."""
+"""Moves common offsets of a kernel's accesses into its pointers, so that kernels that differ only in these offsets are one function."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from bwcompiler.ir.semantics.loop_verifier import roots, statements
 
 
 def first_elements(kernel: Kernel, merged: Mapping[Buffer, Buffer] = MappingProxyType({})) -> dict[Buffer, Extent]:
-    """What all offsets into a parameter share, where that is not 0: a constant, and multiples of the kernel's words.
+    """Per parameter the common part of all offsets, if it is not 0: a constant, and multiples of the kernel's words.
 
-    merged: buffers that are the memory of another one, and begin where that does.
+    merged: buffers that share the memory and the start of another one.
     """
     words = {word for word in kernel.words if isinstance(word, Index)}
     constants: dict[Buffer, int] = {}
@@ -37,7 +37,7 @@ def first_elements(kernel: Kernel, merged: Mapping[Buffer, Buffer] = MappingProx
 
 
 def words_read(kernel: Kernel, starts: dict[Buffer, Extent]) -> list[Index | Word]:
-    """The words that the kernel itself reads where its pointers point to `starts`."""
+    """The words that the kernel still reads if its pointers point to `starts`."""
     found = _read(kernel, starts)
     return [word for word in kernel.words if word in found]
 

@@ -1,7 +1,7 @@
-"""Scalars of a kernel -> registers: numbers outside of vector loops, and vectors inside of them.
+"""Scalars of a kernel -> registers: numbers outside of vector loops, numbers or vectors inside.
 
-Inside of a vector loop a register holds one number, the same in all iterations, or a vector with one number per iteration.  What does not
-depend on the index of that loop stays one number.
+Inside a vector loop a register holds one number that is the same in all iterations, or a vector with one number per iteration.  Scalars
+that do not depend on the loop's index stay numbers.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _NOTHING: frozenset[Buffer | Accumulator] = frozenset()
 
 
 class Cell(NamedTuple):
-    """Where an accumulator is kept: a number, or a vector with a number per iteration of the vector loop that it was opened in."""
+    """The stack slot of an accumulator: a number, or a vector with one number per iteration of the vector loop in which it was opened."""
 
     pointer: str
     width: int
 
 
 class KernelValues(Elements):
-    """cells: where accumulators are; places: where the best element so far of a search was, -1 for none."""
+    """cells: slots of accumulators; places: slots of the position of the best element so far in a search, -1 for none."""
 
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer]) -> None:
         super().__init__(kernel, emit, merged)
         self.cells: dict[Accumulator, Cell] = {}
         self.places: dict[Accumulator, Cell] = {}
         self.memory: dict[int, frozenset[Buffer | Accumulator]] = {}
-        # Registers that a write to some memory may make stale, with their level.
+        # registers that a write to some memory invalidates, with their level
         self.perishable: dict[Buffer | Accumulator, list[tuple[Level, int]]] = {}
 
-    # ----- what may change
+    # ----- invalidation
     def read_memory(self, scalar: Scalar) -> frozenset[Buffer | Accumulator]:
-        """The buffers and accumulators that a scalar reads and that statements may change."""
+        """The mutable buffers and accumulators that a scalar reads."""
         if scalar.op in ("const", "word", "local", "index", "in_range"):
             return _NOTHING
         found = self.memory.get(id(scalar))
@@ -58,7 +58,7 @@ class KernelValues(Elements):
         return found
 
     def forget(self, written: Buffer | Accumulator | None) -> None:
-        """What reads this memory (any memory, for None) has to be read again."""
+        """Invalidate registers that were read from this memory (None: from any memory)."""
         for memory in list(self.perishable) if written is None else [written]:
             for level, number in self.perishable.pop(memory, ()):
                 level.scope.pop(number, None)
@@ -104,7 +104,7 @@ class KernelValues(Elements):
         return self.operate(op, dtypes[0], *args)
 
     def _shifted(self, scalar: Scalar, x: Register, shift: int) -> Register:
-        """An integer divided by a power of two, rounded down, or what remains."""
+        """Floor division of an integer by a power of two, or its remainder."""
         if scalar.op == "floor_divide":
             return self.operate("right_shift", scalar.dtype, x, Register(str(shift)))
         return self.operate("bitwise_and", scalar.dtype, x, Register(str((1 << shift) - 1)))
@@ -136,7 +136,7 @@ class KernelValues(Elements):
         return self.apply(lambda texts: self.emit.select(dtype, *texts), [test, x, y], [BOOL, dtype, dtype])
 
     def _where(self, condition: Register, scalar: Scalar, opposite: bool) -> Register:
-        """A scalar whose elements are read only in the iterations where the condition holds, or where it does not."""
+        """A scalar whose elements are read only in the iterations in which the condition holds (`opposite`: does not hold)."""
         if not has_loads(scalar):
             return self.scalar(scalar)
         saved = self.guard

@@ -1,6 +1,6 @@
 """The lanes of an accumulator, as one vector: reset, added to block totals, combined into one number.
 
-Vectors are cut into halves and into single elements only: other shuffles of LLVM are not trusted (`runtime/jit.py`).
+Vectors are only split into halves and single elements: other shuffles in LLVM are not trusted (`runtime/jit.py`).
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal
                    merged: Mapping[Buffer, Buffer] = MappingProxyType({}), name: str | None = None, may_poll: bool = True) -> KernelText:
     """The function; intrinsics and math functions it uses are noted in `emit`.
 
-    merged: inputs that are the memory of an output; they have no parameter of their own.  name: other than the kernel's.
-    may_poll: whether it may look for signals.
+    merged: inputs that share the memory of an output and have no parameter.  name: replaces the kernel's name.
+    may_poll: whether it may poll for signals.
     """
     emitter = _KernelEmitter(kernel, emit, merged, name or kernel.name, may_poll)
     text = emitter.function(linkage)
@@ -134,7 +134,7 @@ class _KernelEmitter(ProductCalls):
 
     # ----- loops
     def loop(self, loop: Loop) -> None:
-        if loop.extent == 0 or not loop.body:              # all that was in it was not needed
+        if loop.extent == 0 or not loop.body:              # its statements were all removed
             return
         product = product_of(loop) if loop.kind == PRODUCT else None
         if product is not None:
@@ -155,14 +155,14 @@ class _KernelEmitter(ProductCalls):
             self.plain_loop(loop, body)
 
     def _set_to_zero(self, buffer: Buffer, start: Extent, extent: Extent) -> None:
-        """By the C library, which does not read the memory first, as vector stores would."""
+        """Set memory to zero by memset, which does not read cache lines first, unlike vector stores."""
         pointer, count = self.pointer(buffer, start), self.affine(extent)
         size = self.emit.put(f"mul nuw nsw i64 {count}, {buffer.dtype.itemsize}")
         self.emit.intrinsic("llvm.memset.p0.i64", "void", ("ptr", pointer.text), ("i8", "0"), ("i64", size), ("i1", "false"))
         self.forget(self.memory_of(buffer))
 
     def plain_loop(self, loop: Loop, body: Body) -> None:
-        """One iteration after the other: several of them in one turn of the loop, if they are short."""
+        """A sequential loop; short bodies are unrolled."""
         extent, size = loop.extent, self.size(loop)
         if isinstance(extent, int) and extent * size <= WRITTEN_OUT:
             for number in range(extent):
@@ -182,7 +182,7 @@ class _KernelEmitter(ProductCalls):
             self.iteration(loop, index)
 
     def size(self, loop: Loop) -> int:
-        """How many operations one iteration is written as, where loops inside are written out."""
+        """The number of operations of one iteration, with inner loops unrolled."""
         total = 0
         for statement in loop.body:
             if not isinstance(statement, Loop) or not isinstance(statement.extent, int):
@@ -204,7 +204,7 @@ class _KernelEmitter(ProductCalls):
             self.piece(loop, piece)
 
     def search_loop(self, loop: Loop, target: Accumulator, width: int) -> None:
-        """Whole vectors, whose best elements meet, then what is left one by one."""
+        """Whole vectors, whose best elements are combined, then the remaining elements one by one."""
         assert isinstance(loop.extent, int)
         turns, rest = divmod(loop.extent, width)
         with self.side_by_side_search(target, width), self.each(loop, turns, width) as first:
@@ -232,11 +232,11 @@ class _KernelEmitter(ProductCalls):
             self.vector(loop, first_of, piece.width, piece.active)
 
     def vectors_of_unknown_number(self, loop: Loop, unit: int) -> None:
-        """Whole vectors, then what is left: as part of a vector, or one by one.  Nothing is read where there are no iterations."""
+        """Whole vectors, then the remainder as a masked vector or one by one.  Nothing is read if there are no iterations."""
         put, shift, body = self.emit.put, unit.bit_length() - 1, self.body_of(loop)
         extent = self.affine(loop.extent)
         masked = body.masks_any_number(self.emit.target) and not body.feeds
-        if body.dear and masked:                            # once: the body is long
+        if body.dear and masked:                            # emitted once, as the body is long
             with self.turns(put(f"ashr i64 {put(f'add i64 {extent}, {unit - 1}')}, {shift}")) as turn:
                 first = put(f"shl nuw nsw i64 {turn}, {shift}")
                 self.vector(loop, first, unit, put(f"sub i64 {extent}, {first}"))

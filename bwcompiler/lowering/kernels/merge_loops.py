@@ -1,6 +1,6 @@
-"""Nests of loops that run through memory as one loop would, as one loop: `for i in 0..8: for j in 0..4: y[4*i + j] = x[4*i + j]`.
+"""Collapses loop nests over contiguous memory into one loop: `for i in 0..8: for j in 0..4: y[4*i + j] = x[4*i + j]`.
 
-Rows of 4 fill no vectors; all elements of the array do.
+Rows of 4 do not fill vectors; the whole array does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bwcompiler.lowering.loops.split_guards import Copy
 def merge_loops(body: Sequence[Statement], memory_of: Callable[[Buffer], Buffer]) -> list[Statement]:
     """The statements with every nest merged as far as it can be, innermost loops first.
 
-    Accumulators get what they got, in the same order, and what is a vector stays one.  memory_of: see `Body`.
+    The order of accumulation is unchanged, and vector loops stay vector loops.  memory_of: see `Body`.
     """
     return [_merged(statement, memory_of) if isinstance(statement, Loop) else statement for statement in body]
 
@@ -44,7 +44,7 @@ def _merged(loop: Loop, memory_of: Callable[[Buffer], Buffer]) -> Loop:
 
 
 def _feeds_others(loop: Loop) -> bool:
-    """Whether there are accumulators from outside of the loop in it: the tree of a reduction depends on its loops."""
+    """Whether the loop adds to outer accumulators: the order of a reduction depends on its loops."""
     opened: set[Accumulator] = set()
 
     def visit(body: Sequence[Statement]) -> bool:

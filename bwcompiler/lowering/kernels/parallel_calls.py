@@ -1,11 +1,11 @@
-"""The text of a kernel that is cut among threads: a function that hands ranges of iterations to the thread pool.
+"""The functions of a kernel that is divided among threads: they pass ranges of iterations to the thread pool.
 
-    void k(pointers, words)                                      what the program calls: it puts these into a block, and calls
-    i32 bw_parallel(ptr part, ptr block, i64 count, i64 grain)   the pool (`runtime/pool/thread_pool.py`), which calls, from its threads,
-    i32 k.part(ptr block, i64 begin, i64 end)                    it takes the block apart and calls the kernel, with scratch of its own
+    void k(pointers, words)                                      called by the program; stores its arguments in a block, and calls
+    i32 bw_parallel(ptr part, ptr block, i64 count, i64 grain)   the pool (`runtime/pool/thread_pool.py`), whose threads call
+    i32 k.part(ptr block, i64 begin, i64 end)                    which loads the arguments and calls the kernel, with scratch of its own
 
-Only the main thread looks for signals: where one iteration is long it looks in the parts that it runs itself, and what it finds ends the
-region; a loop of many iterations is handed to the pool in chunks, with a look between them.  Then `k` returns a status.
+Only the main thread polls for signals.  If single iterations are long, it polls in the parts that it runs itself, and a signal ends the
+parallel region; a loop of many iterations is passed to the pool in chunks, with polls between them.  In both cases `k` returns a status.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from bwcompiler.lowering.llvm_scalars import register_type
 from bwcompiler.lowering.loops.parallel import Cut
 from bwcompiler.lowering.polls import POLL_WORK
 
-CHUNK_WORK = 32 * POLL_WORK    # operations between two looks for signals, of all threads together;
-LEAST_CHUNK = 64               # but so many iterations at least, or there would be too few for the threads (sums have 16 blocks)
+CHUNK_WORK = 32 * POLL_WORK    # operations of all threads between two polls for signals;
+LEAST_CHUNK = 64               # least iterations of a chunk, so that all threads have work (sums have 16 blocks)
 
 
 class ParallelText(NamedTuple):
-    """The functions, what they need declared, the buffers and words that the outer one gets (and where in its buffers the pointers
-    point), and whether it returns a status."""
+    """The functions and their declarations; the buffers and words of the outer function, with the starts of its pointers; and whether it
+    returns a status."""
 
     text: str
     declares: Sequence[str]
@@ -40,7 +40,7 @@ class ParallelText(NamedTuple):
 
 
 def parallel_text(name: str, kernel: Kernel, inner: str, made: KernelText, buffers: Sequence[Buffer], cut: Cut) -> ParallelText:
-    """The functions `name` and `name.part` around the function `inner` of a kernel, which gets these buffers."""
+    """The functions `name` and `name.part` around the function `inner` of a kernel, which takes these buffers."""
     starts = dict(zip(kernel.buffers, made.starts, strict=True))
     shared = [buffer for buffer in buffers if buffer not in cut.private]
     terms = cut.extent.terms if isinstance(cut.extent, Affine) else ()
@@ -60,7 +60,7 @@ def _type(word: Index | Word) -> str:
 
 
 def _outer(name: str, shared: Sequence[Buffer], words: Sequence[Index | Word], cut: Cut, chunk: int | None, polls: bool) -> str:
-    """The function that the program calls; it returns a status if the loop is in chunks, or if iterations look for signals (polls)."""
+    """The function that the program calls; it returns a status if the loop is in chunks, or if iterations poll for signals (polls)."""
     parameters = [*[f"ptr %p{k}" for k in range(len(shared))], *[f"{_type(word)} %w{k}" for k, word in enumerate(words)]]
     entries = [*[("ptr", f"%p{k}") for k in range(len(shared))], *[(_type(word), f"%w{k}") for k, word in enumerate(words)]]
     lines = [f"define internal {'i32' if polls or chunk is not None else 'void'} @{name}({', '.join(parameters)}) #1 {{", "entry:",
@@ -116,7 +116,7 @@ def _extent(extent: Extent, words: Sequence[Index | Word]) -> list[str]:
 
 def _part(name: str, inner: str, made: KernelText, buffers: Sequence[Buffer], starts: dict[Buffer, Extent], shared: Sequence[Buffer],
           words: Sequence[Index | Word], cut: Cut) -> str:
-    """What a thread runs: the iterations from begin to end of those that are in the block."""
+    """The function that threads run: iterations begin to end of the call described by the block."""
     lines = [f"define internal i32 @{name}.part(ptr %block, i64 %begin, i64 %end) #1 {{", "entry:"]
     registers: dict[Buffer | Index | Word, str] = {}
     for number, entry in enumerate([*shared, *words]):

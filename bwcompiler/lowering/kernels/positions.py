@@ -1,6 +1,6 @@
 """Loop indices, index expressions and the addresses of elements, in loops of numbers and of vectors.
 
-What outer loops say of an address is computed there, as `registers.py` places it.
+Parts of an address that depend only on outer loops are computed there (`registers.py`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, vector_
 
 @dataclass(frozen=True)
 class Abreast:
-    """The iterations that are written as one vector: `width` of them from `first` on, of which the first `active` are meant.
+    """The iterations of one vector: `width` of them from `first` on, of which the first `active` are executed.
 
-    active: a number, the register of one, or None for all of them.  spread: memory that they write some steps apart.
+    active: a number, the register of one, or None for all of them.  spread: memory that they write with a stride.
     """
 
     index: Index
@@ -31,12 +31,12 @@ class Abreast:
 
 
 def _memory_in(merged: Mapping[Buffer, Buffer]) -> Callable[[Buffer], Buffer]:
-    """Buffers that are the same memory have the same one.  No method: who is given it would keep the emitter, in a circle."""
+    """Maps buffers with shared memory to the same buffer.  Not a method, as a bound method would keep the emitter alive in a cycle."""
     return lambda buffer: merged.get(buffer, buffer)
 
 
 class Positions(Registers):
-    """abreast: the iterations that are written as a vector here; literals: the indices that are numbers here."""
+    """abreast: the iterations of the current vector; literals: indices with known values here."""
 
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer]) -> None:
         super().__init__(emit)
@@ -92,7 +92,7 @@ class Positions(Registers):
         return found
 
     def step(self, extent: Extent) -> int:
-        """How much an index expression grows from one iteration of the vector loop to the next."""
+        """The step of an index expression between iterations of the vector loop."""
         if self.abreast is None or isinstance(extent, int):
             return 0
         return next((step for index, step in extent.terms if index is self.abreast.index), 0)
@@ -115,7 +115,7 @@ class Positions(Registers):
 
     # ----- addresses
     def pointer(self, buffer: Buffer, affine: Extent) -> Register:
-        """The address of an element; what outer loops say of it is computed there."""
+        """The address of an element; its loop-invariant parts are computed in outer loops."""
         type_, scope = memory_type(buffer.dtype), 0
         start = self.starts.get(buffer)
         if start is not None:

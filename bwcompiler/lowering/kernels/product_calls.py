@@ -1,6 +1,6 @@
-"""Loops of kind `product` as calls: of the tiles that compute matrix products, which are told where the matrices of this iteration lie.
+"""Loops of kind `product` as calls of matrix product code, with the addresses of the matrices of this iteration.
 
-Products of matrices so small that a call takes longer are written out, a row of the result at a time, as they are where they are a step of
+Products that are smaller than the overhead of a call are unrolled, one row of the result at a time, like those that are steps of
 their own (`libraries/matrix_products.py`).
 """
 
@@ -18,11 +18,11 @@ from bwcompiler.lowering.loops.stage_products import is_staged
 from bwcompiler.lowering.polls import leave_if_interrupted
 from bwcompiler.lowering.products.call import POLL_WORK, WORDS, Shape, call_text, constant_words, declaration, needs_of, symbol
 
-MOST_FACTORS = 64              # of a matrix that is multiplied with another one by instructions of the kernel
+MOST_FACTORS = 64              # most elements of a matrix whose products are unrolled in the kernel
 
 
 class ProductCalls(KeptSums):
-    """words: the memory in which products are told what moves, once there is one."""
+    """words: the stack memory for the words of products, once allocated."""
 
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], may_poll: bool) -> None:
         super().__init__(kernel, emit, merged, may_poll)
@@ -65,14 +65,14 @@ class ProductCalls(KeptSums):
         return found
 
     def _place_in(self, matrix: LoopMatrix, row: int, column: int) -> str:
-        """Where an element is, as an operand of a load or store."""
+        """The address of an element, as an operand of a load or store."""
         dtype, start = matrix.buffer.dtype, self.pointer(matrix.buffer, matrix.start)
         place = row * matrix.row + column * matrix.column
         pointer = self.emit.put(f"getelementptr {memory_type(dtype)}, ptr {start.text}, i64 {place}") if place else start.text
         return f"ptr {pointer}, align {dtype.itemsize}"
 
     def _call(self, found: LoopProduct) -> None:
-        """The call, of the function that does not cut the product among threads; a long one looks for signals itself."""
+        """The call of the single-threaded product; a long one polls for signals itself."""
         emit = self.emit
         adds = found.adds or found.start is not None
         if found.start is not None:
@@ -90,7 +90,7 @@ class ProductCalls(KeptSums):
             leave_if_interrupted(emit, status)
 
     def _copy(self, start: LoopMatrix, found: LoopProduct) -> None:
-        """Put what a product is added to where the result is to be, if it does not lie there."""
+        """Copy the third operand to the result, if it is not already there."""
         c = found.c
         if self.memory_of(start.buffer) is self.memory_of(c.buffer) and start[1:] == c[1:]:
             return
@@ -104,7 +104,7 @@ class ProductCalls(KeptSums):
         self.statements([Loop(i, found.rows, [Loop(j, found.columns, [store], "vector")])])
 
     def _told(self, extents: Sequence[Extent], numbers: Sequence[int]) -> str:
-        """Where the words lie that say these."""
+        """The address of words with these extents and numbers."""
         emit, told = self.emit, [*extents, *map(int, numbers)]
         constant = constant_words(told)
         if constant is not None:
@@ -120,7 +120,7 @@ class ProductCalls(KeptSums):
 
 
 def _is_small(found: LoopProduct) -> bool:
-    """Whether a product is less than what a call does before it computes."""
+    """Whether a product takes less time than the overhead of a call."""
     extents = found.rows, found.columns, found.terms
     if found.adds or not all(isinstance(extent, int) for extent in extents):
         return False

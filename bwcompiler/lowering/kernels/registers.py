@@ -1,8 +1,8 @@
-"""Where instructions of a kernel stand, and what is in which register.
+"""Placement of a kernel's instructions, and the values of registers.
 
-A kernel is written as a stack of levels: the function, then each loop (or copy of a loop that is written out) that is open.  An
-instruction stands at the outermost level that knows its operands: before the loops inside of that level, so that what does not change
-in a loop is computed once, and a register is found again as long as its level is open.
+A kernel is written as a stack of levels: the function, then each open loop (or copy of an unrolled loop body).  An instruction is
+placed at the outermost level at which its operands are known, before the loops inside that level.  So loop invariants are hoisted,
+and a register is reused (common subexpressions) as long as its level is open.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from bwcompiler.lowering.llvm_scalars import ScalarEmitter, register_type, vecto
 class Register(NamedTuple):
     """A register or literal.
 
-    width: 1, or of the vector loop, with an element per iteration.
-    level: the innermost one whose registers it depends on; scope: the one that it belongs to.  In a copy of a loop body for iteration 3 a
-    constant load stands before all loops (level 0), and belongs to that copy.
+    width: 1, or that of the vector loop, with an element per iteration.
+    level: the innermost level that it depends on; scope: the level within which it may be reused.  In a copy of a loop body for
+    iteration 3, a load at a constant offset is placed before all loops (level 0), and its scope is that copy.
     """
 
     text: str
@@ -30,9 +30,9 @@ class Register(NamedTuple):
 
 
 class Level:
-    """One open level.  before: what stands before the loop, None for a level that is no loop.
+    """One open level.  before: the lines before the loop; None if the level is not a loop.
 
-    conditional: whether the level is a branch, which may be left out, as it is around a loop that may have no iterations.
+    conditional: whether the level may be skipped: a branch, or the guard of a loop that may have no iterations.
     """
 
     __slots__ = ("before", "conditional", "lines", "scope")
@@ -58,7 +58,7 @@ class Registers:
     # ----- levels
     @contextmanager
     def inside(self, conditional: bool = False) -> Iterator[int]:
-        """A level that is no loop: a copy of a body, or a branch."""
+        """A level that is not a loop: a copy of a body, or a branch."""
         self.levels.append(Level(self.emit.lines, conditional=conditional))
         yield self.top
         self.levels.pop()
@@ -69,7 +69,7 @@ class Registers:
         emit = self.emit
         number = emit.count = emit.count + 1
         outer, level, before = emit.lines, Level([], []), len(self.levels)
-        if empty:                                          # what stands before the loop does so in a branch
+        if empty:                                          # the lines before the loop are inside a branch, too
             self.levels.append(Level(outer, conditional=True))
         self.levels.append(level)
         emit.lines = level.lines
@@ -87,7 +87,7 @@ class Registers:
                   f"  %c{number} = icmp slt i64 {after}, {extent}",
                   f"  br i1 %c{number}, label %body{number}, label %exit{number}", f"exit{number}:"]
 
-    # ----- what is known
+    # ----- known registers
     def known(self, key: object) -> Register | None:
         for level in reversed(self.levels):
             found = level.scope.get(key)
@@ -101,7 +101,7 @@ class Registers:
 
     # ----- instructions
     def place(self, level: int) -> tuple[list[str], int]:
-        """Where instructions stand whose operands are known at a level, and the level that keeps the result."""
+        """The lines for instructions whose operands are known at a level, and the level that remembers the result."""
         kept = level
         for number in range(level + 1, len(self.levels)):
             above = self.levels[number]
@@ -112,7 +112,7 @@ class Registers:
         return self.emit.lines, kept
 
     def unconditional(self, level: int) -> int:
-        """The outermost level from `level` on where a load may stand: not before a branch that may be left out."""
+        """The outermost level, from `level` on, at which a load is safe: not outside of a branch that may be skipped."""
         for number in range(self.top, level, -1):
             if self.levels[number].conditional:
                 return number
@@ -127,7 +127,7 @@ class Registers:
         return Register(f"%v{emit.count}", width, kept, max(kept, scope))
 
     def apply(self, write: Callable[[list[str]], str], args: Sequence[Register], dtypes: Sequence[DType]) -> Register:
-        """What `write` makes of registers, all as wide as the widest of them."""
+        """Emit an operation by `write`, with all operands widened to the widest of them."""
         emit = self.emit
         width, level, scope = 1, 0, 0
         for arg in args:

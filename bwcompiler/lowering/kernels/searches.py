@@ -1,7 +1,7 @@
-"""argmax and argmin: of numbers, and side by side in vectors whose best elements meet at the end.
+"""argmax and argmin: sequential, or in vector lanes that are combined at the end.
 
-The first best element is found; a nan is better than any number, and the first nan stays.  So it does not matter in which order elements
-are looked at, as long as the one with the lower position is taken of two equal ones.
+The result is the first best element; a nan is better than any number, and the first nan wins.  So elements may be visited in any order, if
+of two equal ones that with the lower position is taken.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bwcompiler.lowering.kernels.registers import Register
 from bwcompiler.lowering.kernels.vector_loops import Body, power_of_two
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, register_type, vector_type
 
-SEARCHED_VECTORS = 4          # registers of positions that are kept at once
+SEARCHED_VECTORS = 4          # most registers of positions at a time
 
 
 class Searches(Accumulators):
@@ -40,7 +40,7 @@ class Searches(Accumulators):
         self.store_cell(where, I64, self.chosen(I64, better, position, place))
 
     def searched(self, loop: Loop, body: Body) -> tuple[Accumulator, int] | None:
-        """What a loop searches for side by side, in vectors of how many elements: it does nothing else, and no other loop does it."""
+        """The accumulator and vector width of a loop that only searches, if no other loop feeds the same search."""
         if self.abreast is not None or len(body.feeds) != 1 or not isinstance(loop.extent, int):
             return None
         target, last = body.feeds[0], loop.body[-1]
@@ -54,7 +54,7 @@ class Searches(Accumulators):
 
     @contextmanager
     def side_by_side_search(self, target: Accumulator, width: int) -> Iterator[None]:
-        """Each element of vectors searches for itself meanwhile; then they meet."""
+        """A context in which each vector lane searches separately; the lanes are combined at its end."""
         dtype = target.dtype
         saved = self.cells[target], self.places[target]
         self.cells[target] = Cell(self.alloca(memory_type(dtype), width), width)
@@ -90,7 +90,7 @@ class Searches(Accumulators):
 
 
 def _feeds(body: list[Statement]) -> dict[Accumulator, int]:
-    """How many statements feed each accumulator."""
+    """The number of statements that add to each accumulator."""
     found: dict[Accumulator, int] = {}
     for statement in body:
         if isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator):

@@ -34,7 +34,7 @@ class Strips(Iterations):
         self.tail(loop, body, strips * LANES, tail, width)
 
     def moving_strip_loop(self, loop: Loop, body: Body, extent: Affine, width: int) -> None:
-        """The same for an extent that moves with an outer loop."""
+        """The same for an extent that depends on an outer loop."""
         put = self.emit.put
         total, done = self.affine(extent), "0"
         strips = put(f"sdiv i64 {total}, {LANES}")

@@ -1,7 +1,7 @@
-"""Which loops become vectors, and of how many elements: what is known of a loop body before it is written.
+"""The vectoriser's analysis: which loops are vectorised, and with which width.
 
-`Body` says what a loop does in one iteration: which elements it reads and writes, how far apart in consecutive iterations, whether it calls
-mathematics.  `pieces` cuts the iterations of a loop into vectors.
+`Body` analyses one iteration of a loop: which elements it reads and writes, with which stride between iterations, and whether it calls
+mathematical functions.  `pieces` divides the iterations of a loop into vectors.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from bwcompiler.locks import renewed_properties
 from bwcompiler.lowering.math.functions import FUNCTIONS
 from bwcompiler.target import Target
 
-# (operations of a loop body, registers of one operation): mathematics are long chains of dependent operations, several of which are to be
-# in flight; short bodies have little else to do.
+# (operations of a loop body, registers of one operation): mathematical functions are long chains of dependent operations, several of which
+# should be in flight; short bodies have little other work to overlap.
 DEAR_VECTORS = ((40, 4), (1 << 30, 2))
 CHEAP_VECTORS = ((6, 4), (16, 2), (1 << 30, 1))
-SMALL_BODY = 32               # operations and accesses of a vector loop that is written out
-WRITTEN_OUT = 48              # operations: loops of at most so many in all are written out
-LONG_INSIDE = 1 << 20         # those of a product, which is no vector
-SHORT_INSIDE = 9              # iterations of the loops inside of a loop that becomes vectors, plus one
-LARGEST_STEP = 6              # elements from one iteration to the next that are read in groups
+SMALL_BODY = 32               # most operations and accesses of a vector loop that is unrolled
+WRITTEN_OUT = 48              # most operations of a loop, in all iterations, that is unrolled
+LONG_INSIDE = 1 << 20         # operations that count for a product, which cannot be vectorised
+SHORT_INSIDE = 9              # an outer loop is vectorised if its inner loops have fewer iterations
+LARGEST_STEP = 6              # largest stride of elements that are read in groups
 MANY_PIECES = 3
-LONGEST = 64                  # elements of a vector
-IN_DOUBLES = ("cos", "hypot", "power", "sin", "tan")     # these compute with doubles, whatever they are given
-DIVISIONS = ("floor_divide", "remainder", "fmod")       # no CPU has them for vectors
+LONGEST = 64                  # most elements of a vector
+IN_DOUBLES = ("cos", "hypot", "power", "sin", "tan")     # computed in f64 for f32, too
+DIVISIONS = ("floor_divide", "remainder", "fmod")       # no CPU has vector instructions for these
 MANY_STRIDED = 3              # elements of one iteration that are read one by one, at a known distance
 SHORTEST_GUARDED = 4           # iterations of a loop whose reads are guarded
 
@@ -48,12 +48,12 @@ class Access(NamedTuple):
 
 @renewed_properties
 class Body:
-    """What one iteration of a loop does, those of loops inside included.
+    """One iteration of a loop, including its inner loops.
 
-    steps: how far apart the elements of the accesses lie in consecutive iterations; None: as data says.
-    operations: how many; dear: whether there is mathematics among them; divides: or divisions without an instruction.
-    sizes: bytes of the elements in memory; grouped, apart: how many accesses are read in groups, and how many others are not side by side.
-    spread: memory that is written some steps apart.
+    steps: the strides of the accesses between iterations; None: data-dependent.
+    operations: their number; dear: whether they include mathematical functions; divides: or divisions without a vector instruction.
+    sizes: bytes of the elements in memory; grouped, apart: the numbers of accesses that are read in groups, and of other strided ones.
+    spread: memory that is written with a stride.
     feeds: accumulators from outside of the loop; opened: those from inside.
     """
 
@@ -61,8 +61,8 @@ class Body:
         self.loop = loop
         self.memory_of = memory_of
         self.accesses: list[Access] = []
-        self.sums: list[tuple[Access, Access, tuple[Index, ...]]] = []      # in memory, with the loops inside that they are in
-        self.around: tuple[Index, ...] = ()                                 # loops inside that are being looked at
+        self.sums: list[tuple[Access, Access, tuple[Index, ...]]] = []      # sums in memory, with the inner loops around them
+        self.around: tuple[Index, ...] = ()                                 # the inner loops around the current statement
         self.operations = 0
         self.dear = self.divides = self.guarded = False
         self.sizes = {1}
@@ -79,7 +79,7 @@ class Body:
         self.spread = {memory_of(access.buffer) for access, step in self._stepped() if access.writes and step not in (None, 0, 1, -1)}
         self.apart = sum(step not in (0, 1, -1) for step in self.steps) - self.grouped
 
-    # ----- what there is
+    # ----- collecting accesses and operations
     def _statements(self, body: Sequence[Statement]) -> None:
         for statement in body:
             if isinstance(statement, Loop):
@@ -142,7 +142,7 @@ class Body:
             self._scalar(arg, guarded or (scalar.op == "select" and scalar.data == "lazy" and number > 0))
         self._varies[id(scalar)] = self._differs(scalar)
 
-    # ----- what changes between iterations
+    # ----- variation between iterations
     def varies(self, scalar: Scalar) -> bool:
         """Whether a scalar of the body may differ between iterations of the loop."""
         found = self._varies.get(id(scalar))
@@ -162,25 +162,25 @@ class Body:
         return any(self.varies(arg) for arg in scalar.args)
 
     def step_of(self, extent: Extent) -> int:
-        """How much an index expression grows with each iteration."""
+        """The step of an index expression between iterations."""
         return 0 if isinstance(extent, int) else next((step for index, step in extent.terms if index is self.loop.index), 0)
 
     def step(self, offset: Offset) -> int | None:
         return None if any(self.varies(term) for term, _ in offset.terms) else self.step_of(offset.affine)
 
     def _in_group(self, access: Access, step: int) -> bool:
-        """Whether an access is read in groups in the first and in the last iteration of the loops inside."""
+        """Whether an access is read in groups in the first and in the last iteration of the inner loops."""
         if not 2 <= step <= LARGEST_STEP:
             return False
         places = [substitute(access.offset.affine, {index: getattr(index, end) for index in self.inner}) for end in ("lo", "hi")]
         return all(group_start(access.buffer, Offset(place, access.offset.terms), step) is not None for place in places)
 
-    # ----- may the iterations run side by side?
+    # ----- independence of iterations
     @functools.cached_property
     def in_order(self) -> set[Access]:
-        """Accesses of sums of dear loops to which all iterations add: what they add is computed side by side, and added one by one.
+        """Sums in memory of expensive loops, to which all iterations add: the addends are computed as vectors, and added one by one.
 
-        An iteration adds to an element at most once, or the order would be another one.
+        An iteration may add to an element at most once; otherwise the order of additions would change.
         """
         found: set[Access] = set()
         for write, read, around in self.sums:
@@ -193,7 +193,7 @@ class Body:
 
     @functools.cached_property
     def independent(self) -> bool:
-        """Whether no iteration reads or writes what another one writes."""
+        """Whether no iteration reads or writes memory that another one writes."""
         written: dict[Buffer, list[tuple[Access, int | None]]] = {}
         for access, step in self._stepped():
             if access.writes and access not in self.in_order:
@@ -209,7 +209,7 @@ class Body:
     def _apart(self, write: Access, step: int | None, other: Access, other_step: int | None) -> bool:
         """Whether the elements of two accesses differ in different iterations (an access with itself included)."""
         if step is None or other_step is None or not step:
-            # Stores to places that data gives are made one after the other.
+            # stores to data-dependent places are made one after the other
             return write is other and step is None and all(not a.writes or a is write for a in self.accesses if a.buffer is write.buffer) \
                 and not any(a.buffer is write.buffer and not a.writes for a in self.accesses)
         if write.offset.terms and [(id(term), s) for term, s in write.offset.terms] != [(id(term), s) for term, s in other.offset.terms]:
@@ -222,7 +222,7 @@ class Body:
         distance = add_extents(affine[0], scale_extent(affine[1], -1))
         if step == other_step and isinstance(distance, int) and distance % step:
             return True
-        # Different iterations of the loops inside, too.
+        # also in different iterations of the inner loops
         fresh: Mapping[Index, Affine] = {index: Index(index.lo, index.hi).extent() for index in (self.loop.index, *self.inner)}
         if step != other_step:
             distance = add_extents(affine[0], scale_extent(substitute(affine[1], fresh), -1))
@@ -239,20 +239,20 @@ class Body:
         read = {self.memory_of(access.buffer) for access in self.accesses if not access.writes}
         return not self.feeds and not any(access.writes and self.memory_of(access.buffer) in read for access in self.accesses)
 
-    # ----- how wide
+    # ----- width
     def native(self, target: Target) -> int:
-        """How many iterations fill one register with the largest elements."""
+        """The number of iterations whose largest elements fill one register."""
         return min(target.lanes(8 * max(self.sizes)), LONGEST)
 
     def unit(self, target: Target) -> int:
-        """How many iterations one vector of the loop has."""
+        """The number of iterations of one vector of the loop."""
         copies = next(count for limit, count in (DEAR_VECTORS if self.dear else CHEAP_VECTORS) if self.operations <= limit)
         if self.inner or self.grouped or self.apart:
             copies = min(copies, 2) if self.dear else 1
         return min(copies * self.native(target), LONGEST)
 
     def strip(self, target: Target) -> int:
-        """The same for a loop that reduces into lanes: all of them at once, but for code for every element of each."""
+        """The same for a loop that reduces into lanes: all lanes at once, unless every element needs code of its own."""
         if self.dear:
             return min(LANES, self.unit(target))
         strided = sum(step not in (0, 1, -1, None) for step in self.steps) - self.grouped
@@ -263,7 +263,7 @@ class Body:
         return target.has_masks or (target.has_wide_masks and not any(access.buffer.dtype.itemsize < 4 for access in self.accesses))
 
     def masks_any_number(self, target: Target) -> bool:
-        """Whether the last iterations can be part of a vector where it is not known how many they are."""
+        """Whether the remaining iterations can be a masked vector, if their number is unknown."""
         beside = all(step in (0, 1, -1) for step in self.steps) and not any(access.writes and not step for access, step in self._stepped())
         return self.masks(target) and beside and not self.grouped and not self.guarded
 
@@ -271,19 +271,19 @@ class Body:
         return zip(self.accesses, self.steps, strict=True)
 
     def worthwhile(self, target: Target) -> bool:
-        """Whether vectors pay: most elements lie next to each other, or there is much to compute."""
+        """Whether vectors pay off: most elements are contiguous, or there is much to compute."""
         if self.divides and not self.dear:
             return False
         if self.guarded and not (self.masks(target) and self._guards_are_simple(target)):
             return False
         if self.guarded and isinstance(self.loop.extent, int) and self.loop.extent < SHORTEST_GUARDED:
-            return False                               # a masked load waits until narrower stores to its memory are done
+            return False                               # a masked load stalls on narrower stores to its memory
         beside = sum(step in (1, -1) for step in self.steps)
         scattered = any(access.writes and step not in (1, -1) for access, step in self._stepped())
         return self.dear or not scattered or self.apart < beside + self.grouped or self.operations >= 6 * self.apart
 
     def is_outer(self, target: Target, lane_sums: Collection[Accumulator]) -> bool:
-        """Whether a loop around very short loops becomes vectors: these fill none, and all elements are written side by side."""
+        """Whether a loop around very short loops is vectorised: these do not fill vectors, and all stores are contiguous along it."""
         loop, short = self.loop, _inner_iterations(self.loop.body)
         if upper(loop.extent) < self.native(target) or not 1 < short <= SHORT_INSIDE:
             return False
@@ -291,12 +291,12 @@ class Body:
         return stores and not self.apart and not self.divides and not self.guarded and self.opened.isdisjoint(lane_sums) and not self.feeds
 
     def _guards_are_simple(self, target: Target) -> bool:
-        """Whether all elements lie side by side, or are read by an instruction that reads only some of them."""
+        """Whether all guarded elements are contiguous, or can be read by a masked gather."""
         return all(step in (1, -1) or (step is None and not access.writes and target.has_masks) for access, step in self._stepped())
 
 
 def statement_size(statement: Statement) -> int:
-    """How many operations a statement is written as; a loop of unknown length is long."""
+    """The number of operations of a statement, with loops unrolled; a loop of unknown length counts as long."""
     if isinstance(statement, Loop):
         return WRITTEN_OUT + 1
     if not isinstance(statement, Let | Store | Accumulate):
@@ -317,7 +317,7 @@ def _terms(extent: int | Affine) -> Iterator[tuple[Index, int]]:
 
 
 def shift_of(scalar: Scalar) -> int | None:
-    """The exponent, where an integer is divided by a power of two: a shift gives the quotient, and a mask the remainder."""
+    """The exponent if an integer is divided by a power of two: then a shift gives the quotient, and a mask the remainder."""
     if scalar.op not in ("floor_divide", "remainder") or scalar.args[1].op != "const" or scalar.dtype.kind not in "iu":
         return None
     number = int(scalar.args[1].data)
@@ -339,13 +339,13 @@ def ends(extent: Extent) -> tuple[int, int]:
 
 
 def group_start(buffer: Buffer, offset: Offset, step: int, spread: bool = False) -> int | None:
-    """How many elements before an element its group starts, where every `step` elements are read: None if they are not read in groups.
+    """The distance of an element from the start of its group, for reads with stride `step`; None if they are not read in groups.
 
-    Groups of `step` elements that lie in the array altogether are read as one vector, of which each access takes its part.  If they are
-    parts of the array cut into such groups, those of its elements lie in it, whatever the bounds of the indices say.
+    Groups of `step` elements inside the array are read as one vector, from which each access selects its elements.  If the array
+    consists of whole groups and the strides are multiples of `step`, aligned groups are inside, whatever the bounds of the indices.
 
-    spread: whether the loop writes elements some steps apart in the array.  A vector that begins before the element would read one that the
-    iterations before have just written by itself: the CPU waits until that is in the cache.
+    spread: whether the loop writes elements of the array with a stride.  Then a vector that begins before the element would read elements
+    just written by earlier iterations, and the CPU would stall until these stores are in the cache.
     """
     if not 2 <= step <= LARGEST_STEP or offset.terms:
         return None
@@ -359,7 +359,7 @@ def group_start(buffer: Buffer, offset: Offset, step: int, spread: bool = False)
 
 
 def _inner_iterations(body: Sequence[Statement]) -> int:
-    """Iterations of all loops inside; 1 for none."""
+    """The number of iterations of all inner loops; 1 if there are none."""
     count = 1
     for statement in body:
         if isinstance(statement, Loop):
@@ -373,7 +373,7 @@ def _inner_iterations(body: Sequence[Statement]) -> int:
 class Piece:
     """`count` vectors of `width` iterations from iteration `first` on.
 
-    active: of the last (only) vector only so many elements are meant; clamped: the last vector starts early enough to be whole.
+    active: the number of active elements of the last (only) vector; clamped: the last vector starts early enough to be whole.
     """
 
     first: int
@@ -384,7 +384,7 @@ class Piece:
 
 
 def pieces(extent: int, unit: int, pure: bool, masks: bool, dear: bool) -> list[Piece]:
-    """All iterations of a loop, each at least once: twice only where that is `pure`."""
+    """Pieces that cover all iterations of a loop; iterations are repeated only if the body is `pure`."""
     if dear:
         return _dear_pieces(extent, unit, pure, masks)
     count, rest = divmod(extent, unit)
@@ -399,12 +399,12 @@ def pieces(extent: int, unit: int, pure: bool, masks: bool, dear: bool) -> list[
     exact = list(halves(first, rest))
     if pure:
         return [Piece(first, width, 1, rest)] if masks else [Piece(0, width // 2), Piece(extent - width // 2, width // 2)]
-    # What a masked store wrote, the next load of it waits for.
+    # a load from memory that a masked store has just written stalls
     return [*found, Piece(first, width, 1, rest)] if masks and len(exact) > MANY_PIECES else [*found, *exact]
 
 
 def _dear_pieces(extent: int, unit: int, pure: bool, masks: bool) -> list[Piece]:
-    """One width, so that every function is there once."""
+    """Pieces of one width, so that each math function is needed in one width only."""
     unit = min(unit, power_of_two(extent))
     count, rest = divmod(extent, unit)
     if not rest:
@@ -418,7 +418,7 @@ def _dear_pieces(extent: int, unit: int, pure: bool, masks: bool) -> list[Piece]
 
 
 def halves(first: int, count: int) -> Iterator[Piece]:
-    """Pieces of a power of two each."""
+    """Pieces whose sizes are powers of two."""
     width = LANES * 2
     while count:
         if width <= count:
@@ -429,5 +429,5 @@ def halves(first: int, count: int) -> Iterator[Piece]:
 
 
 def power_of_two(count: int) -> int:
-    """The least one that is not below."""
+    """The least power of two that is not below count."""
     return 1 << (count - 1).bit_length()

@@ -1,4 +1,4 @@
-"""Loops that set memory to zero, which the C library does without reading it first."""
+"""Recognises loops that set memory to zero: memset does this without reading the memory first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_ZEROED = 1 << 28
 
 
 def zeroed_by(loop: Loop) -> tuple[Buffer, Extent] | None:
-    """What a loop sets to zero and where that begins, if it does nothing else, all along a large piece of memory."""
+    """The buffer that a loop sets to zero, and the start: if it does only that, on a large contiguous range."""
     *lets, store = loop.body
     if not isinstance(store, Store):
         return None

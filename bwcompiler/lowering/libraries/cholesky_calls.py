@@ -1,12 +1,12 @@
-"""The Cholesky factorisation of small matrices, and the tangent and the adjoint of that of any, around BLAS.
+"""The Cholesky factorisation of small matrices, and its tangent and adjoint for matrices of any size, with BLAS for large blocks.
 
 I. Murray, "Differentiation of the Cholesky decomposition" (2016), section 4: the derivatives go through the blocked algorithm,
-forwards or backwards, in 2/3 n³ operations.  Of a block of columns
+forwards or backwards, in 2/3 n³ operations.  For a block of columns
 
     L = [. .; R D; B C]     D: the diagonal block, R left of it, C below it, B left of C
 
-everything but the diagonal block is products and substitutions, which are BLAS's.  The diagonal blocks, and small matrices as a whole,
-are loops of ours over rows as vectors, in memory of their own.
+everything except the diagonal block is products and substitutions, which BLAS computes.  The diagonal blocks, and small matrices as a
+whole, are computed by generated loops over rows as vectors, in local memory.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.libraries.cblas import LOWER, NON_UNIT, PLAIN, RIGHT_OPERAND, ROW_MAJOR, TRANSPOSED
 from bwcompiler.lowering.libraries.library_calls import Libraries
 
-UNROLLED = 4                   # rows up to which the factorisation is written out
-WHOLE = 64                     # rows up to which a derivative is that of one block
+UNROLLED = 4                   # most rows for which the factorisation is unrolled
+WHOLE = 64                     # most rows for which a derivative is computed in one block
 _BLOCK, _LARGE_BLOCK, _LARGE = 32, 64, 400        # columns of a block, of matrices below and from _LARGE rows
 
 
@@ -32,7 +32,7 @@ def is_one_block(n: int) -> bool:
 
 
 def is_supported(value: Value, views: Sequence[ArrayView], libraries: Libraries) -> bool:
-    """Whether the tangent or the adjoint of a factor is made here: real, its rows contiguous, and BLAS is there for large ones."""
+    """Whether the tangent or adjoint is implemented here: real, rows contiguous, and BLAS available for large matrices."""
     routines = [libraries.blas(name, value.dtype) for name in ("gemm", "trsm")]
     by_blocks = None not in routines and views[0].strides[-1] == 1
     return not value.dtype.is_complex and (is_one_block(value.shape[-1]) or by_blocks)
@@ -81,8 +81,8 @@ def cholesky_tangent(function: FunctionText, value: Value, views: Sequence[Array
 
 def cholesky_adjoint(function: FunctionText, value: Value, views: Sequence[ArrayView], pointers: Sequence[str],
                      libraries: Libraries) -> None:
-    """The result starts as the cotangent of L and becomes, from the last columns to the first, that of the lower triangle of a; in
-    the end it is spread over both triangles.
+    """The result starts as the cotangent of L and becomes, from the last columns to the first, that of the lower triangle of a; at
+    the end it is distributed over both triangles.
     """
     n = value.shape[-1]
     if is_one_block(n):
@@ -102,7 +102,7 @@ def _by_one_block(function: FunctionText, n: int, views: Sequence[ArrayView], po
 
 
 def _spread(function: FunctionText, n: int, out: str) -> None:
-    """Half of each element below the diagonal, there and above it."""
+    """Symmetrise: half of each element below the diagonal goes to both triangles."""
     for i in function.each(0, n):
         for j in function.each(0, i):
             below = function.at(out, (i, n), (j, 1))
@@ -113,14 +113,14 @@ def _spread(function: FunctionText, n: int, out: str) -> None:
 
 # ----- by columns
 class _Part(NamedTuple):
-    """A part of a matrix of so many elements from row to row."""
+    """A part of a matrix with the given row stride, in elements."""
 
     pointer: str
     lead: int
 
 
 class _Columns:
-    """The blocks of columns of L and of its derivative, and BLAS's routines for the parts of them."""
+    """The column blocks of L and of its derivative, and BLAS calls on their parts."""
 
     def __init__(self, function: FunctionText, value: Value, views: Sequence[ArrayView], pointers: Sequence[str],
                  libraries: Libraries) -> None:
@@ -221,9 +221,9 @@ def _adjoint_of_columns(columns: _Columns, first: Index, size: int) -> None:
 
 # ----- of one block
 class _Block:
-    """n rows of a factor and of its derivative, with zeros above the diagonal, in memory that vectors of `width` elements fit in.
+    """n rows of a factor and of its derivative, with zeros above the diagonal, in local memory with rows of `width` elements.
 
-    Garbage may be above the diagonal of the derivative while it is computed.
+    While it is computed, elements of the derivative above the diagonal may be garbage.
     """
 
     def __init__(self, function: FunctionText, n: int) -> None:
@@ -287,7 +287,7 @@ class _Block:
     def before(self, x: str, column: Index) -> str:
         """The elements of a row that are left of a column, zeros elsewhere."""
         function = self.function
-        if self.width == 1:                                  # of a matrix of one element
+        if self.width == 1:                                  # a matrix of one element
             return "0.0"
         numbers = ", ".join([f"i64 {k}" for k in range(self.width)])
         kept = function.let(f"icmp slt <{self.width} x i64> <{numbers}>, {function.row_of(str(column), self.width, 'i64')}")

@@ -1,8 +1,8 @@
-"""Library ops of matrices as functions of a program: substitution and LU, around BLAS and LAPACK; loops of our own for small matrices.
+"""Library ops of matrices as functions of a program: substitution and LU, by BLAS and LAPACK, or generated loops for small matrices.
 Cholesky: cholesky_calls.py.
 
-A call of BLAS or LAPACK costs a fraction of a microsecond before it computes anything: matrices of up to SMALL rows are done
-by loops that are compiled with the program, and all of them where this process has no BLAS.
+A call of BLAS or LAPACK has an overhead of a fraction of a microsecond.  So matrices of up to SMALL rows are computed by loops that are
+compiled with the program, as are all matrices if this process has no BLAS.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bwcompiler.lowering.libraries.sort_calls import sort_text
 from bwcompiler.lowering.llvm_scalars import memory_type
 
 SMALL = 16
-UNROLLED = 4                   # rows up to which loops are written out
+UNROLLED = 4                   # most rows for which loops are unrolled
 
 
 _CHOLESKY_DERIVATIVES = ops.cholesky_tangent, ops.cholesky_adjoint
@@ -47,7 +47,7 @@ class Triangle(NamedTuple):
 
 
 def is_written_out(value: Value) -> bool:
-    """Whether an op is loops of the program itself, where there is a BLAS."""
+    """Whether an op is compiled as loops although there is a BLAS."""
     rows = cholesky_calls.WHOLE if value.op in _CHOLESKY_DERIVATIVES else SMALL
     return bool(value.op in _EMITTERS and not value.dtype.is_complex and value.operands[0].shape[-1] <= rows)
 
@@ -73,7 +73,7 @@ def _has_text(value: Value, views: Sequence[ArrayView], libraries: Libraries) ->
 
 
 def _is_by_blas(value: Value, views: Sequence[ArrayView], libraries: Libraries) -> bool:
-    """Whether an op of complex numbers, of which there are no loops of our own, is a routine of BLAS that is there."""
+    """Whether an op of complex numbers, for which there are no generated loops, can call a BLAS routine of this process."""
     if value.op is ops.lu:
         return libraries.blas("getrf", value.dtype) is not None
     n, columns = value.shape[-2:]
@@ -101,7 +101,7 @@ def native_text(name: str, value: Value, views: Sequence[ArrayView], libraries: 
 
 
 def _matrix_nanoseconds(value: Value) -> float:
-    """About what one matrix takes."""
+    """The estimated time of one matrix."""
     rows, columns = value.shape[-2:]
     return float((10 if is_written_out(value) else 500) + 0.3 * rows * rows * columns)
 
@@ -131,7 +131,7 @@ def _fail_if_zero(function: FunctionText, n: int, diagonal: str, step: int) -> N
 
 
 def _part(function: FunctionText) -> str | None:
-    """The type of the parts of the complex numbers that a function is about; None if they are real."""
+    """The real type of the parts of a function's complex numbers; None if its numbers are real."""
     return function.real.split()[-1].rstrip("]") if function.real.startswith("[") else None
 
 
@@ -158,7 +158,7 @@ def substitute(function: FunctionText, value: Value, triangle: Triangle, x: str,
 
 def _by_blas(function: FunctionText, triangle: Triangle, n: int, columns: int, x: str, routine: str, integer: str,
              order: tuple[bool, int]) -> None:
-    """By trsm or trsv, which take a triangle that lies in columns as the transpose of one in rows."""
+    """By trsm or trsv, which take a column-major triangle as the transpose of a row-major one."""
     in_columns, leading = order
     flags = [UPPER if triangle.lower == in_columns else LOWER, TRANSPOSED if in_columns else PLAIN,
              UNIT if triangle.unit else NON_UNIT]
@@ -168,7 +168,7 @@ def _by_blas(function: FunctionText, triangle: Triangle, n: int, columns: int, x
         return
     one = f"{function.real} 1.0"
     part = _part(function)
-    if part is not None:                                              # BLAS takes complex factors from memory
+    if part is not None:                                              # BLAS takes complex factors by address
         place = function.slot(function.real)
         function.do(f"store {function.real} [{part} 1.0, {part} 0.0], ptr {place}")
         one = f"ptr {place}"
@@ -272,7 +272,7 @@ def _permute(function: FunctionText, n: int, columns: int, pivots: str, x: str, 
             _exchange(function, function.at(x, (k, columns), (c, 1)), function.at(x, (pivot, columns), (c, 1)))
 
 
-# ----- which function writes which op
+# ----- op -> the function that writes it
 _Emitter = Callable[[FunctionText, Value, Sequence[ArrayView], Sequence[str], Libraries], None]
 _EMITTERS: dict[Op, tuple[_Emitter, bool]] = {
     ops.triangular_solve: (_triangular_solve, True), ops.lu: (_lu, False), ops.lu_solve: (_lu_solve, True),

@@ -1,7 +1,7 @@
 """Fourier transforms by NumPy's inner loops: along any axis, of operands in any layout, all lanes of a batch in few calls.
 
-Many lanes are shared by the threads of the pool.  The loop computes some of them side by side, in another order than what is left over:
-each thread gets whole blocks of lanes, and the last block those left over, so that bits do not depend on who computes what.
+Many lanes are divided among the threads of the pool.  NumPy's loop computes several lanes together, in another order of operations than
+the remaining ones.  So each thread gets whole blocks of lanes, and the last block the remainder: the bits do not depend on the threads.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from bwcompiler.lowering.function_text import FunctionText, merged_axes
 from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, call_inner_loop, stored_words
 from bwcompiler.lowering.llvm_scalars import literal, memory_type
 
-_BLOCK = 16                    # lanes: a multiple of those that the loop computes side by side
-_WORK = 5                      # operations per element and halving
-_LEAST_WORK = 1 << 18          # operations of a transform that is worth other threads: some 15 microseconds
-_GRAIN_WORK = 1 << 17          # of what one thread takes at a time: it computes the roots of unity anew
+_BLOCK = 16                    # lanes: a multiple of the number that the loop computes together
+_WORK = 5                      # operations per element and stage
+_LEAST_WORK = 1 << 18          # least operations for several threads: about 15 microseconds
+_GRAIN_WORK = 1 << 17          # operations of a thread at a time: each call recomputes the roots of unity
 
 
 def fourier_text(name: str, value: Value, view: ArrayView, libraries: Libraries) -> CallText | None:
@@ -61,7 +61,7 @@ def fourier_text(name: str, value: Value, view: ArrayView, libraries: Libraries)
 
 
 def _shared(name: str, blocks: int, grain: int, count: int, steps: tuple[int, int]) -> str:
-    """`void name(x, out)`, and what threads call for some of the blocks."""
+    """`void name(x, out)`, and the function that threads call for some of the blocks."""
     return f"""define internal void @{name}(ptr %p0, ptr %out) #1 {{
 entry:
   %block = alloca [2 x ptr]

@@ -29,7 +29,7 @@ from bwcompiler.lowering.llvm_scalars import memory_type
 
 
 class Symbols(Protocol):
-    """A set of symbols, which may be looked for as they are asked for."""
+    """A set of symbols; addresses may be looked up on demand."""
 
     def __contains__(self, symbol: object, /) -> bool: ...
 
@@ -37,9 +37,9 @@ class Symbols(Protocol):
 
 
 class Libraries(NamedTuple):
-    """What programs may call outside of themselves.
+    """The external routines that programs may call.
 
-    symbols   routines that have an address in this process: see `blas_symbol` and `bwcompiler.ir.routine`.
+    symbols   routines with an address in this process: see `blas_symbol` and `bwcompiler.ir.routine`.
     integer   the LLVM type of BLAS's and LAPACK's integers.
     """
 
@@ -47,7 +47,7 @@ class Libraries(NamedTuple):
     integer: str = "i64"
 
     def blas(self, routine: str, dtype: DType) -> str | None:
-        """The symbol of a routine of BLAS (cblas) or LAPACK, if it is there."""
+        """The symbol of a routine of BLAS (cblas) or LAPACK, if it has an address."""
         symbol = blas_symbol(routine, dtype)
         return symbol if symbol in self.symbols else None
 
@@ -58,18 +58,18 @@ def blas_symbol(routine: str, dtype: DType) -> str:
 
 
 class CallText(NamedTuple):
-    """A function of the program, `i32 or void name(operands, result[, record, number])`, and what it needs declared."""
+    """A function of the program, `i32 or void name(operands, result[, record, number])`, and its declarations."""
 
     text: str
     declares: Sequence[str]
     fallible: bool
 
 
-ELEMENT_BYTES = 16             # of the largest element
+ELEMENT_BYTES = 16             # size of the largest element
 
 
 def copy_text(name: str, size: int) -> str:
-    """`void name(source, target)`: copy a number of bytes; those of one element as part of the caller."""
+    """`void name(source, target)`: copy `size` bytes; inlined for a single element."""
     return f"""define internal void @{name}(ptr %source, ptr %target) #{2 if size <= ELEMENT_BYTES else 1} {{
   call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 {size}, i1 false)
   ret void
@@ -78,12 +78,12 @@ def copy_text(name: str, size: int) -> str:
 
 
 def failure_lines(code: int) -> list[str]:
-    """What a function does where it found that it cannot go on."""
+    """The lines of a function that report a failure: number into the record, and return the code."""
     return ["  store i64 %number, ptr %record", f"  ret i32 {code}"]
 
 
 def call_text(function: FunctionText, failure: Sequence[str], declares: Sequence[str], lanes: int, grain: int | None) -> CallText:
-    """A function, and where it is over a range what hands its lanes to threads, `grain` at a time."""
+    """A function; if it works on a range of lanes, also the functions that divide these among threads, `grain` at a time."""
     text = function.text(failure)
     if grain is None:
         return CallText(text, declares, function.fallible)
@@ -110,7 +110,7 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
         _refuse_negative(function, value, routine.natural[0])
     elif routine.cleared and value.dtype.is_complex:
         function.clear("%out", value.type.size)
-    elif not (routine.overwrites or routine.may_call_python):          # nothing but lanes
+    elif not (routine.overwrites or routine.may_call_python):          # only lanes
         grain = grain_of(axes[0][0], math.prod([extent for extent, _ in axes[1:]]) * _lane_nanoseconds(routine, dimensions))
     if grain is not None:
         function.over_range()
@@ -134,12 +134,12 @@ def inner_loop_text(name: str, value: Value, views: Sequence[ArrayView], librari
 
 
 def _lane_nanoseconds(routine: InnerLoop, dimensions: Sequence[int]) -> float:
-    """About what one lane takes: a call of LAPACK, or a function of an element."""
+    """The estimated time of one lane: a call of LAPACK, or a function of an element."""
     return 400 + 2.0 * _work(dimensions) if routine.core else 30
 
 
 def _work(dimensions: Sequence[int]) -> int:
-    """The n³ of a factorisation."""
+    """The estimated operations of a factorisation: n³."""
     return math.prod(sorted(dimensions)[-2:]) * max(dimensions, default=0)
 
 
@@ -163,7 +163,7 @@ def _call_for_lanes(function: FunctionText, symbol: str, data: str, arrays: Sequ
 
 
 class _Array(NamedTuple):
-    """What the loop gets for one of its operands or results; `size` of an element in bytes, strides in elements."""
+    """One operand or result of the loop; `size` of an element in bytes, strides in elements."""
 
     pointer: str
     size: int
@@ -181,7 +181,7 @@ def _loop_arrays(function: FunctionText, routine: InnerLoop, value: Value, views
                     for view, part in _views(packed, routine.operands, value, packed) if part is not None]
     results: list[_Array] = []
     for view, part in result_views(routine, value):
-        if part is None:                             # not kept: one place for all of them
+        if part is None:                             # an unused result: one buffer for all lanes
             results.append(_Array(function.slot("[16 x i8]"), 0, 0, None, (0,) * value.rank))
         else:
             results.append(_Array("%out", value.dtype.itemsize, _fixed(view.offset), part.shape, view.strides))
@@ -195,19 +195,19 @@ def _loop_arrays(function: FunctionText, routine: InnerLoop, value: Value, views
 
 
 def _fixed(offset: Extent) -> int:
-    assert isinstance(offset, int)                   # the parts of an array are at the same places in all iterations
+    assert isinstance(offset, int)                   # the parts of an array do not move with loop indices
     return offset
 
 
 def result_views(routine: InnerLoop, value: Value) -> list[tuple[ArrayView, Value | None]]:
-    """Where the results of the loop are in the memory of the op's result."""
+    """The views of the op's result that hold the results of the loop."""
     if routine.results is None:
         return [(whole(value), value)]
     return _views(value, routine.results, value, *value.operands, **value.attrs)
 
 
 def _views(base: Value, rule: Callable[..., tuple[Any, ...]], *values: Value, **attrs: Any) -> list[tuple[ArrayView, Value | None]]:
-    """Where the parts of an array are that a rule gives as layout ops of it."""
+    """The parts of an array as views; the rule describes them by layout ops."""
     with Record():
         parts = rule(*values, **attrs)
     found: list[tuple[ArrayView, Value | None]] = []
@@ -242,8 +242,8 @@ def stored_words(function: FunctionText, words: Sequence[Index]) -> str:
 
 
 def call_inner_loop(function: FunctionText, symbol: str, block: str, pointers: Sequence[str], places: tuple[str, str], data: str) -> None:
-    """Call an inner loop; block: where its pointers go; places: of its dimensions and of its steps."""
-    for k, pointer in enumerate(pointers):           # every time: the loop changes them
+    """Call an inner loop; block: memory for its pointers; places: addresses of its dimensions and steps."""
+    for k, pointer in enumerate(pointers):           # stored before every call, as the loop changes them
         function.do(f"store ptr {pointer}, ptr {function.at(block, (k, 1), type_='ptr')}")
     function.call("void", symbol, f"ptr {block}", f"ptr {places[0]}", f"ptr {places[1]}", f"ptr {data}")
 
@@ -262,12 +262,12 @@ def _refuse_negative(function: FunctionText, value: Value, operand: int) -> None
 
 
 # ----- indices
-_CHECKED = 16                  # indices that are checked at once
+_CHECKED = 16                  # indices that are checked as one vector
 DECLARE_LAST = f"declare i64 @llvm.vector.reduce.smax.v{_CHECKED}i64(<{_CHECKED} x i64>)"
 
 
 def _index_error_text(extent: int | str) -> str:
-    """Leave because the index %found is out of range."""
+    """Return INDEX_ERROR for the index %found."""
     return f"""  %r1 = getelementptr i64, ptr %record, i64 1
   %r2 = getelementptr i64, ptr %record, i64 2
   store i64 %number, ptr %record
@@ -278,7 +278,7 @@ def _index_error_text(extent: int | str) -> str:
 
 
 def _wrapped_text(type_: str, bad: str, index: str, places: str, extents: str, zero: str, at: str) -> str:
-    """Wrap what is negative of an index, or of a vector of them, and note the place where it is out of range; `at` ends the registers."""
+    """Wrap negative indices (one, or a vector), and record the position of one out of range; `at` is a suffix of registers."""
     flags = type_.replace("i64", "i1")
     return f"""  %from{at} = getelementptr i64, ptr %in, i64 {index}
   %v{at} = load {type_}, ptr %from{at}, align 8
@@ -293,9 +293,9 @@ def _wrapped_text(type_: str, bad: str, index: str, places: str, extents: str, z
 
 
 def check_index_text(name: str, value: Value) -> str:
-    """Wrap negative indices and find one out of range: `i32 name(in, out, record, number, count)`, INDEX_ERROR where there is one.
+    """`i32 name(in, out, record, number, count)`: wrap negative indices; INDEX_ERROR if one is out of range.
 
-    An extent that depends on the indices of loops is the last argument.
+    An extent that depends on loop indices is the last argument.
     """
     extent, extents, spread = value.attrs["extent"], "", ""
     parameters = "ptr noalias readonly %in, ptr noalias %out, ptr %record, i64 %number, i64 %count"
@@ -348,7 +348,7 @@ fail:
 
 
 def check_range_text(name: str, extent: int) -> str:
-    """`i32 name(largest, out, record, number)`: INDEX_ERROR where the number, an index counted from the start, is not below the extent."""
+    """`i32 name(largest, out, record, number)`: INDEX_ERROR if the largest index, counted from the start, is not below the extent."""
     return f"""define internal i32 @{name}(ptr noalias readonly %largest, ptr %out, ptr %record, i64 %number) #1 {{
   %index = load i64, ptr %largest, align 8
   %good = icmp ult i64 %index, {extent}

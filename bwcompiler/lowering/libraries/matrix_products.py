@@ -1,7 +1,7 @@
-"""Matrix products as functions of a program: small ones are written out, other ones of floats and complex numbers are calls of `products`.
+"""Matrix products as functions of a program: small ones are unrolled, others of floats and complex numbers call `products`.
 
-A call costs more than a small product does: such a one is a row of the result at a time, in a vector.
-Operands are read where they lie (`ArrayView`), whatever their strides are.
+A call costs more than a small product, which is computed one row of the result at a time, as a vector.
+Operands are read in place, with any strides (`ArrayView`).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from bwcompiler.lowering.libraries.shared_calls import grain_of, sharing_text
 from bwcompiler.lowering.llvm_scalars import memory_type
 from bwcompiler.lowering.products import call
 
-LONG_SUM = 8192                # terms,
-FEW_SUMS = 4096                # and elements of a product of which threads share the terms
-SMALL_COMPLEX = 512            # multiplications of a product of complex matrices that is a loop
+LONG_SUM = 8192                # least terms,
+FEW_SUMS = 4096                # and most elements of a product whose terms are divided among threads
+SMALL_COMPLEX = 512            # most multiplications of a product of complex matrices that is compiled as loops
 
 
 def is_called(value: Value) -> bool:
-    """Whether a matrix product that is not written out is a call; loops compute small ones of complex numbers, and all of integers."""
+    """Whether a matrix product that is not unrolled is a call; small complex products, and all integer ones, are loops."""
     small = value.dtype.is_complex and value.type.size * upper(value.operands[0].shape[-1]) <= SMALL_COMPLEX
     return value.dtype in call.DTYPES and not small
 
 
 def is_long_sum(value: Value) -> bool:
-    """Whether a product has few elements, each a sum over many points: threads can share it only if it is one of sums."""
+    """Whether a product has few elements, each a sum of many terms: it can be divided among threads only by its terms."""
     extents = (*value.shape, value.operands[0].shape[-1])
     if value.rank != 2 or not value.dtype.is_float or not is_called(value) or not all(isinstance(extent, int) for extent in extents):
         return False
@@ -45,14 +45,14 @@ def is_long_sum(value: Value) -> bool:
 
 
 def product_method(value: Value) -> str:
-    """How a matrix product that is no loop is computed, for people."""
-    added = ", added where the result lies" if value.op is ops.matmul_add else ""
-    return "matrix product, written out" if is_written_out(value) else f"matrix product in tiles{added}"
+    """How a matrix product that is not a loop is computed, in words."""
+    added = ", added in place" if value.op is ops.matmul_add else ""
+    return "matrix product, unrolled" if is_written_out(value) else f"matrix product in tiles{added}"
 
 
 class ProductText(NamedTuple):
-    """The function, the declarations of what it calls, the extents that it is told (those that move with a loop), and whether it looks
-    for signals and returns a status."""
+    """The function, its declarations, the extents that are its parameters (those that depend on a loop index), and whether it polls for
+    signals and returns a status."""
 
     text: str
     declares: Sequence[str]
@@ -61,10 +61,10 @@ class ProductText(NamedTuple):
 
 
 def product_text(name: str, value: Value, views: Sequence[ArrayView]) -> ProductText:
-    """`void name(a, b, c, extents)`, or i32: row-major C = A B for every batch element; C += A B of a product that is added."""
+    """`void name(a, b, c, extents)`, or i32: row-major C = A B for every batch element; C += A B for matmul_add."""
     *batch, m, n = value.shape
     if not all(isinstance(extent, int) for extent in batch):
-        raise CompileError(at(value.source, f"a batch of matrix products whose number moves with the index of a loop ({value.type}) is not "
+        raise CompileError(at(value.source, f"a batch of matrix products whose size depends on a loop index ({value.type}) is not "
                               "compiled yet\n  hint: loop over the batch"))
     words = list(dict.fromkeys([extent for extent in (m, n, value.operands[0].shape[-1]) if not isinstance(extent, int)]))
     told = "".join([f", i64 %e{number}" for number in range(len(words))])
@@ -80,13 +80,13 @@ def product_text(name: str, value: Value, views: Sequence[ArrayView]) -> Product
 
 
 def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Sequence[Extent]) -> ProductText:
-    """A call of `products`, which is told everything as numbers."""
+    """A call of `products`, with all extents and strides as words."""
     numbers, axes = _numbers(value, views)
     m, n, k, a_row, a_column, b_row, b_column, c_row = numbers
     adds = value.op is ops.matmul_add
     shape = call.Shape(m, n, k, (a_row, a_column), (b_row, b_column), c_row)
     needs = call.needs_of(shape, value.dtype, math.prod([extent for extent, _ in axes]), adds)
-    whole = bool(needs) and not axes and call.LARGE not in needs                            # there is nothing to be cut
+    whole = bool(needs) and not axes and call.LARGE not in needs                            # it will not be divided among threads
     called = call.symbol(value.dtype, needs, alone=whole)
     told = {extent: f"%e{number}" for number, extent in enumerate(words)}
     rows: list[int | str] = [*[number if isinstance(number, int) else told[number] for number in numbers], int(adds), 0, len(axes)]
@@ -103,16 +103,16 @@ def _call_text(name: str, value: Value, views: Sequence[ArrayView], words: Seque
         lines.append(f"  %words = alloca [{len(rows)} x i64]")
         for number, row in enumerate(rows):
             lines += [f"  %at{number} = getelementptr i64, ptr %words, i64 {number}", f"  store i64 {row}, ptr %at{number}"]
-    group = 1 if constant is None else 2           # a call, which is written into its callers
+    group = 1 if constant is None else 2           # a single call is inlined into the callers
     lines += [f"  %status = {call.call_text(called, ['%a', '%b', '%c'], place)}", f"  ret {'i32 %status' if status else 'void'}", "}", ""]
     head = f"define internal {'i32' if status else 'void'} @{name}({parameters}) #{group} {{"
     return ProductText("\n".join([head, *lines]), declares, words, status)
 
 
 def _numbers(value: Value, views: Sequence[ArrayView]) -> tuple[list[Extent], list[tuple[int, tuple[int, ...]]]]:
-    """Extents and strides of the matrices (`call.WORDS` behind the pointers), and (extent, strides) of the batch axes.
+    """Extents and strides of the matrices (`call.WORDS`, after the pointers), and (extent, strides) of the batch axes.
 
-    A batch of matrices that lie below one another, and are multiplied with the same one, are one matrix.
+    A contiguous batch of matrices that are multiplied by the same one is treated as one tall matrix.
     """
     *batch, m, n = value.shape
     left, right, result = [*[view.strides for view in views], contiguous_strides(value.shape)]
@@ -132,12 +132,12 @@ def _written_out(name: str, value: Value, views: Sequence[ArrayView]) -> Product
     return made._replace(text=made.text.replace(f"@{_ANY}", f"@{name}"))
 
 
-_ANY = "product"                                                    # what it is called until it has a name
+_ANY = "product"                                                    # the placeholder for its name
 
 
 @functools.lru_cache(maxsize=256)
 def _sums_of_products(dtype: DType, shape: tuple[int, ...], inner: int, views: tuple[tuple[int, ...], ...]) -> ProductText:
-    """The text, which many products of a program share.  Threads share the matrices, or the rows of a single one."""
+    """The text, shared by equal products of a program.  The matrices, or the rows of a single one, are divided among threads."""
     *batch, rows, columns = shape
     function = FunctionText(_ANY, ["a", "b", "c"], memory_type(dtype))
     strides = [*views, contiguous_strides(shape)]
@@ -150,7 +150,7 @@ def _sums_of_products(dtype: DType, shape: tuple[int, ...], inner: int, views: t
     unroll = rows * inner <= 64
     for a, b, c in function.batch(batch, arrays):
         (down, right), (below, beside) = strides[0][-2:], strides[1][-2:]
-        if columns > 1 and beside != 1:                            # rows of b side by side
+        if columns > 1 and beside != 1:                            # packed rows of b
             packed = function.slot(f"[{inner * columns} x {function.real}]")
             function.copy((inner, columns), b, (below, beside), packed, (columns, 1))
             b, below = packed, columns
@@ -167,5 +167,5 @@ def _sums_of_products(dtype: DType, shape: tuple[int, ...], inner: int, views: t
 
 
 def _row_nanoseconds(dtype: DType, inner: int, columns: int) -> float:
-    """About what a row of the result takes."""
+    """The estimated time of a row of the result."""
     return 0.5 + 0.25 * inner * max(1, columns * dtype.itemsize / 32)

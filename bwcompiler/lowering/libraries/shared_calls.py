@@ -1,11 +1,11 @@
-"""Calls over many lanes (matrices, rows to be sorted), which the threads of the pool share.
+"""Calls over many lanes (matrices, rows to sort) that are divided among the threads of the pool.
 
-A function of some of the lanes, `name.range(..., begin, end)`, is what a `FunctionText` writes; here is what hands it out:
+A `FunctionText` writes `name.range(..., begin, end)`, which computes some of the lanes; the functions written here call it:
 
-    name(...)                           the call as programs see it
-    name.part(arguments, begin, end)    what threads call; the arguments lie in memory
+    name(...)                           called by programs
+    name.part(arguments, begin, end)    called by threads; the arguments are in memory
 
-Each lane is computed by itself, so bits do not depend on who computes what.
+Each lane is computed independently, so the bits do not depend on the division.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from __future__ import annotations
 from bwcompiler.ir.contracts.program_interface import PARALLEL
 from bwcompiler.lowering.function_text import FunctionText
 
-_LEAST_NANOSECONDS = 25_000    # of a call that other threads take part in,
-_GRAIN_NANOSECONDS = 10_000    # and of what one of them takes at a time, about
+_LEAST_NANOSECONDS = 25_000    # least time of a call that is divided among threads,
+_GRAIN_NANOSECONDS = 10_000    # and about the time of the lanes that one takes at a time
 
 
 def grain_of(lanes: int, nanoseconds: float) -> int | None:
-    """How many lanes, of so many nanoseconds each, a thread takes at a time; None if the calling thread computes all of them."""
+    """The number of lanes that a thread takes at a time, for a time per lane; None if the calling thread computes all."""
     if lanes < 2 or lanes * nanoseconds < _LEAST_NANOSECONDS:
         return None
     grain = max(1, round(_GRAIN_NANOSECONDS / max(nanoseconds, 0.01)))
@@ -26,7 +26,7 @@ def grain_of(lanes: int, nanoseconds: float) -> int | None:
 
 
 def sharing_text(function: FunctionText, lanes: int, grain: int) -> str:
-    """The two functions around one that is over a range."""
+    """The two functions around `name.range`."""
     name, result = function.name, "i32" if function.fallible else "void"
     types = [parameter.split()[0] for parameter in function.parameters]
     names = [parameter.split()[1] for parameter in function.parameters]

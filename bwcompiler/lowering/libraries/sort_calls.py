@@ -1,9 +1,9 @@
 """Sorting along the last axis by NumPy's sort functions.
 
-Positions that sort stably are found by sorting integers.  An element is turned into an integer of the same order; its leading bits and its
-position make one integer, and these are sorted by NumPy's function for integers, which compares and moves vectors: two to three times as
-fast as one that moves positions and reads elements through them.  Positions of equal elements come out in ascending order by
-themselves.  Elements that differ in bits that had no place are few, are next to one another then, and are put in order by insertion.
+A stable argsort is computed by sorting integers.  Each element is mapped to an integer with the same order; its leading bits and its
+position are packed into one integer, and these are sorted by NumPy's vectorised integer sort: two to three times as fast as an argsort
+that reads elements through positions.  So positions of equal elements are in ascending order.  The few elements that differ only in bits
+that did not fit are adjacent afterwards, and are put in order by insertion sort.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, cal
 from bwcompiler.lowering.libraries.shared_calls import grain_of
 from bwcompiler.lowering.llvm_scalars import memory_type, vector_type
 
-_COLUMNS = 8                   # elements that are turned into integers at once
-_USABLE_BITS = 63              # of an integer that is not negative
+_COLUMNS = 8                   # elements that are converted as one vector
+_USABLE_BITS = 63              # bits of a non-negative i64
 
 
 def sort_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
@@ -37,7 +37,7 @@ def sort_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Li
     count, integers = x.shape[-1], sort_symbol(False, I64, 0)
     stable = symbol == sort_symbol(True, x.dtype, 2)
     by_integers = stable and x.dtype.itemsize >= 4 and not x.dtype.is_complex and integers in libraries.symbols
-    lanes = math.prod(x.shape[:-1])                  # side by side in memory, as whole arrays are
+    lanes = math.prod(x.shape[:-1])                  # contiguous, as operands are whole arrays
     grain = grain_of(lanes, 30 + 0.6 * count * max(count, 2).bit_length())
     if grain is not None:
         function.over_range()
@@ -53,7 +53,7 @@ def sort_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Li
 
 
 def _lanes(function: FunctionText, x: Value, value: Value, strides: Sequence[int]) -> Iterator[list[str]]:
-    """Where each lane starts, in the operand and in the result."""
+    """The start of each lane, in the operand and in the result."""
     arrays = [(pointer, 0, [stride * size for stride in strides]) for pointer, size in (
         ("%p0", x.dtype.itemsize), ("%out", value.dtype.itemsize))]
     return function.batch(x.shape[:-1], arrays, "i8")
@@ -65,21 +65,21 @@ def _sort(function: FunctionText, symbol: str, count: int, *arguments: str) -> N
 
 
 def _by_positions(function: FunctionText, symbol: str, count: int, source: str, lane: str) -> None:
-    """By a function of NumPy's that moves positions."""
+    """Sort by NumPy's argsort function."""
     for index in function.each(0, count):
         function.do(f"store i64 {index}, ptr {function.at(lane, (index, 1), type_='i64')}")
     _sort(function, symbol, count, f"ptr {source}", f"ptr {lane}")
 
 
 class _Positions:
-    """The positions that sort the elements at `source` stably, written to `lane`."""
+    """A stable argsort of the elements at `source`, written to `lane`."""
 
     def __init__(self, function: FunctionText, dtype: DType, count: int, source: str, lane: str) -> None:
         self.function, self.dtype, self.count, self.source, self.lane = function, dtype, count, source, lane
         self.place_bits = max(count - 1, 0).bit_length()
 
     def write(self, integers: str, by_positions: str) -> None:
-        """integers, by_positions: NumPy's functions that sort i64, and that find positions of elements stably."""
+        """integers, by_positions: NumPy's sort function of i64, and its stable argsort of the dtype."""
         low, lost = self._ordered_integers()
         self._pack(low, lost)
         _sort(self.function, integers, self.count, f"ptr {self.lane}")
@@ -88,7 +88,7 @@ class _Positions:
             self._insert(by_positions)
 
     def _rows(self) -> Iterator[tuple[Index, int]]:
-        """(first element, how many): vectors, then what is left."""
+        """(first element, count): whole vectors, then the remainder."""
         vectors = self.count // _COLUMNS
         for block in self.function.each(0, vectors):
             yield self.function.times(block, _COLUMNS), _COLUMNS
@@ -100,7 +100,7 @@ class _Positions:
 
     # ----- an element as an integer of the same order
     def _ordered_integers(self) -> tuple[str, str]:
-        """Write the integers to the lane -> the least of them, and how many bits of their differences from it have no place."""
+        """Write the integers to the lane; returns the least of them, and the number of low bits of the differences that do not fit."""
         function = self.function
         extremes = {(which, columns): function.slot(_integers(columns)) for which in ("smin", "smax") for columns in (1, _COLUMNS)}
         for (which, columns), slot in extremes.items():
@@ -142,7 +142,7 @@ class _Positions:
         return function.let(f"xor {type_} {element}, {_constant(-(1 << 63), columns)}") if dtype.kind == "u" else element
 
     def _of_floats(self, x: str, columns: int) -> str:
-        """The bits of floats are in order where they are positive, backwards where they are negative; -0.0 is 0.0, and nan is last."""
+        """Bits of positive floats are in order, those of negative ones reversed; -0.0 becomes 0.0, and nan is last."""
         function, row, bits = self.function, self.function.row(columns), self.dtype.itemsize * 8
         type_, flags = _integers(columns, bits), _integers(columns, 1)
         nan = function.let(f"fcmp uno {row} {x}, zeroinitializer")
@@ -177,7 +177,7 @@ class _Positions:
 
     # ----- elements that differ in lost bits
     def _insert(self, by_positions: str) -> None:
-        """Insertion; where there are many (elements that differ very little from one another, and far from others), NumPy's function."""
+        """Insertion sort of elements with equal leading bits; NumPy's argsort if that takes too many moves."""
         function, most = self.function, 2 * self.count + 64
         moves, gap = function.slot("i64"), function.slot("i64")
         function.do(f"store i64 0, ptr {moves}")
@@ -198,7 +198,7 @@ class _Positions:
             _by_positions(function, by_positions, self.count, self.source, self.lane)
 
     def _moves_up(self, gap: str, moves: str, element: str, most: int) -> str:
-        """Whether the element belongs before the one that is before the gap."""
+        """Whether the element belongs before the one ahead of the gap."""
         function = self.function
         at = function.let(f"load i64, ptr {gap}")
         inside = function.let(f"icmp sgt i64 {at}, 0")

@@ -9,9 +9,9 @@
         %z[i, k] = g(%y[i, :])                   %z[4*b + r, k] = g(%y.part[r, :])
 
 The second kernel reads the results of a few iterations of the first while they are in the cache; an array that no other kernel reads
-shrinks to the part that these iterations write.  A fusion group has only two levels of loops, and a reader of its rows at another depth is a
-separate group; a sweep joins such groups.  It is correct if no iteration of one kernel touches what a different iteration of the other
-writes.
+shrinks to the part that these iterations write.  A fusion group has only two levels of loops, and a reader of its rows at another
+depth is a separate group; a sweep joins such groups.  It is correct if no iteration of one kernel touches what a different iteration of
+the other writes.
 """
 
 from __future__ import annotations

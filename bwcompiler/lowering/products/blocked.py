@@ -3,11 +3,12 @@
     i32 product.blocked(words, a, b, c, rows, columns, call)
     product.block(k, a, a.row, a.column, packed.a, b, b.row, packed.b, packs.b, open, c, c.row, add, rows, columns, lowest)    a block
 
-packed.a is null where rows of a are read where they lie; of `lowest` rows and more at least one tile is of the highest.
+packed.a is null if rows of a are read in place; with at least `lowest` rows, at least one tile has the full height.
 
-For blocks of columns, then blocks of terms: rows of tiles, one after the other.  So the rows of a that a row of tiles reads stay in the
-first cache, the block of b in the second, and c is written along its rows.  Operands are read where they lie if packing them costs more
-than it saves.  The sums are added in the same order whatever the blocks of columns are, and whatever is packed.
+The loops go over blocks of columns, blocks of terms, and rows of tiles.  So the rows of a that a row of tiles reads stay in the L1 cache,
+the block of b in the L2 cache, and c is written along its rows (the scheme of Goto and van de Geijn, "Anatomy of high-performance matrix
+multiplication", 2008).  Operands are read in place if packing them costs more than it saves.  The order of additions depends neither on
+the blocks of columns nor on packing.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ from bwcompiler.lowering.products.routine import STACK_BYTES, TALL, Routine, Til
 
 MATRIX = ("ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call")
 
-_PACKED_BYTES = 1 << 20        # of a block of b: about a second-level cache
-_PACKED_TILES = 9              # b is packed where so many tiles lie above one another (or its rows do not lie together),
-PACKED_PANELS = 16             # and the rows of a where so many lie side by side,
-_FEW_PANELS = 4                # or so many, if all rows of a tile fall into one set of the first cache
-_POLL_TILES = 16               # tiles above one another between two looks for signals, in long products
+_PACKED_BYTES = 1 << 20        # bytes of a block of b: about an L2 cache
+_PACKED_TILES = 9              # b is packed for at least this many rows of tiles (or if its rows are not contiguous),
+PACKED_PANELS = 16             # and rows of a for at least this many tiles in a row,
+_FEW_PANELS = 4                # or this many, if all rows of a tile map to one set of the L1 cache
+_POLL_TILES = 16               # rows of tiles between two polls for signals, in long products
 
 
 def blocked_text(tiling: Tiling) -> Routine:
-    """The first function, which runs through blocks."""
+    """`product.blocked`, which loops over blocks."""
     return _Blocked(tiling).emit()
 
 
 def block_texts(tiling: Tiling) -> list[Routine | str]:
-    """The second, and the heights that it cuts rows into."""
+    """`product.block`, and the table of tile heights."""
     first = [f"i8 {height}" for height in tiling.first_heights()]
     return [f"@tile.heights = internal constant [{len(first)} x i8] [{', '.join(first)}]\n", _block(tiling)]
 
@@ -79,7 +80,7 @@ def _rows_of_tiles(f: Routine) -> Iterator[tuple[Index, Index]]:
 
 
 def _pack_rows(f: Routine, count: Index, source: str) -> None:
-    """A row of tiles of a."""
+    """Pack the rows of a for one row of tiles."""
     size = f.tiling.size
     rest = f"ptr %packed.a, i64 {f.times(count, size)}"
     if not f.tiling.dtype.is_complex:
@@ -91,18 +92,18 @@ def _pack_rows(f: Routine, count: Index, source: str) -> None:
 
 
 def _spacing(f: Routine, columns: Index) -> str:
-    """Bytes from row to row of a packed panel."""
+    """The row stride of a packed panel, in bytes."""
     return f.pick(f.compare("sgt", columns, f.tiling.lanes), 2 * f.tiling.vector_bytes, f.tiling.vector_bytes)
 
 
 def _is_broken(f: Routine, columns: Index, is_open: str) -> str:
-    """Whether a panel ends within a vector, behind which nothing can be read."""
+    """Whether a panel ends within a vector, and memory beyond it must not be read."""
     ends = f.let(f"and i1 {f.compare('ne', columns, f.tiling.columns)}, {f.compare('ne', columns, f.tiling.lanes)}")
     return f.let(f"and i1 {ends}, {is_open}")
 
 
 class _Blocked:
-    """The function in the making.  Registers are named as what they hold; strides are in bytes (`call.stride`)."""
+    """The function under construction.  Registers are named after their contents; strides are in bytes (`call.stride`)."""
 
     def __init__(self, tiling: Tiling) -> None:
         f = self.f = Routine(tiling, "product.blocked", MATRIX, "i32")
@@ -131,7 +132,7 @@ class _Blocked:
         tall = _POLL_TILES * height
         lowest = f.pick(f.compare("sge", word(f, "%words", "m"), TALL * height), height, 2 * height)
         full = f.quotient(f.most(f.minus("%rows", height), 0), tall)
-        row_blocks = f.plus(full, 1)               # fewer rows than a tile has are no block of their own
+        row_blocks = f.plus(full, 1)               # fewer rows than a tile are not a block of their own
         for column_block in f.each(0, f.parts("%columns", self.block_columns)):
             j0 = f.product(column_block, self.block_columns)
             columns = f.least(f.minus("%columns", j0), self.block_columns)
@@ -163,7 +164,7 @@ class _Blocked:
         return f
 
     def _find_memory(self) -> None:
-        """Where to pack to, and how wide blocks are: where memory is missing, as narrow as fits into the stack."""
+        """The memory for packing, and the width of blocks: if allocation fails, as narrow as fits on the stack."""
         f, tiling = self.f, self.tiling
         depth = f.least(self.k, BLOCK)
         most = _PACKED_BYTES // (BLOCK * tiling.size) // tiling.columns * tiling.columns
@@ -194,7 +195,7 @@ class _Blocked:
              f"i64 {f.times(self.b_column, parts)}, i64 {f.times(self.b_row, parts)}, ptr {target}, i64 {_spacing(f, count)})")
 
     def _pack_columns(self, b: str, columns: Index, terms: Index) -> None:
-        """All panels of a block of b, or only the last one, where its rows end within a vector."""
+        """Pack all panels of a block of b, or only the last one, if its rows end within a vector."""
         f, tiling = self.f, self.tiling
         panels = f.parts(columns, tiling.columns)
         last = f.minus(panels, 1)

@@ -1,15 +1,15 @@
-"""What programs call, and how a product is cut among threads.
+"""The entry points of matrix products, and their division among threads.
 
-    i32 bw_product_T(a, b, c, words)                                      T is f32, f64, c64, c128; the status is 0 or what `bw_poll` gave
-    i32 bw_product_alone_T(a, b, c, words)                                the same of one matrix, by this thread: some rows of a large one
-    i32 product.part(call, begin, end)                                    some of the parts it is cut into, by a thread of the pool
+    i32 bw_product_T(a, b, c, words)                                      T is f32, f64, c64, c128; the status is 0 or that of `bw_poll`
+    i32 bw_product_alone_T(a, b, c, words)                                one matrix, in the calling thread: some rows of a large product
+    i32 product.part(call, begin, end)                                    some of the parts of a product, in a thread of the pool
     i32 product.matrix(words, a, b, c, rows, columns, call)               these rows and columns of one matrix of a batch
 
-`words` is an array of i64, a constant of the program where all are known: WORDS, then AXIS_WORDS for each batch axis, the innermost one
-last; strides are in elements, and those of columns of the result 1; `add` is 1 if the product is added to what is there, else 0;
-`ready` is 1 where b need not be packed: its columns lie together, its rows apart in a cache, and whole vectors can be read to their end.
-`call` is an array too (`_CALL`).  A part is a block of rows and columns of one matrix, or whole matrices.  Bits depend on the product
-alone, not on its parts.  Extents may be 0.
+`words` is an array of i64, a constant of the program if all are known: WORDS, then AXIS_WORDS for each batch axis, the innermost one
+last; strides are in elements, and the column stride of the result is 1; `add` is 1 if the product is added to the result, else 0;
+`ready` is 1 if b need not be packed: its columns are contiguous, its rows in different cache sets, and vectors can be read at their end.
+`call` is an array too (`_CALL`).  A part is a block of rows and columns of one matrix, or whole matrices.  The bits of the result do not
+depend on the division.  Extents may be 0.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from bwcompiler.lowering.products.routine import VECTOR_FUNCTIONS, Routine, Tili
 DTYPES = (F32, F64, C64, C128)
 WORDS = ("m", "n", "k", "a.row", "a.column", "b.row", "b.column", "c.row", "add", "ready", "axes")
 AXIS_WORDS = ("extent", "a", "b", "c")
-SET_STRIDE = 4096              # bytes from row to row that make all rows of a tile fall into one set of the first cache
-POLL_WORK = 1 << 24            # multiplications from one look for signals to the next, about; a product of fewer does not look
+SET_STRIDE = 4096              # row stride in bytes at which all rows of a tile map to one set of the L1 cache
+POLL_WORK = 1 << 24            # about the multiplications between polls for signals; smaller products do not poll
 
 _CALL = ("words", "a", "b", "c", "row.tiles", "column.tiles", "row.parts", "column.parts", "status", "first")
-_LEAST_WORK = 1 << 20          # multiplications of a product that is cut among threads,
-_PART_WORK = 1 << 18           # and of a part, at least
-_WIDE_EXTENT = 192             # rows and columns of a part: packing its operands takes little time then;
-_FEW_PARTS = 8                 # where that makes fewer parts, the longer side is cut into more,
-_PART_EXTENT = 48              # of at least so many rows or columns
-_PART_ELEMENTS = 32            # and what a part computes of the product of a matrix and a vector
-_LEAST_MATRICES = 8            # a batch of so many is cut into matrices
-_HUGE_WORK = 1 << 27           # multiplications of a product that alone take longer than compiling the pool of threads,
-_MANY_ELEMENTS = 1 << 22       # and elements that take longer to be packed one by one than compiling what turns squares of them
-_CHUNK_WORK = 1 << 34          # multiplications and parts from one region of the pool to the next: while it waits for others, the calling
-_CHUNK_PARTS = 32              # thread does not look for signals
+_LEAST_WORK = 1 << 20          # least multiplications of a product that is divided among threads,
+_PART_WORK = 1 << 18           # and of a part
+_WIDE_EXTENT = 192             # rows and columns of a part for which packing takes little time;
+_FEW_PARTS = 8                 # if that gives fewer parts, the longer side is divided further,
+_PART_EXTENT = 48              # into parts of at least this many rows or columns
+_PART_ELEMENTS = 32            # least elements of a part of a matrix-vector product
+_LEAST_MATRICES = 8            # a batch of at least this many matrices is divided into matrices
+_HUGE_WORK = 1 << 27           # multiplications that take longer in one thread than compiling the thread pool,
+_MANY_ELEMENTS = 1 << 22       # and elements that take longer to pack one by one than compiling the transposing copy
+_CHUNK_WORK = 1 << 34          # multiplications and parts of one parallel region: while it waits for other threads, the calling
+_CHUNK_PARTS = 32              # thread does not poll for signals
 
 
 VECTOR, TURNED, LONG, LARGE, HUGE, MANY = "vector", "turned", "long", "large", "huge", "many"      # words of `Needs`, besides "RxC"
@@ -59,15 +59,15 @@ Needs = tuple[str, ...]
 
 
 def symbol(dtype: DType, needs: Needs = (), alone: bool = False) -> str:
-    """The name of what programs call.  alone: in parts of loops, where nothing is cut.
+    """The name of the function that programs call.  alone: for loops whose iterations are already divided among threads.
 
-    It says what the product needs, so that a program's text shows what must be compiled for it (`parts.py`); the function is the same.
+    It includes the product's needs, so that a program's text shows which parts must be compiled (`parts.py`); the function is the same.
     """
     return ".".join([f"bw_product_{'alone_' if alone else ''}{dtype.name}", *needs])
 
 
 def call_text(symbol: str, matrices: Sequence[str], words: str) -> str:
-    """The call of such a function; registers hold where the matrices begin."""
+    """A call of such a function; the registers hold the addresses of the matrices."""
     return f"call i32 @{symbol}({', '.join([f'ptr {register}' for register in (*matrices, words)])})"
 
 
@@ -76,7 +76,7 @@ def declaration(symbol: str) -> str:
 
 
 def constant_words(words: Sequence[object]) -> tuple[str, str] | None:
-    """The name of words that a program knows, and the line that defines them: the same for the same words.  None if some move."""
+    """The name and definition of constant words; equal words have equal names.  None if some depend on loop indices."""
     if not all(isinstance(word, int) for word in words):
         return None
     name = f"@product.words.{'.'.join(map(str, words)).replace('-', 'm')}"
@@ -84,7 +84,7 @@ def constant_words(words: Sequence[object]) -> tuple[str, str] | None:
 
 
 class Named(NamedTuple):
-    """What such a name says."""
+    """The contents of such a name."""
 
     dtype: DType
     needs: Needs
@@ -92,13 +92,13 @@ class Named(NamedTuple):
 
 
 def named(symbol: str) -> Named | None:
-    """What the name of a product says; None for other names."""
+    """The contents of the name of a product; None for other names."""
     found = _SYMBOL.fullmatch(symbol)
     return None if found is None else Named(dtype_named(found[2]), tuple(found[3].split(".")[1:]), bool(found[1]))
 
 
 class Shape(NamedTuple):
-    """The numbers of a product that decide what it needs: extents, strides of rows and columns of a and b, and of rows of c."""
+    """The numbers of a product that determine its needs: extents, strides of rows and columns of a and b, and of rows of c."""
 
     rows: Extent
     columns: Extent
@@ -137,7 +137,7 @@ def stride(f: Routine, name: str) -> Index:
 
 
 def look(f: Routine) -> str:
-    """Look for signals, and whether another thread found one; the status, which others are told."""
+    """Poll for signals, also for those that another thread found; returns the status and stores it for the others."""
     place = _of_call(f, "status")
     known = f.let(f"load atomic i64, ptr {place} monotonic, align 8")
     poll = f.entry(POLL)
@@ -160,12 +160,12 @@ def call_texts(tiling: Tiling) -> list[Routine]:
 
 
 def cutting_texts(tiling: Tiling) -> list[Routine]:
-    """Those of products that may be cut, or are batches."""
+    """The functions for products that may be divided, and for batches."""
     return [_part(tiling), _entry(tiling)]
 
 
 def _matrix(tiling: Tiling) -> Routine:
-    """By rows or columns where the product is of a matrix and a vector (and its numbers lie together); else blocked."""
+    """Matrix-vector products with contiguous rows or columns by `vectors.py`; others blocked."""
     f = Routine(tiling, "product.matrix", ["ptr words", "ptr a", "ptr b", "ptr c", "i64 rows", "i64 columns", "ptr call"], "i32")
     _by_vectors(f)
     status = f.let("call i32 @product.blocked(ptr %words, ptr %a, ptr %b, ptr %c, i64 %rows, i64 %columns, ptr %call)")
@@ -174,7 +174,7 @@ def _matrix(tiling: Tiling) -> Routine:
 
 
 def _by_vectors(f: Routine) -> None:
-    """Return with the product of a matrix and a vector."""
+    """Compute a matrix-vector product and return, if it is one."""
     size, parts = f.tiling.dtype.itemsize, f.tiling.parts
     a_row, (a_column, b_row, b_column) = stride(f, "a.row"), [f.times(stride(f, name), parts) for name in ("a.column", "b.row", "b.column")]
     k = word(f, "%words", "k")
@@ -197,10 +197,10 @@ def _by_vectors(f: Routine) -> None:
 
 
 def _part(tiling: Tiling) -> Routine:
-    """Parts are numbered along rows, then columns, then matrices; those that lie above one another are one call."""
+    """Parts are numbered along rows, then columns, then matrices; consecutive parts of the same columns are one call."""
 
     def border(part: str, tiles: str, parts: str, unit: int, extent: Index) -> Index:
-        """Where a part begins, and the one before it ends."""
+        """The border at which a part begins and the one before it ends."""
         return f.least(f.times(f.quotient(f.product(part, tiles), parts), unit), extent)
 
     f = Routine(tiling, "product.part", ["ptr call", "i64 begin", "i64 end"], "i32")
@@ -211,7 +211,7 @@ def _part(tiling: Tiling) -> Routine:
     a, b, c = [f.get(_of_call(f, name), "ptr") for name in "abc"]
     a_row, b_column, c_row = [stride(f, name) for name in ("a.row", "b.column", "c.row")]
     work = f.most(f.quotient(f.product(f.product(m, n), k), f.product(row_parts, column_parts)), 1)
-    is_vector = _is_vector(f, m, n)                                  # such parts do not look for signals themselves
+    is_vector = _is_vector(f, m, n)                                  # such parts do not poll for signals themselves
     most_run = f.pick(is_vector, f.most(f.quotient(POLL_WORK, work), 1), 1 << 62)
     first = f.get(_of_call(f, "first"))
     end = f.plus("%end", first)
@@ -243,7 +243,7 @@ def _part(tiling: Tiling) -> Routine:
 
 
 def _matrix_of_batch(f: Routine, number: str, pointers: tuple[str, str, str]) -> list[str]:
-    """Where the matrices of this number begin."""
+    """The addresses of the matrices with this batch number."""
     rest, places = f.variable("i64", number), [f.variable("ptr", pointer) for pointer in pointers]
     axes = word(f, "%words", "axes")
     for axis in f.each(0, axes, down=True):
@@ -309,7 +309,7 @@ def _alone(tiling: Tiling) -> Routine:
 
 
 def _extents(f: Routine) -> tuple[str, Index, Index]:
-    """Rows, columns and terms of the product of reals."""
+    """Rows, columns and terms of the equivalent product of real matrices."""
     m, n, k = [word(f, "%words", name) for name in "mnk"]
     return m, f.times(n, f.tiling.parts), f.times(k, f.tiling.parts)
 
@@ -319,7 +319,7 @@ def _is_vector(f: Routine, m: Index, n: Index) -> str:
 
 
 def _cut(f: Routine, m: Index, n: Index, work: Index, wanted: str) -> tuple[Index, Index]:
-    """Into how many parts rows and columns are cut, if at all: powers of two, which most numbers of threads share evenly."""
+    """The numbers of parts of rows and columns: powers of two, which most numbers of threads share evenly."""
     is_vector = _is_vector(f, m, n)
     most = f.pick(wanted, f.quotient(work, _PART_WORK), 1)
     wide, narrow = [f.pick(is_vector, _PART_ELEMENTS, extent) for extent in (_WIDE_EXTENT, _PART_EXTENT)]
@@ -333,6 +333,6 @@ def _cut(f: Routine, m: Index, n: Index, work: Index, wanted: str) -> tuple[Inde
 
 
 def _power(f: Routine, number: Index) -> str:
-    """The largest power of two that is not more, or 1."""
+    """The largest power of two that is at most number, or 1."""
     zeros = f.call("i64", "llvm.ctlz.i64", f"i64 {f.most(number, 1)}", "i1 false")
     return f.let(f"shl i64 1, {f.minus(63, zeros)}")

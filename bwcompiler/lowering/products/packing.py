@@ -1,13 +1,13 @@
-"""Packing: rows of a tile, or columns of one, are copied so that what one step of a sum takes lies side by side.
+"""Packing: copies rows (or columns) of a tile so that the numbers of one step of a sum are contiguous.
 
     pack(k, count, source, along, across, target, spacing)     target[step][number] = source[number][step]
 
-for k steps and `count` numbers each; `along` is from number to number in the source, `across` from step to step, in bytes, and `spacing`
-from step to step in the target.  What lies between the numbers of one step and the next may get any value (`Tiling.slack` behind the last).
+for k steps with `count` numbers each; strides are in bytes: `along` between numbers and `across` between steps in the source, `spacing`
+between steps in the target.  Padding between the numbers of one step and the next may get any value (`Tiling.slack` after the last).
 
-    pack.scattered(the same)          what `pack` calls for numbers that lie anywhere,
-    pack.copied(the same)             that lie side by side,
-    pack.turned.N(the same)           and for steps that do, N vectors of numbers at a time: where it is there (`Tiling.table`)
+    pack.scattered(the same)          called by `pack` for numbers with any strides,
+    pack.copied(the same)             for contiguous numbers,
+    pack.turned.N(the same)           and for contiguous steps: a transposition, N vectors of numbers at a time, if loaded (`Tiling.table`)
     pack.pairs(the same)              target[2 step], target[2 step + 1] = (re, im), (-im, re) of source[.][step], for complex numbers
     pack.parts(the same)              target[2 step], target[2 step + 1] = re, im
 """
@@ -22,17 +22,17 @@ _ARGUMENTS = "i64 %k, i64 %count, ptr %source, i64 %along, i64 %across, ptr %tar
 
 
 def packing_texts(tiling: Tiling) -> list[Routine]:
-    """The functions that copy numbers."""
+    """The functions that copy without transposition."""
     return [scattered_text(tiling), _copied(tiling), *([_pairs(tiling)] if tiling.dtype.is_complex else [])]
 
 
 def turning_texts(tiling: Tiling) -> list[Routine]:
-    """Those that turn squares of them (`Tiling.turning`)."""
+    """The functions that transpose squares (`Tiling.turning`)."""
     return [_turn(tiling, name, groups + 1) for groups, name in enumerate(tiling.turning)]
 
 
 def choosing_texts(tiling: Tiling) -> list[Routine]:
-    """Those that call them."""
+    """The functions that choose among these."""
     return [_pack(tiling), *([_parts(tiling)] if tiling.dtype.is_complex else [])]
 
 
@@ -52,7 +52,7 @@ def _pack(tiling: Tiling) -> Routine:
 
 
 def _packed_by_turning(f: Routine) -> None:
-    """Vectors of numbers are written whole: one vector at a time where steps are as far apart as vectors are long, else all of a step."""
+    """Writes whole vectors: one vector of numbers at a time if the spacing is that of a vector, else all numbers of a step."""
     tiling = f.tiling
     groups = f.parts("%count", tiling.lanes)
     aligned = f.compare("eq", f.let(f"urem i64 %spacing, {tiling.vector_bytes}"), 0)
@@ -72,7 +72,7 @@ def _packed_by_turning(f: Routine) -> None:
 
 
 def scattered_text(tiling: Tiling) -> Routine:
-    """Numbers that lie anywhere."""
+    """Numbers with any strides."""
     f = Routine(tiling, "pack.scattered", _PARAMETERS)
     for step in f.each(0, "%k"):
         source, target = f.moved("%source", f.product("%across", step)), f.moved("%target", f.product("%spacing", step))
@@ -82,7 +82,7 @@ def scattered_text(tiling: Tiling) -> Routine:
 
 
 def _copied(tiling: Tiling) -> Routine:
-    """Numbers that lie side by side."""
+    """Contiguous numbers."""
     f = Routine(tiling, "pack.copied", _PARAMETERS)
     if tiling.masks:
         _copied_whole(f)
@@ -92,7 +92,7 @@ def _copied(tiling: Tiling) -> Routine:
 
 
 def _copied_whole(f: Routine) -> None:
-    """Vectors are written whole."""
+    """Writes whole vectors."""
     tiling = f.tiling
     vectors = f.parts("%count", tiling.lanes)
     for number in range(1, max(TILE_VECTORS, tiling.groups) + 1):
@@ -126,10 +126,10 @@ def _copied_exactly(f: Routine) -> None:
 
 
 def _turn(tiling: Tiling, name: str, groups: int) -> Routine:
-    """Steps that lie side by side: squares of numbers and steps are turned in registers, `groups` of them at a time.
+    """Contiguous steps: squares of numbers and steps are transposed in registers, `groups` of them at a time.
 
-    The quarters of a square change places, then theirs.  Rows that do so are few: four at a time are in registers, the others in
-    memory between one pass and the next.  LLVM takes a tenth of the time that a square in one piece takes, whose shuffles it tries to join.
+    The off-diagonal quarters of a square are exchanged, then those of each quarter, and so on.  Only four rows at a time are in registers,
+    the others in memory between passes: LLVM compiles this in a tenth of the time of a whole square, whose shuffles it tries to combine.
     """
     f = Routine(tiling, name, _PARAMETERS)
     lanes, vector = tiling.lanes, tiling.vector
@@ -155,7 +155,7 @@ def _turn(tiling: Tiling, name: str, groups: int) -> Routine:
                           else place_between(group, row) for row in rows]
                     turned.append(_exchanged(f, [f.load_vector(address) for address in at], sides))
                 for k, row in enumerate(rows):
-                    for group in range(groups):                            # in order: a vector may reach into the step behind
+                    for group in range(groups):                            # in order, as a vector may reach into the next step
                         at_end = f.moved(f.moved(target, f.product("%spacing", row)), group * tiling.vector_bytes) if is_last else ""
                         f.store_vector(turned[group][k], at_end or place_between(group, row))
     done = f.times(squares, lanes)
@@ -166,7 +166,7 @@ def _turn(tiling: Tiling, name: str, groups: int) -> Routine:
 
 
 def _exchanged(f: Routine, rows: list[str], sides: list[int]) -> list[str]:
-    """Two or four rows, of which those that are so many rows apart exchange parts of so many numbers."""
+    """Two or four rows after an exchange: rows `side` apart exchange parts of `side` numbers, for each side."""
     lanes, vector = f.tiling.lanes, f.tiling.vector
     for number, side in enumerate(sides):
         low = [k + lanes - side if k & side else k for k in range(lanes)]

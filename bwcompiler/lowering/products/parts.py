@@ -1,15 +1,15 @@
-"""The modules that products of a dtype consist of, and which of them a program needs.
+"""The modules of the products of a dtype, and which of them a program needs.
 
-    control     what runs a few times for each product: LLVM need not optimise it, which takes ten times as long
-    rows        what runs for each row of tiles, and packing
-    cutting     products that may be cut among threads, and batches: as control
+    control     code that runs a few times per product: it is not optimised, which would take LLVM ten times as long
+    rows        code that runs for each row of tiles, and packing
+    cutting     products that may be divided among threads, and batches: not optimised, like control
     tile.HxV    one tile each
-    vectors     products of a matrix and a vector
-    turning     packing of numbers that lie side by side in the wrong direction
-    runtime     the pool of threads and looks for signals, which is no module of theirs
+    vectors     matrix-vector products
+    turning     packing by transposition
+    runtime     the thread pool and polls for signals, which are not part of the products
 
-The first two are for all products, in one library, which exports the table of addresses of the others (`Tiling.table`) and what they call
-(`SHARED`).  Each takes LLVM 5 to 30 ms, all of them together 150; most programs need two or three tiles.
+The first two are for all products, in one library, which exports the table of addresses of the others (`Tiling.table`) and the functions
+that these call (`SHARED`).  Each takes LLVM 5 to 30 ms, all of them together 150; most programs need two or three tiles.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from bwcompiler.target import Target
 
 CONTROL, ROWS, CUTTING, VECTORS, TURNING, RUNTIME = "control", "rows", "cutting", "vectors", "turning", "runtime"
 ALWAYS = (CONTROL, ROWS)
-SHARED = (TABLE, "product.matrix", "pack.scattered")       # what other modules refer to, besides what programs call
+SHARED = (TABLE, "product.matrix", "pack.scattered")       # symbols that other modules refer to, besides those that programs call
 _TILE = re.compile(r"tile\.(\d+)x(\d+)")
 _SIZES = re.compile(r"(\d+)x(\d+)")
 
 
 def parts_for(product: Named, target: Target) -> list[str]:
-    """The modules, besides those that all products need, for one that is called so."""
+    """The modules for the product with this name, besides those that all products need."""
     return [*([] if product.alone else [CUTTING]), *_parts_for_needs(product.dtype, target, product.needs)]
 
 
 def later_for(product: Named) -> tuple[str, ...]:
-    """Those of them without which it is called at first, if they are not there yet: the same numbers take somewhat longer."""
+    """Those of them that may be missing in the first calls: the results are the same, but take somewhat longer."""
     late = {TURNING: MANY, RUNTIME: HUGE} if product.needs else {}
     return tuple([name for name, word in late.items() if word not in product.needs])
 
@@ -61,7 +61,7 @@ def _parts_for_needs(dtype: DType, target: Target, needs: Needs) -> list[str]:
 
 
 def functions_of(dtype: DType, target: Target, part: str) -> tuple[str, ...]:
-    """The functions of one of these modules of which the table has the addresses."""
+    """The functions of a module whose addresses are in the table."""
     if part in (*ALWAYS, CUTTING):
         return ()
     functions = {VECTORS: VECTOR_FUNCTIONS, TURNING: Tiling.of(dtype, target).turning, RUNTIME: RUNTIME_FUNCTIONS}
@@ -69,7 +69,7 @@ def functions_of(dtype: DType, target: Target, part: str) -> tuple[str, ...]:
 
 
 def exports_of(dtype: DType, part: str) -> tuple[str, ...]:
-    """What else programs or other modules refer to in one of them."""
+    """The other functions of a module that programs or other modules refer to."""
     return {CONTROL: (symbol(dtype, alone=True), *SHARED), CUTTING: (symbol(dtype),)}.get(part, ())
 
 
@@ -93,7 +93,7 @@ def part_text(dtype: DType, target: Target, part: str) -> str:
 
 
 def _module(made: list[Routine | str], others: Iterable[Routine | str], target: Target) -> str:
-    """A module of these functions, which may call others."""
+    """The module of functions that may call others."""
     text = "\n".join([one.text() if isinstance(one, Routine) else one for one in made])
     declares = dict.fromkeys([line for one in made if isinstance(one, Routine) for line in one.declares])
     called = [one.declaration for one in others if isinstance(one, Routine) and f"@{one.name}(" in text]

@@ -1,4 +1,4 @@
-"""What matrix products are written with: `Tiling`, the sizes that fit a target, and `Routine`, a function in the making."""
+"""Building blocks of matrix products: `Tiling`, the tile sizes for a target, and `Routine`, a function under construction."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from bwcompiler.lowering.function_text import FunctionText, Index
 from bwcompiler.lowering.llvm_scalars import register_type
 from bwcompiler.target import Target
 
-TILE_VECTORS = 2               # of a row of a tile
-LOW_TILES = 7                  # tiles of so many rows and less are there,
-MIDDLE_TILE = 11               # and one between these and the highest
-TALL = 8                       # such tiles and more above one another are a tall product
-STACK_BYTES = 1 << 16          # what a call packs into its own stack; the smallest blocks of all targets fit (checked in `Tiling.of`)
+TILE_VECTORS = 2               # vectors in a row of a tile
+LOW_TILES = 7                  # tiles of 1 up to this many rows exist,
+MIDDLE_TILE = 11               # and one height between these and the highest
+TALL = 8                       # a product with at least this many rows of tiles is tall
+STACK_BYTES = 1 << 16          # stack memory for packing in a call; the smallest blocks of all targets fit (checked in `Tiling.of`)
 
 LINE_BYTES = 64
 
-TABLE = "product.table"        # of the addresses of what is compiled where programs need it: `Tiling.table`
+TABLE = "product.table"        # the table of addresses of functions that are compiled on demand: `Tiling.table`
 VECTOR_FUNCTIONS = ("vector.rows", "vector.columns")
 RUNTIME_FUNCTIONS = (PARALLEL, POLL)
 
 
 def tile_name(height: int, vectors: int) -> str:
-    """Of the function that computes so many rows by so many vectors."""
+    """The name of the function that computes a tile of `height` rows by `vectors` vectors."""
     return f"tile.{height}x{vectors}"
 
 
 class Tiling(NamedTuple):
     """How products of a dtype are computed on a target.
 
-    A product of complex matrices is one of real matrices: of a as it lies in memory, (re, im) next to each other, and of b with two rows
-    for each, (re, im) and below it (-im, re); so the result lies in memory as a complex matrix does.
+    A product of complex matrices is computed as one of real matrices: a as it is in memory, with (re, im) interleaved, and b with two rows
+    for each row, (re, im) and below it (-im, re); the result then has the memory layout of a complex matrix.
 
-    lanes    real numbers of a vector;    height   rows of a tile, at most: its sums and a row of the right matrix fill the registers
-    fma      whether products are added with one rounding;    masks    whether parts of a vector can be loaded and stored
+    lanes    real numbers of a vector;    height   most rows of a tile: its sums and a row of the right matrix fill the registers
+    fma      whether the target has fused multiply-add;    masks    whether it has masked vector loads and stores
     """
 
     dtype: DType
@@ -60,7 +60,7 @@ class Tiling(NamedTuple):
 
     @property
     def parts(self) -> int:
-        """Real numbers of an element."""
+        """The number of real numbers per element."""
         return 2 if self.dtype.is_complex else 1
 
     @property
@@ -83,11 +83,11 @@ class Tiling(NamedTuple):
 
     @property
     def heights(self) -> tuple[int, ...]:
-        """Of the tiles that there are.  All would be compiled once more on every machine, for little: low ones are nearly as fast."""
+        """The heights of existing tiles.  More heights would cost compile time on every machine, for little gain."""
         return tuple(height for height in range(1, self.height + 1) if height <= LOW_TILES or height in (MIDDLE_TILE, self.height))
 
     def heights_for(self, rows: int) -> set[int]:
-        """Of the tiles that a product of so many rows takes; parts of it begin at multiples of the highest (`call.py`, `blocked.py`)."""
+        """The heights of the tiles for a number of rows; parts begin at multiples of the highest (`call.py`, `blocked.py`)."""
         first, found = self.first_heights(), {self.height} if rows >= 2 * self.height else set[int]()
         left = rows % self.height if rows >= TALL * self.height else rows if not found else self.height + rows % self.height
         while left:
@@ -96,36 +96,36 @@ class Tiling(NamedTuple):
         return found
 
     def vectors_for(self, columns: int) -> set[int]:
-        """Vectors in a row of the tiles that a product of so many columns, of real numbers, takes."""
+        """The row widths, in vectors, of the tiles for a number of columns of real numbers."""
         full, rest = divmod(columns, self.columns)
         return ({TILE_VECTORS} if full else set()) | ({-(-rest // self.lanes)} if rest else set())
 
     def first_heights(self) -> tuple[int, ...]:
-        """Of the first tile, per number of rows below twice the highest: in as few tiles as can be, of which the lowest is as high
-        as can be.  Of more rows, or none, the first tile is one of the highest.  In tall products that of at least one of the highest
-        is, too: what is left is little, and low tiles are compiled sooner.
+        """The height of the first tile, per number of rows below twice the highest: so that tiles are as few, and the lowest as high, as
+        possible.  With more rows, or none, the first tile has the full height.  In tall products it also has with at least one full height
+        of rows: the remainder matters little, and low tiles are compiled sooner.
         """
         return _first_heights(self.heights)
 
     @property
     def table(self) -> tuple[str, ...]:
-        """The functions of which a table has the addresses, null where there is none: tiles of 1 vector, of 2, and others."""
+        """The functions whose addresses are in the table (null if not loaded): tiles of 1 vector, of 2, and others."""
         tiles = [tile_name(height, vectors) for vectors in range(1, TILE_VECTORS + 1) for height in range(1, self.height + 1)]
         return (*tiles, *VECTOR_FUNCTIONS, *self.turning, *RUNTIME_FUNCTIONS)
 
     @property
     def turning(self) -> tuple[str, ...]:
-        """The functions that turn squares, of rows of so many vectors."""
+        """The functions that transpose squares, by the number of vectors in a row."""
         return tuple([f"pack.turned.{number}" for number in range(1, self.groups + 1)])
 
     @property
     def groups(self) -> int:
-        """Vectors that the rows of a tile fill."""
+        """The number of vectors that the rows of a tile fill."""
         return -(-self.height // self.lanes)
 
     @property
     def slack(self) -> int:
-        """Bytes behind packed rows, into which vectors that are longer than a tile is high are written."""
+        """Bytes after packed rows that are overwritten by vectors longer than the height of a tile."""
         return self.groups * self.vector_bytes
 
 
@@ -154,7 +154,7 @@ class Routine(FunctionText):
 
     @property
     def declaration(self) -> str:
-        """For modules that have it not."""
+        """The declaration, for other modules."""
         return self.head.removesuffix(" #1 {\nentry:").replace("define", "declare", 1)
 
     def entry(self, name: str) -> str:
@@ -164,7 +164,7 @@ class Routine(FunctionText):
 
     # ----- branches
     def branches(self, condition: str) -> Iterator[bool]:
-        """`for yes in f.branches(c):` writes what runs where c holds, and then what runs else."""
+        """`for yes in f.branches(c):` emits the code for c true, then that for c false."""
         for yes in (True, False):
             if yes:
                 inside, otherwise, after = self.fresh(), self.fresh(), self.fresh()
@@ -175,7 +175,7 @@ class Routine(FunctionText):
         self.start(after)
 
     def leave_if(self, condition: str, result: str) -> None:
-        """Return where the condition holds."""
+        """Return if the condition holds."""
         leave, go = self.fresh(), self.fresh()
         self.do(f"br i1 {condition}, label %{leave}, label %{go}")
         self.start(leave)
@@ -214,7 +214,7 @@ class Routine(FunctionText):
 
     # ----- memory
     def moved(self, pointer: str, step: Index) -> str:
-        """The address some bytes further."""
+        """The address `step` bytes further."""
         return pointer if step == 0 else self.let(f"getelementptr i8, ptr {pointer}, i64 {step}")
 
     def variable(self, type_: str, start: Index) -> str:
@@ -229,12 +229,12 @@ class Routine(FunctionText):
         self.do(f"store {type_} {value}, ptr {slot}")
 
     def prefetch(self, address: str) -> None:
-        """Ask for a line of memory that will be needed; any address will do."""
+        """Prefetch a cache line; the address may be invalid."""
         self.call("void", "llvm.prefetch.p0", f"ptr {address}", "i32 0", "i32 3", "i32 1")
 
     # ----- vectors
     def load_vector(self, address: str, mask: str | None = None) -> str:
-        """A vector of memory; where the mask says so, and 0 elsewhere."""
+        """Load a vector; with a mask, inactive lanes are 0."""
         tiling = self.tiling
         if mask is None:
             return self.let(f"load {tiling.vector}, ptr {address}, align {tiling.size}")
@@ -250,7 +250,7 @@ class Routine(FunctionText):
                   f"{self._flags} {mask}")
 
     def first(self, count: Index) -> str:
-        """The mask of the first so many numbers of a vector (all, none)."""
+        """The mask of the first `count` lanes of a vector (none to all)."""
         lanes = self.tiling.lanes
         narrow = self.let(f"trunc i64 {self.most(self.least(count, lanes), 0)} to i32")
         all_ = self.row_of(narrow, lanes, "i32")
@@ -260,7 +260,7 @@ class Routine(FunctionText):
         return self.row_of(value, self.tiling.lanes)
 
     def multiply_add(self, x: str, y: str, total: str, scalar: bool = False) -> str:
-        """total + x y: rounded once where the target can."""
+        """total + x y, rounded once if the target has fused multiply-add."""
         type_ = self.real if scalar else self.tiling.vector
         if not self.tiling.fma:
             return self.let(f"fadd {type_} {total}, {self.let(f'fmul {type_} {x}, {y}')}")

@@ -3,12 +3,12 @@
     tile.HxV(k, a, a.row, a.column, b, b.row, c, c.row, old, old.row, columns)        H rows, V vectors; one function for each
         c = old + (sum of k products),  where the sum starts as 0 and takes one term after the other
     tile(k, a, a.row, a.column, b, b.row, c, c.row, add, height, columns)             any rows and columns; old is c, or 0
-    tile.plain(the same)                                                              the same numbers, one after the other
+    tile.plain(the same)                                                              the same results, without vectors
 
-Strides are in bytes.  A row of b is V full vectors in memory, whatever `columns` says; of c and old only so many columns are touched.
-Elements of a are read one by one: their two strides are free, so that packed, plain and transposed matrices are read by one function.
-Which of the first kind there are depends on what programs need (`parts.py`): their addresses are in a table, and where one is missing
-the last kind does what it would.
+Strides are in bytes.  A row of b is always V full vectors in memory; of c and old only `columns` columns are accessed.
+Elements of a are read one by one with two free strides, so one function reads packed, plain and transposed matrices.
+The tiles of the first kind are compiled when programs need them (`parts.py`): their addresses are in a table, and `tile.plain` replaces
+one that is not loaded yet.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from __future__ import annotations
 from bwcompiler.lowering.function_text import Index
 from bwcompiler.lowering.products.routine import LINE_BYTES, TABLE, Routine, Tiling, tile_name
 
-_SPAN = 7                      # rows whose addresses are a pointer and a register that may be scaled
+_SPAN = 7                      # rows that can be addressed by a pointer and a scaled register
 
 
 def tile_texts(tiling: Tiling) -> list[Routine | str]:
-    """The function that chooses, and what it reads."""
+    """The function that chooses a tile, and its data."""
     return [f"@zeros = internal constant [{tiling.columns} x {tiling.real}] zeroinitializer\n", _choice(tiling)]
 
 
@@ -29,13 +29,13 @@ _KERNEL = ("i64 k", "ptr a", "i64 a.row", "i64 a.column", "ptr b", "i64 b.row", 
 
 
 def tile_text(tiling: Tiling, height: int, vectors: int) -> Routine:
-    """The function of so many rows and vectors."""
+    """The function for `height` rows and `vectors` vectors."""
     f = Routine(tiling, tile_name(height, vectors), _KERNEL)
     vector, wide = tiling.vector, tiling.vector_bytes
     steps = _row_steps(f, min(height, _SPAN))
     last = f.times("%a.row", _SPAN) if height > _SPAN else 0
     line = "%c"
-    for i in range(height):                          # where the result goes: its lines take long to come from beyond the first caches
+    for i in range(height):                          # prefetch the result, whose lines may be far from the first caches
         for place in range(0, vectors * wide, LINE_BYTES):
             f.prefetch(f.moved(line, place))
         line = f.moved(line, "%c.row") if i < height - 1 else line
@@ -70,7 +70,7 @@ def tile_text(tiling: Tiling, height: int, vectors: int) -> Routine:
 
 
 def _row_steps(f: Routine, count: int) -> list[Index]:
-    """0 ... count - 1 rows, in bytes: three registers, and those shifted by 1 or 2, which addresses of x86-64 do by themselves."""
+    """Offsets of 0 ... count - 1 rows in bytes: three registers, shifted by 1 or 2, which x86-64 addressing modes do for free."""
     steps: list[Index] = [0, "%a.row"]
     for k in range(2, count):
         shift = {2: 1, 4: 2, 6: 1}.get(k)
@@ -82,7 +82,7 @@ _ANY_TILE = (*_KERNEL[:-3], "i1 add", "i64 height", "i64 columns")
 
 
 def plain_tile_text(tiling: Tiling) -> Routine:
-    """Each element by itself: the terms are added as in the other tiles."""
+    """Each element separately: terms are added in the same order as in the other tiles."""
     f = Routine(tiling, "tile.plain", _ANY_TILE)
     total = f.variable(tiling.real, "0.0")
     for i in f.each(0, "%height"):

@@ -1,12 +1,12 @@
 """Products of a matrix and a vector, y[i] = sum of a[i, k] x[k], at the speed of memory: the matrix is read once and in order.
 
-    vector.rows(m, k, a, a.row, x, x.step, y)             rows lie together: the lanes of a sum are numbers of one row, LANES of them on
-                                                          all targets, and are added up in pairs at the end
-    vector.columns(m, k, a, a.column, x, x.step, y)       columns do: sums are those of the tile (`tiles.py`), in the same order
+    vector.rows(m, k, a, a.row, x, x.step, y)             contiguous rows: the lanes of a sum are numbers of one row, LANES of them on
+                                                          all targets, and are added pairwise at the end
+    vector.columns(m, k, a, a.column, x, x.step, y)       contiguous columns: sums have the order of the tile (`tiles.py`)
 
-Strides are in bytes, m and k count elements.  Of complex numbers, rows are multiplied with two real vectors, (re, -im) and (im, re) of x;
-columns are added with re, and with their parts changed with (-im, im).  The first says whether it did it: not where there is no memory for
-a copy of the vector.
+Strides are in bytes, m and k count elements.  For complex numbers, rows are multiplied by two real vectors, (re, -im) and (im, re) of x;
+columns are multiplied by re, and with exchanged parts by (-im, im).  `vector.rows` returns whether it succeeded: it fails if there is no
+memory for a copy of the vector.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from bwcompiler.ir.contracts.program_interface import GIVE, TAKE
 from bwcompiler.ir.products import BLOCK
 from bwcompiler.lowering.products.routine import STACK_BYTES, Routine, Tiling
 
-LANES = 32                     # of a sum along a row; it decides the bits
-_STRIP = 2048                  # elements of y that stay in the first cache while columns are added
+LANES = 32                     # lanes of a sum along a row; they determine the bits of the result
+_STRIP = 2048                  # elements of y that stay in the L1 cache while columns are added
 _TOGETHER = 8                  # columns that are added while a vector of y is in a register
-_AHEAD = 256                   # bytes of each that are asked for in advance: so many streams at a time are too many to be foreseen
-_SUMS = 8                      # vectors of sums at a time, at least
+_AHEAD = 256                   # bytes of each to prefetch ahead: the hardware prefetcher does not follow that many streams
+_SUMS = 8                      # least vectors of sums at a time
 
 
 def vector_texts(tiling: Tiling) -> list[Routine | str]:
@@ -88,7 +88,7 @@ def _turned_vector(tiling: Tiling) -> Routine:
 
 
 def _rows(tiling: Tiling, count: int) -> Routine:
-    """So many rows at a time."""
+    """`count` rows at a time."""
     f = Routine(tiling, f"vector.rows.{count}", ["i64 k", "ptr a", "i64 a.row", "ptr x", "ptr y"])
     vector, wide, parts = tiling.vector, tiling.vector_bytes, LANES // tiling.lanes
     sums = [[f.variable(vector, "zeroinitializer") for _ in range(parts)] for _ in range(count)]
@@ -125,7 +125,7 @@ def _add(f: Routine, left: list[str], right: list[str], totals: list[str]) -> No
 
 
 def _padded(f: Routine, source: str, count: int | str) -> str:
-    """A copy of so many numbers with zeros behind them: LANES in all."""
+    """A copy of `count` numbers, padded with zeros to LANES."""
     memory = f.slot(f"[{LANES} x {f.real}]")
     for k in range(0, LANES, f.tiling.lanes):
         f.store_vector("zeroinitializer", f.moved(memory, k * f.tiling.size))
@@ -135,7 +135,7 @@ def _padded(f: Routine, source: str, count: int | str) -> str:
 
 
 def _added_up(f: Routine, vectors: list[str]) -> str:
-    """The sum of all lanes: number k and the one half of them further on, until one is left."""
+    """The sum of all lanes, pairwise: number k plus the one half of the lanes further on, until one is left."""
     tiling = f.tiling
     while len(vectors) > 1:
         half = len(vectors) // 2
@@ -172,7 +172,7 @@ def _columns(tiling: Tiling) -> Routine:
 
 
 def _strip(tiling: Tiling) -> Routine:
-    """sums = the products of so many columns, added one after the other; m counts real numbers."""
+    """sums = the products of some columns, added one after the other; m counts real numbers."""
     f = Routine(tiling, "vector.strip", ["i64 m", "i64 k", "ptr a", "i64 a.column", "ptr x", "i64 x.step", "ptr sums"])
     f.call("void", "llvm.memset.p0.i64", "ptr %sums", "i8 0", f"i64 {f.times('%m', tiling.size)}", "i1 false")
     together = _TOGETHER // tiling.parts
@@ -198,7 +198,7 @@ def _strip(tiling: Tiling) -> Routine:
 
 
 def _spread(f: Routine, factor: list[str]) -> list[str]:
-    """A factor in all places; of a complex one re, and (-im, im)."""
+    """A factor in all lanes; for a complex one re, and (-im, im)."""
     vectors = [f.splat(part) for part in factor]
     if len(factor) > 1:
         signs = ", ".join([f"{f.real} {'-1.0' if k % 2 == 0 else '1.0'}" for k in range(f.tiling.lanes)])
@@ -222,7 +222,7 @@ def _add_columns(f: Routine, columns: list[str], factors: list[list[str]], place
 
 
 def _add_elements(f: Routine, columns: list[str], factors: list[list[str]], place: int | str) -> None:
-    """What is left behind whole vectors, in the same order."""
+    """The remainder after whole vectors, in the same order."""
     size, count = f.tiling.size, f.tiling.parts
     targets = [f.moved(f.moved("%sums", place), part * size) for part in range(count)]
     totals = [f.load(target) for target in targets]

@@ -1,1 +1,1 @@
-"""Where functions of NumPy's libraries are in memory: BLAS and LAPACK, inner loops of universal functions, sorts."""
+"""Addresses of functions in NumPy's libraries: BLAS and LAPACK, inner loops of universal functions, sorts."""

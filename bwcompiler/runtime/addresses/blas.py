@@ -1,7 +1,7 @@
-"""Addresses of BLAS and LAPACK in the library that NumPy itself uses, found among the mapped ones.
+"""Addresses of BLAS and LAPACK in the library that NumPy itself uses, found among the libraries mapped into the process.
 
 NumPy's wheels bring OpenBLAS with 64-bit integers and prefixed names; other builds use the system's cblas or Accelerate.
-A library counts only if a small product through it comes out right.
+A library is used only if a small test product is correct.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 class Blas(NamedTuple):
     """Addresses of the routines of one library.
 
-    routines   by name with the letter of the type ("dgemm", "dtrsm": cblas; "dgetrf": LAPACK); only those that it has.
+    routines   by name with the letter of the type ("dgemm", "dtrsm": cblas; "dgetrf": LAPACK); only existing ones.
     """
 
     routines: Mapping[str, int]
@@ -45,7 +45,7 @@ _ROW_MAJOR, _NO_TRANSPOSE, _TRANSPOSE = 101, 111, 112
 
 @functools.cache
 def find() -> Blas | None:
-    """The BLAS of this process; None if there is none that works."""
+    """The BLAS of this process; None if there is no working one."""
     for path in _candidates():
         try:
             library = ctypes.CDLL(path)
@@ -66,7 +66,7 @@ def _candidates() -> Iterator[str]:
     """Libraries that may be NumPy's BLAS, most likely ones first."""
     package = Path(np.__file__).parent
     bundled = [*package.parent.glob("numpy.libs/*blas*"), *package.glob(".dylibs/*blas*")]
-    # SciPy may have mapped another OpenBLAS, with threads of its own: NumPy's come first.
+    # SciPy may have mapped another OpenBLAS, with its own threads: NumPy's libraries come first.
     yield from map(str, sorted(bundled))
     yield from _mapped_libraries()
     if sys.platform == "darwin":
@@ -91,7 +91,7 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 
 
 def _works(dgemm: int, integers_64: bool) -> bool:
-    """Multiply a 2x3 matrix by a transposed 4x3 one; a wrong size of integers would show in the result."""
+    """Multiply a 2x3 matrix by a transposed 4x3 one; a wrong integer size gives a wrong result."""
     integer: Any = ctypes.c_int64 if integers_64 else ctypes.c_int32
     pointer, double, enumeration = ctypes.c_void_p, ctypes.c_double, ctypes.c_int32
     function = ctypes.CFUNCTYPE(

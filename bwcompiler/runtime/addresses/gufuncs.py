@@ -35,8 +35,8 @@ def fft_loop(name: str, types: str) -> InnerLoop | None:
 
 @functools.cache
 def loop_of_module(module: str, name: str, types: str) -> InnerLoop | None:
-    """The loop of a ufunc of any module (numpy, scipy.special ...), if there are both."""
-    try:  # private modules: they may move, and then there is no loop
+    """The loop of a ufunc of any module (numpy, scipy.special ...), if the ufunc and the loop exist."""
+    try:  # private modules may move, and then there is no loop
         ufunc = getattr(imported(module), name, None)
     except ImportError:
         return None
@@ -60,7 +60,7 @@ def _pointers(ufunc: np.ufunc, offset: int) -> Any:
 
 @functools.cache
 def _layout_holds(ufunc: np.ufunc) -> bool:
-    """Compare what lies in memory with what Python says of the same object."""
+    """Compare the object in memory with its attributes in Python."""
     counts = tuple((ctypes.c_int * 3).from_address(id(ufunc) + _COUNTS))
     loops = ctypes.c_int.from_address(id(ufunc) + _LOOPS).value
     if (counts, loops) != ((ufunc.nin, ufunc.nout, ufunc.nargs), ufunc.ntypes):
@@ -74,6 +74,6 @@ def _layout_holds(ufunc: np.ufunc) -> bool:
 
 
 def _characters(numbers: bytes, inputs: int) -> str:
-    """Type numbers as NumPy spells a loop: "dd->d"."""
+    """Type numbers as NumPy's notation of loops: "dd->d"."""
     characters = [_CHARACTERS.get(number, "O") for number in numbers]
     return f"{''.join(characters[:inputs])}->{''.join(characters[inputs:])}"

@@ -2,7 +2,7 @@
 
 They are in the table of functions of a dtype that extension modules reach through NumPy's C API (PyArray_ArrFuncs in
 numpy/ndarraytypes.h, PyDataType_GetArrFuncs; both stable since NumPy 2.0).  They need no GIL and, for numbers, no array.
-A function counts only if it sorts a few numbers.
+A function is used only if it sorts a few test numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SAMPLE = (3, 1, 2, 0, 1)
 
 @functools.cache
 def sort_function(dtype: np.dtype[Any], kind: int, positions: bool) -> int:
-    """Address of the function of a dtype for an NPY_SORTKIND (0 quick, 1 heap, 2 stable); 0 if there is none that works."""
+    """Address of the function of a dtype for an NPY_SORTKIND (0 quick, 1 heap, 2 stable); 0 if there is no working one."""
     table = _functions(dtype)
     if not table:
         return 0

@@ -1,8 +1,8 @@
-"""The native call: the one function through which all programs are called.  Begin with `python_entry.py`, which says in Python what
-`native_entry.py` writes as LLVM text.
+"""The native call: the one function through which all programs are called.  Begin with `python_entry.py`, which implements in Python
+what `native_entry.py` implements in LLVM text.
 
-    table, words                             what to do for one form of call, as words; pieces of text that read them
-    checks, numbers                          functions of the entry, in LLVM text: what guards ask of objects
+    table, words                             the operations for one call form, as a table of words; text that reads the table
+    checks, numbers                          functions of the entry, in LLVM text: the guards
     buffers, allocations, results            its other functions, in the order of a call
-    externals                                what it uses of CPython, NumPy and the system
+    externals                                the external symbols of CPython, NumPy and the system
 """

@@ -1,4 +1,4 @@
-"""What a call of the native entry allocates and gives back, as functions in LLVM text: result arrays, arenas, references."""
+"""Allocation and release in a call of the native entry, as functions in LLVM text: result arrays, arenas, references."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ define internal ptr @bw.new_array(ptr %spec) nounwind {
 }
 """
 
-# The same with memory from the pool (`memory_pool.py`), to which the array gives it back when it dies.  Where the user chose a
-# handler of memory of their own, it is theirs to give.
+# The same with memory from the pool (`memory_pool.py`), to which the array returns it when it dies.  A memory handler that the user
+# has set takes precedence.
 NEW_LARGE_ARRAY = """
 define internal ptr @bw.new_large_array(ptr %spec) nounwind {
 start:
@@ -55,8 +55,8 @@ done:
 }
 """
 
-# Large arenas come from the pool (`memory_pool.py`).  For others the executable has a lock-free list: taken by exchanging a
-# slot with null, given back by putting it into an empty slot.
+# Large arenas come from the pool (`memory_pool.py`).  For others the executable has a lock-free list: one is taken by exchanging a
+# slot with null, and returned by storing it into an empty slot.
 ARENAS = f"""
 define internal ptr @bw.take_arena(ptr %slots, i64 %bytes) nounwind {{
 start:

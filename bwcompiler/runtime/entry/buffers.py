@@ -1,5 +1,5 @@
-"""From the leaves of a call to its buffers, as functions in LLVM text of the native entry: how far the strided arrays among them reach,
-contiguous copies of these, and which buffers share memory (a written one must not be another's, too).
+"""From the leaves of a call to its buffers, as functions of the native entry in LLVM text: the memory ranges of strided arrays,
+contiguous copies of these, and whether buffers share memory (a buffer that is written to must not overlap another one).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from bwcompiler.runtime.entry.words import field
 
 
 def _each_without(flags: int) -> str:
-    """The head of a loop over %count leaves.  What follows it is done with each array, %object, that lacks one of these flags, and ends
+    """The head of a loop over %count leaves.  The code after it runs for each array, %object, that lacks one of these flags, and ends
     in `br label %next`; after the last one, control is at %done."""
     return f"""  br label %head
 head:
@@ -31,7 +31,7 @@ next:
 work:"""
 
 
-# Where the arrays among the leaves that are not C-contiguous begin and how many bytes they reach over, in place of their data and size.
+# For leaves that are not C-contiguous arrays: the start and length of the memory range, in place of data pointer and size.
 REACHES = f"""
 define internal void @bw.reaches(ptr %leaves, i64 %count, ptr %objects, ptr %lows, ptr %spans) nounwind {{
 start:
@@ -83,7 +83,7 @@ done:
 declare i64 @llvm.abs.i64(i64, i1)
 """
 
-# C-contiguous copies, in %copies, of those of the leaves that are not so or not aligned; null for the others.  False: no
+# C-contiguous copies, in %copies, of the leaves that are not contiguous or not aligned; null for the others.  False: no
 # memory.
 COPIES = f"""
 define internal i1 @bw.copies(ptr %leaves, i64 %count, ptr %objects, ptr %buffers, ptr %copies) nounwind {{
@@ -108,7 +108,7 @@ no:
 }}
 """
 
-# Does buffer `self` share a byte with another one?  Without branches, so that it is vectorised: there may be hundreds.
+# Whether buffer `self` shares a byte with another one.  Without branches, so that it is vectorised: there may be hundreds of buffers.
 OVERLAPS = """
 define internal i1 @bw.overlaps(ptr %buffers, ptr %sizes, i64 %count, i64 %self) nounwind {
 start:

@@ -1,7 +1,7 @@
-"""What the guards of the native entry ask of objects, as functions in LLVM text: of arrays, keywords, attributes, static values.
+"""The guards of the native entry, as functions in LLVM text: checks of arrays, keywords, attributes and static values.
 
 An array *specification* is {ptr descr, i32 type number, i32 rank, [rank x i64] shape}, in the table of the signature; strides follow
-the shape where they are asked for.
+the shape if they are required.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def _all_same(name: str, type_: str, found: str, wanted: str, count: str, start:
   br i1 %{name}.same, label %{name}, label %{other}"""
 
 
-# The data pointer of an array that fits the specification; null if it does not.  %demands: the flags it must have, and
-# whether its strides are specified.  A dtype object other than NumPy's singleton (arrays from pickles have one) will do
-# if its number and byte order are the same.
+# The data pointer of an array that fits the specification; null if it does not.  %demands: the required flags, and
+# whether strides are specified.  A dtype object other than NumPy's singleton (arrays from pickles have one) is accepted
+# if its type number and byte order are the same.
 ARRAY_DATA = f"""
 define internal ptr @bw.array_data(ptr %object, ptr %spec, i64 %demands) nounwind {{
 start:
@@ -89,7 +89,7 @@ mismatch:
 }}
 """
 
-# Are the names of the keyword arguments these, in this order?  Names in source code are interned.
+# Whether the keyword arguments have these names, in this order.  Names in source code are interned.
 KEYWORDS = f"""
 define internal i1 @bw.keywords(ptr %given, ptr %wanted, i64 %count) nounwind {{
 start:
@@ -108,8 +108,8 @@ no:
 }}
 """
 
-# An attribute that somebody else keeps alive (an instance's own; a property may make a new object, which is refused), so
-# that no reference to it has to be held.  Null if there is none.
+# An attribute that another object keeps alive, so that no reference to it has to be held (a new object made by a property is
+# refused).  Null if there is none.
 ATTRIBUTE = """
 define internal ptr @bw.attribute(ptr %object, ptr %name) nounwind {
 start:

@@ -1,4 +1,4 @@
-"""What the text of the native entry calls and reads from outside: CPython, NumPy, libc, the pool of memory."""
+"""External symbols of the native entry: CPython, NumPy, libc, the memory pool."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """The native entry: LLVM text of the one CPython function through which all compiled programs of a process are called.
 
 `@bw_entry` is a METH_FASTCALL | METH_KEYWORDS function.  Its `self` is a *record*, the tuple
-(next, raise_error, table, captured arrays ..., owner); the table (`table.py`) says what to do for this form of
-call.  Where a guard fails, which has no effects, the next record is tried, until `next` is no tuple but the slow path, a
-callable that is tail-called with the same arguments.  It runs in this order: reads of the world outside and guards;
-references held to arrays that sit in lists and dicts, which may change meanwhile; copies of arrays that are not
-contiguous; new result arrays; an arena; the program, without the GIL if asked; the result tree.  Failures after the
-guards meet in one block that drops all references.  `python_entry.py` is the same in Python.
+(next, raise_error, table, captured arrays ..., owner); the table (`table.py`) has the operations for this call form.
+Guards have no side effects.  If one fails, the next record is tried, until `next` is not a tuple but the slow path, a
+callable that is tail-called with the same arguments.  The order is: reads from outside and guards; references to arrays
+in lists and dicts, which may change meanwhile; copies of arrays that are not contiguous; new result arrays; an arena;
+the program, without the GIL if the signature says so; the result tree.  All failures after the guards go to one block
+that drops all references.  `python_entry.py` is the same in Python.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def entry_text() -> str:
 
 # --- the parts of a call ----------------------------------------------------------------------------------------------
 
-# Walk the arguments; data pointers into %buffers, leaves into %objects, those of lists and dicts into %held as well.
+# Walk the arguments: data pointers go into %buffers, leaves into %objects, and those in lists and dicts also into %held.
 _GUARDS = f"""
 define internal i1 @bw.guards(ptr %table, ptr %arguments, ptr %buffers, ptr %objects, ptr %held,
                               ptr %registers, ptr %slots) nounwind {{
@@ -217,8 +217,8 @@ fail:
 }}
 """
 
-# Call raise_error(code, record) (item 1 of `self`), unless the program left an exception itself.  Without an arena the record says nothing.
-# Where it returns, the call is one for the record that follows.
+# Call raise_error(code, record) (item 1 of `self`), unless the program has set an exception.  Without an arena the record is empty.
+# If it returns, the next record takes the call.
 _RAISE = f"""
 define internal void @bw.raise(ptr %self, i32 %status, ptr %arena) noinline cold nounwind {{
 start:

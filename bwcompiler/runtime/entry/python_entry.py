@@ -1,4 +1,4 @@
-"""The entry in Python: what `native_entry.py` emits as machine code, for slow paths and for interpreters it does not know.
+"""The entry in Python: the same as `native_entry.py` in machine code, for slow paths and for unsupported interpreters.
 
 `NativeProgram` calls `@bw_program` through ctypes; `NativeProgram.run` takes leaves of any memory layout.  `bind_python` is the
 whole entry, guards included, and is the specification of the native one: the tests run both on the same calls.
@@ -33,7 +33,7 @@ class NativeProgram:
         self._call: Any = without_lock(address) if signature.release_gil else with_lock(address)
 
     def call(self, buffers: Sequence[Array | None]) -> tuple[int, bytes]:
-        """Run on exactly these buffers; the program's code and its error record."""
+        """Run on exactly these buffers; returns the program's status code and its error record."""
         if len(buffers) != self.signature.buffer_count:
             raise SignatureError(f"{len(buffers)} buffers given, {self.signature.buffer_count} expected")
         pointers = [None if buffer is None else buffer.__array_interface__["data"][0] for buffer in buffers]
@@ -65,7 +65,7 @@ class NativeProgram:
         return unflatten(signature.result, finished)
 
     def _result_buffer(self, number: int, leaves: Sequence[Any], buffers: list[Array | None]) -> Array:
-        """Memory for a result; one that goes into the caller's array gets a copy of that, which is copied back at the end."""
+        """The memory of a result.  For one that is written into the caller's array it is a copy, which is copied back at the end."""
         into, type_ = self.signature.result_into[number], self.signature.result_types[number]
         if into is None:
             return np.empty(int_shape(type_), type_.dtype.numpy)
@@ -177,7 +177,7 @@ def is_standard(value: Any, type_: TensorType, layout: Layout = "C") -> bool:
 
 
 def captured_error(signature: CallSignature, captured: Sequence[Any], statics: Sequence[object]) -> str:
-    """What is wrong with the captured arrays or statics of a call form; empty if nothing is."""
+    """The error in the captured arrays or statics of a call form; empty if there is none."""
     if len(captured) != len(signature.captured_types):
         return f"{len(captured)} captured arrays given, {len(signature.captured_types)} expected"
     for number, (array, type_) in enumerate(zip(captured, signature.captured_types, strict=True)):
@@ -188,7 +188,7 @@ def captured_error(signature: CallSignature, captured: Sequence[Any], statics: S
 
 
 def overlapping(signature: CallSignature, leaves: Sequence[Any], captured: Sequence[Array]) -> bool:
-    """Whether an argument that is written to may share memory with another one, or with a captured array."""
+    """Whether an argument that is written to may share memory with another argument or a captured array."""
     arrays = [*leaves, *captured]
     for number in signature.unshared:
         for other, array in enumerate(arrays):
@@ -198,7 +198,7 @@ def overlapping(signature: CallSignature, leaves: Sequence[Any], captured: Seque
 
 
 def bind_python(form: Any, slow_path: Callable[..., Any]) -> Callable[..., Any]:
-    """One form of call without native code (`form`: a `CallForm`)."""
+    """The function of one call form, without the native entry (`form`: a `CallForm`)."""
     signature: CallSignature = form.signature
 
     def call(*args: Any, **kwargs: Any) -> Any:

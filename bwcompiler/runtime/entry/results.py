@@ -6,7 +6,7 @@ from bwcompiler.runtime import python_abi as abi
 from bwcompiler.runtime.entry.table import PACKING, RESULTS, STEP_BYTES
 from bwcompiler.runtime.entry.words import field, header, switch, word
 
-# The head of a loop over the operations %op that make results, with the number %k and the %code of each.  What follows is done for each,
+# The head of a loop over the result operations %op, with the number %k and the %code of each.  The code after it runs for each,
 # and ends in `br label %head` at %next; after the last one, control is at %pass.
 _EACH_RESULT = f"""  %first.op = getelementptr i8, ptr %table, i64 %results
   br label %head
@@ -119,8 +119,8 @@ fail:
 }}
 """
 
-# A stack machine that makes the result tree and moves the references of %owned into it.  Null: no memory; then what is
-# on the stack has been dropped and %owned keeps the rest.
+# A stack machine that builds the result tree and moves the references of %owned into it.  Null: no memory; then the
+# objects on the stack have been dropped, and %owned keeps the others.
 PACK_TEXT = f"""
 define internal ptr @bw.pack(ptr %table, ptr %owned, ptr %stack) nounwind {{
 start:

@@ -17,20 +17,20 @@ from bwcompiler.ir.types import DTYPES, TensorType
 from bwcompiler.runtime import python_abi as abi
 
 STACK_ARENA_LIMIT = 16 * 1024
-LARGE_BYTES = 256 * 1024  # results and arenas from here on come from `memory_pool.py`: below, malloc has warm memory by itself
+LARGE_BYTES = 256 * 1024  # least size of results and arenas from `memory_pool.py`; below, malloc reuses memory itself
 
-# Words of the header.  The frame is one block on the stack: buffers first, then what the *_at words say.
+# Words of the header.  The frame is one block on the stack: buffers first, then the parts at the *_at offsets.
 HEADER = (
     "program argument_count keyword_count keywords frame_bytes objects_at held_at owned_at stack_at registers_at slots_at"
     " copies_at arena_at arena_bytes arena_slots release_gil leaf_count captured_count result_count held_count guards"
     " results packing sizes into_count into copied_count copied captured_specs"
 ).split()
 
-# A guard operation is 8 words: operation, source, base, key, a, b, is the object held, leaf; of a known array, the last two words are
-# where its bytes are and how many.
-# The source says where the object is: item `key` of the vector in register `base`, entry `key` of the dict in it; or, of
-# the object at address `base`: its entry `key` as a dict, contents as a cell, attribute `key`, item `key` as a list, the pointer
-# `key` bytes behind its beginning, itself.
+# A guard operation is 8 words: operation, source, base, key, a, b, is the object held, leaf; for a known array, the last two words are
+# the address of its bytes and their number.
+# The source is the place of the object: item `key` of the vector in register `base`; entry `key` of the dict in that register; or, for
+# the object at address `base`: entry `key` of a dict, the contents of a cell, attribute `key`, item `key` of a list, the pointer at byte
+# offset `key`, or the object itself.
 GUARDS = {name: number for number, name in enumerate(
     "end array number scalar plain none tuple list dict same size bytes holds known".split())}
 SOURCES = {name: number for number, name in enumerate("item entry global cell attribute list_item slot itself".split())}
@@ -46,13 +46,13 @@ DTYPE_NUMBERS = {dtype.name: number for number, dtype in enumerate(DTYPES)}
 NUMBER_DTYPES = {
     "float": ("f32", "f64", "c64", "c128"),
     "int": ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "c64", "c128"),
-    "bool": tuple([name for name in DTYPE_NUMBERS if name != "f16"]),       # which Python rounds to: a slower call
+    "bool": tuple([name for name in DTYPE_NUMBERS if name != "f16"]),       # f16 is rounded in Python: a slower call
     "complex": ("c64", "c128"),
 }
 
 
 def takes_numbers(signature: CallSignature) -> bool:
-    """Whether every Python number among the arguments can be passed as the dtype that the program wants."""
+    """Whether the native entry can convert every Python number among the arguments to the dtype of the program."""
     return all(kind not in NUMBER_KINDS or type_.dtype.name in NUMBER_DTYPES[kind]
                for kind, type_ in zip(signature.argument_kinds, signature.argument_types, strict=True))
 
@@ -104,7 +104,7 @@ class _Builder:
         self.signature = signature
         self.statics = statics
         self.strided = strided
-        self.data: list[int] = []  # what operations refer to; comes right after the header
+        self.data: list[int] = []  # data that operations refer to, right after the header
         self.guards: list[int] = []
         self.packing: list[int] = []
         self.specs: dict[tuple[TensorType, tuple[int, ...]], int] = {}
@@ -154,13 +154,13 @@ class _Builder:
         return Table(content, (*self.keys.values(), *self.statics, *reads, *self.questions))
 
     def place(self, words: Sequence[int]) -> int:
-        """The offset at which `words` lie from now on."""
+        """Append `words` to the data; returns their offset."""
         offset = 8 * (len(HEADER) + len(self.data))
         self.data += words
         return offset
 
     def frame(self, copies: int) -> dict[str, int]:
-        """Where the parts of the stack frame lie; an arena that does not fit on the stack has arena_at 0."""
+        """The offsets of the parts of the stack frame; arena_at is 0 if the arena does not fit on the stack."""
         signature = self.signature
         results = len(signature.result_types)
         parts = {
@@ -233,7 +233,7 @@ class _Builder:
         self.guards += [GUARDS[name], *source, id(expected), 0, 0, 0]
 
     def read(self, read: Read) -> None:
-        """A guard for something outside of the arguments, or operands found there."""
+        """A guard for a value outside of the arguments, or the operands that are read there."""
         if read.kind == "size":
             self.guards += [GUARDS["size"], SOURCES["itself"], id(read.base), 0, read.expected, 0, 0, 0]
             return
@@ -252,7 +252,7 @@ class _Builder:
         source = (SOURCES[kind], id(read.base), key)
         if read.tree is None:
             self.expect(read.expected, source)
-        else:                                      # numbers are copied, whatever else is there is held: it may be bound anew meanwhile
+        else:                                      # numbers are copied; other objects are held, as the name may be rebound during the call
             is_number = isinstance(read.tree, Leaf) and self.signature.argument_kinds[read.tree.index] in NUMBER_KINDS
             self.walk(read.tree, source, mutable=not is_number)
 
@@ -284,7 +284,7 @@ class _Builder:
         return self.spec(type_, layout), STRIDES | COPY
 
     def copied(self) -> list[int]:
-        """The leaves, and behind them captured arrays, that are copied where they are not C-contiguous and aligned."""
+        """The leaves, followed by captured arrays, that are copied if they are not C-contiguous and aligned."""
         signature = self.signature
         leaves = [index for index, (kind, layout) in enumerate(zip(signature.argument_kinds, signature.layouts, strict=True))
                   if kind == "array" and layout != "C" and index not in signature.result_into]
@@ -310,7 +310,7 @@ class _Builder:
         return [RESULTS["scalar"], id(dtype.type), dtype.itemsize, 0]
 
     def pack(self, tree: Tree, depth: int) -> None:
-        """Operations of a stack machine that leave the object of `tree` on top of `depth` others."""
+        """Stack-machine operations that push the object of `tree` on top of `depth` others."""
         self.depth = max(self.depth, depth + 1)
         if isinstance(tree, Static):
             raise ValueError("a result has no static values")

@@ -1,4 +1,4 @@
-"""Pieces of LLVM text that read a table of `table.py`, and fields of Python's objects."""
+"""LLVM text that reads words of a table (`table.py`) and fields of Python objects."""
 
 from __future__ import annotations
 

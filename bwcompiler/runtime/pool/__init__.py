@@ -1,3 +1,3 @@
-"""The threads that share the loops of programs.  Begin with `thread_pool.py`; what they share is in `thread_state.py`, how they wait and
-are started in `thread_workers.py`.
+"""The thread pool of programs.  Begin with `thread_pool.py`; `thread_state.py` has the shared state, `thread_workers.py` the start and
+the waiting of threads.
 """

@@ -1,25 +1,25 @@
-"""The threads that share the loops of programs: `bw_parallel`, in LLVM text, one pool per process.
+"""The thread pool for loops of programs: `bw_parallel`, in LLVM text, one pool per process.
 
     i32 bw_parallel(ptr fn, ptr context, i64 count, i64 grain)          calls        i32 fn(ptr context, i64 begin, i64 end)
 
 until [0, count) is covered, and returns 0, or the status of the first part (the one with the lowest `begin`) that returned another.
 
-- Parts: their boundaries are multiples of `grain` (except the last end) and depend on `count`, `grain` and the number of threads alone,
-  not on who runs them: what adds per part gives the same bits every time.  At most PARTS_PER_THREAD per thread.  With one thread, or
-  `count` up to `grain`, there is one part.  `grain` is also what makes a region worth it: 10 us of work; a region costs little where
-  the threads are awake, and a system call each where they sleep, which they do SPIN_NANOSECONDS after the last region.
-- Who: parts lie in one range per thread (the caller's is the first), so that a thread gets the same memory region after region; who is
-  done with its range takes from the others.  A thread that gets no CPU takes none, and the caller waits only for parts that were begun.
-- Errors: parts behind a failed one are not begun.  A record of what failed must be kept per part, or by the lowest `begin`.
-- A region inside of a region, and one while another Python thread has the pool, runs in its own thread, part by part.
-- A crowded machine: where regions take longer than one thread would (estimated from the parts the caller ran), the pool rests for
-  REST_PER_LOSS times what was lost, and then tries again; so it costs a few percent.
-- Threads never touch Python: `fn` must not call back.  They block all signals; `bw_poll` in them returns at once, and in the caller's parts
-  runs the handlers as ever.  They keep off the caller's CPU (a woken thread is often put there, and stays), within the CPUs that the
-  caller may use at that time; the caller itself is never moved.
-- A forked child has none; they start again with its first region.  They never end, and neither does their code.
+- Parts: their boundaries are multiples of `grain` (except the last end) and depend only on `count`, `grain` and the number of threads,
+  not on the thread that runs them: sums per part have the same bits every time.  At most PARTS_PER_THREAD per thread.  With one thread, or
+  `count` up to `grain`, there is one part.  `grain` should be at least 10 us of work: a region costs little if the threads are awake, and
+  a system call for each sleeping thread; they sleep from SPIN_NANOSECONDS after the last region on.
+- Scheduling: each thread has a range of parts (the caller's is the first), so that it gets the same memory in each region; a thread that
+  has finished its range steals from the others.  A thread without CPU takes no parts, and the caller waits only for parts that were begun.
+- Errors: parts after a failed one are not begun.  Error records must be kept per part, or for the lowest `begin`.
+- A region inside a region, or while another Python thread uses the pool, runs in the calling thread, part by part.
+- Oversubscribed machine: if regions take longer than one thread would (estimated from the parts that the caller ran), the pool pauses for
+  REST_PER_LOSS times the lost time, and then tries again; so the loss is a few percent.
+- Threads never touch Python: `fn` must not call back.  They block all signals; `bw_poll` returns at once in them, and runs the handlers in
+  the caller's parts.  They avoid the caller's CPU (a woken thread is often placed there, and stays), within the CPUs that the caller may
+  use at that time; the caller itself is never moved.
+- A forked child has no threads; they are started by its first region.  They never end, and their code is never unloaded.
 
-Elsewhere than on Linux a region is run in the calling thread, with the same parts.
+On systems other than Linux, a region runs in the calling thread, with the same parts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PARTS_PER_THREAD = 4
 SPIN_TURNS = 1000                  # 45 us: how long the caller looks for others to end before it sleeps; who spins loses its turn later
 LEAST_REST, MOST_REST = 5_000_000, 1_000_000_000     # ns
 REST_PER_LOSS = 50
-LEAST_LOSS = 20_000                # ns that regions may lose together: small ones often lose a few, and the machine is not crowded
+LEAST_LOSS = 20_000                # ns that regions may lose in total without a pause: small regions often lose a little on an idle machine
 
 
 # The number of parts, and their length.
@@ -244,7 +244,7 @@ over:
 }}
 """
 
-# Run parts as thread %index of the team: those of its own range, then those of the others.  How many it ran.
+# Run parts as thread %index of the team: those of its own range, then those of the others.  Returns their number.
 _WORK = f"""
 define internal i64 @work(i64 %index) nounwind {{
 start:
@@ -302,10 +302,10 @@ finish:
 }}
 """
 
-# What the region gained, in ns.  One thread would have needed (parts / mine) times the CPU time of the caller's own parts, and had waited
-# for its CPU as often as the caller does: as the sums of time and of CPU time say, of which each region forgets a 32nd.  (The time of this
-# region alone says nothing: who loses the CPU in one part of eight would not have lost it eight times.)  The score is such a sum of
-# gains, and where it falls below 0, the pool rests.
+# The time that the region saved, in ns.  One thread would have needed (parts / mine) times the CPU time of the caller's own parts, times
+# the caller's ratio of time to CPU time; this ratio is of running sums, from which each region subtracts a 32nd.  (A single region is no
+# measure: a thread that lost the CPU in one part of eight would not have lost it eight times.)  The score is a running sum of savings, and
+# the pool pauses when it falls below 0.
 _JUDGE = f"""
 define internal void @judge(i64 %elapsed, i64 %own, i64 %cpu, i64 %mine, i64 %parts) nounwind {{
 start:
@@ -393,11 +393,11 @@ class ThreadPool:
         return self._state[STATE[name]]
 
     def set_threads(self, count: int) -> None:
-        """Use so many threads, the calling one among them, from the next region on; fewer leave the others asleep."""
+        """Use `count` threads, including the calling one, from the next region on; surplus threads stay asleep."""
         self._state[STATE["threads"]] = min(count, MOST_THREADS)
 
     def wake_up(self) -> None:
-        """Forget that the machine was crowded."""
+        """End a pause."""
         for name in ("rest_until", "rest", "score", "time", "cpu_time"):
             self._state[STATE[name]] = 0
 

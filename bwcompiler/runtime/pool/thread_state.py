@@ -1,4 +1,4 @@
-"""What the threads of the pool (`thread_pool.py`) and their callers share: the layout of `@state`, and pieces of LLVM text for it."""
+"""The shared state of the pool's threads and their callers (`thread_pool.py`): the layout of `@state`, and LLVM text to access it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bwcompiler.runtime.locks_and_clocks import DECLARE_CLOCK, clock
 
 MOST_THREADS = 256
 CPU_BYTES = 128                    # of glibc's cpu_set_t: 1024 CPUs
-OPEN, WAITING = 1 << 16, 1 << 17   # bits of the gate: a region is on; its caller sleeps until the last thread has left
+OPEN, WAITING = 1 << 16, 1 << 17   # bits of the gate: a region is open; its caller sleeps until the last thread has left
 _FUTEX = {"x86_64": 202, "aarch64": 98}
 _PAUSE = {"x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
           "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)")}
 
-# The gate holds, below these bits, how many threads are inside, and from bit 32 on the number of the region.
-# Words of @state.  Those that threads wait for or change have cache lines of their own.
+# Below these bits, the gate holds the number of threads inside; from bit 32 on, the number of the region.
+# Words of @state.  Words that threads wait for or modify have cache lines of their own.
 _LINES = (("threads", "started", "cpu", "place_at", "has_room", "rest_until", "rest", "score", "time", "cpu_time", "regions",
            "rested"),
           ("busy",), ("ticket",), ("sleepers",), ("gate",), ("failed",), ("fn", "context", "count", "part", "team"))

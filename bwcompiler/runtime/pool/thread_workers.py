@@ -1,4 +1,4 @@
-"""The threads of the pool (`thread_pool.py`), in LLVM text: how they wait and enter a region, how they are started and kept off a CPU."""
+"""The threads of the pool (`thread_pool.py`), in LLVM text: waiting, entering a region, starting, and avoiding the caller's CPU."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from bwcompiler.runtime.pool.thread_state import CPU_BYTES, MOST_THREADS, OPEN, 
 
 SPIN_NANOSECONDS = 200_000
 STACK_BYTES = 8 * 2**20            # of address space
-PLACE_NANOSECONDS = 100_000_000    # how often the CPUs that the caller may use are looked up, if it stays on one
+PLACE_NANOSECONDS = 100_000_000    # interval of looking up the CPUs that the caller may use, if it stays on one
 
-# A thread waits for the gate to open with a number that it has not seen, enters by adding 1 to it, and leaves by taking that back.
+# A thread waits for the gate to open with a new region number, enters by adding 1 to the gate, and leaves by subtracting 1.
 # After a while without a region it sleeps on the ticket, which every region changes after it has opened the gate.
 WORKER = f"""
 define internal ptr @worker(ptr %argument) nounwind {{
@@ -127,7 +127,7 @@ done:
 }}
 """
 
-# Keep the workers off the caller's CPU, among those that the caller may use.  0: there is no other.
+# Restrict the workers to the CPUs that the caller may use, without its current one.  0: there is no other.
 PLACE = f"""
 define internal i64 @place(i64 %now, i64 %workers) nounwind {{
 start:

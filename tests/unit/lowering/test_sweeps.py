@@ -136,4 +136,4 @@ def test_repeated_steps_share_their_sweep(small: None) -> None:
 
 def test_explanations_name_the_sweep() -> None:
     text = str(bw.compile(rows_and_columns, np.ones((2000, 32, 64))).explain())
-    assert "a few iterations follow on those of k0, in one sweep" in text
+    assert "in one sweep with k0, a few iterations at a time" in text

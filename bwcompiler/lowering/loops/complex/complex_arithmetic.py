@@ -1,6 +1,6 @@
 """Arithmetic of complex scalars as pairs (re, im) of real scalars: products, quotients, powers, comparisons, extrema.
 
-NumPy's formulas, so that infinities, nan and the signs of zeros come out as there.  exp, log and their relatives:
+The formulas are NumPy's, so that infinities, nan and signs of zeros agree.  exp, log and their relatives:
 `complex_functions.py`.  Start reading at `ARITHMETIC`.
 """
 
@@ -39,7 +39,7 @@ def pair_of(re: float, im: float, like: Scalar) -> Pair:
 
 
 def in_double(formula: Callable[..., Pair]) -> Callable[..., Pair]:
-    """A formula of doubles, for numbers of any precision: there is nothing to lose then, and no overflow on the way."""
+    """A formula that is computed in double precision for any precision: without loss, and without intermediate overflow."""
     def rule(*numbers: Pair) -> Pair:
         dtype = numbers[0][0].dtype
         re, im = formula(*[(cast(x, F64), cast(y, F64)) for x, y in numbers])
@@ -140,7 +140,7 @@ def minimum(z: Pair, w: Pair) -> Pair:
 
 
 def better(combine: str) -> Callable[[Pair, Pair], Scalar]:
-    """Whether a number takes the place of the best one in a search: a nan is better than any number, and the first nan stays."""
+    """Whether a number replaces the best one in a search: a nan is better than any number, and the first nan wins."""
     order = greater if combine == "argmax" else less
     return lambda new, best: negated(isnan(best)) & either(order(new, best), isnan(new))
 

@@ -3,7 +3,7 @@
 Special cases (infinities, nan, signed zeros, branch cuts) are those of C99's Annex G, which NumPy follows.  Inverse functions:
 T. E. Hull, T. F. Fairgrieve and P. T. P. Tang, "Implementing the complex arcsine and arccosine functions using exception
 handling", ACM TOMS 23 (1997), in the form of FreeBSD's catrig.c; tanh: W. Kahan, "Branch cuts for complex elementary functions".
-What a choice does not take may overflow or be nan.  Start reading at `FUNCTIONS`.
+Alternatives of `where` that are not selected may overflow or be nan.  Start reading at `FUNCTIONS`.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def power(z: Pair, w: Pair) -> Pair:
 
 # ----- hyperbolic and trigonometric functions
 def _scaled(x: Scalar) -> tuple[Scalar, Scalar]:
-    """x moved to where exp does not overflow, and what to multiply with for that."""
+    """x shifted so that exp does not overflow, and the factor that compensates."""
     big = _abs(x) > 700.0
     return select(big, x - _signed(_SHIFT, x), x), select(big, math.exp(_SHIFT), const(1.0, x.dtype))
 

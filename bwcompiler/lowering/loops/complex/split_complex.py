@@ -1,7 +1,7 @@
-"""Complex numbers in kernels become pairs of reals: `split_complex(kernel)`, applied to every kernel that was built of them.
+"""`split_complex(kernel)`: rewrites a kernel of complex numbers into one of real numbers.
 
-A buffer of n complex numbers is one of 2n reals, number k at 2k and 2k + 1.  A let becomes two, an operation the formulas of
-`complex_arithmetic.py` and `complex_functions.py`.  A sum becomes two sums.  Other reductions (products, extrema, searches)
+A buffer of n complex numbers becomes one of 2n reals, number k at 2k and 2k + 1.  A let becomes two lets, an operation the formula of
+`complex_arithmetic.py` or `complex_functions.py`.  A sum becomes two sums.  Other reductions (products, extrema, searches)
 mix the parts: the accumulator becomes a cell of memory, and the loop that feeds it a serial one.
 """
 
@@ -45,7 +45,7 @@ def split_complex(kernel: Kernel) -> Kernel:
 
 
 class _Splitter:
-    """What each buffer, let, accumulator and scalar of the kernel has become."""
+    """The replacements of the buffers, lets, accumulators and scalars of the kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.taken = TakenNames([buffer.name for buffer in kernel.buffers])
@@ -54,8 +54,8 @@ class _Splitter:
         self.lets: dict[Let, Pair | Scalar] = {}
         self.sums: dict[Accumulator, tuple[Accumulator, Accumulator]] = {}
         self.cell: dict[Accumulator, Buffer] = {}
-        self.place: dict[Accumulator, Buffer] = {}              # where a search has found its element
-        self.pairs: dict[int, tuple[Scalar, Pair]] = {}         # by the identity of the scalar, which is kept alive for that
+        self.place: dict[Accumulator, Buffer] = {}              # the buffer of the position of a search
+        self.pairs: dict[int, tuple[Scalar, Pair]] = {}         # by id of the scalar, which is kept alive
         self.reals: dict[int, tuple[Scalar, Scalar]] = {}
 
     # ----- statements
@@ -98,7 +98,7 @@ class _Splitter:
         return [Store(buffer, self.part(offset, number), value) for number, value in enumerate(pair)]
 
     def held(self, name: str, pair: Pair) -> tuple[list[Statement], Pair]:
-        """Both parts worked out before either is written: what they read may be what is written."""
+        """Both parts as lets, computed before either is stored: they may read the element that is stored."""
         if all(value.op in _LEAVES for value in pair):
             return [], pair
         re, im = Let(name, pair[0], None, "re"), Let(name, pair[1], None, "im")
@@ -122,7 +122,7 @@ class _Splitter:
             return [statement]
         real, combine = component_of(dtype), accumulator.combine
         if combine == "add":
-            start = accumulator.start.real                               # of both parts
+            start = accumulator.start.real                               # the start of both parts
             made = [Accumulator(accumulator.name, combine, real, accumulator.origin, part, start) for part in ("re", "im")]
             self.sums[accumulator] = made[0], made[1]
             return [Reduce(one) for one in made]
@@ -156,7 +156,7 @@ class _Splitter:
         return [*lets, *[Accumulate((buffer, self.part(target[1], number)), combine, value) for number, value in enumerate(pair)]]
 
     def combined(self, statement: Accumulate, buffer: Buffer, offset: Offset, value: Pair) -> list[Statement]:
-        """What mixes the parts: load, combine, store."""
+        """A reduction that mixes the parts: load, combine, store."""
         before = self.loads(buffer, offset)
         value_lets, value = self.held("fed", value)
         if statement.position is None:
@@ -175,7 +175,7 @@ class _Splitter:
 
     # ----- positions
     def part(self, offset: Offset, number: int) -> Offset:
-        """Where the real (0) or imaginary (1) part of the complex number at this offset is."""
+        """The offset of the real (0) or imaginary (1) part of the complex number at an offset."""
         affine = add_extents(scale_extent(offset.affine, 2), number)
         return Offset(affine, tuple([(self.real(term), 2 * stride) for term, stride in offset.terms]))
 
@@ -186,7 +186,7 @@ class _Splitter:
 
     # ----- scalars
     def real(self, scalar: Scalar) -> Scalar:
-        """What a scalar that is no complex number has become."""
+        """The replacement of a real scalar."""
         found = self.reals.get(id(scalar))
         if found is None:
             found = self.reals[id(scalar)] = scalar, self._real(scalar)
@@ -264,7 +264,7 @@ def _twin(buffer: Buffer) -> Buffer:
 
 
 def _stays(statement: Statement, index: Index) -> bool:
-    """Whether all iterations of the loop over index store into one place."""
+    """Whether all iterations of the loop over index store to the same place."""
     if not isinstance(statement, Store) or statement.offset.terms:
         return isinstance(statement, Loop)
     return not _depends(statement.offset.affine, index)
