@@ -1,6 +1,6 @@
-"""Index maps: which element of which stored array an element of a value is.
+"""Index maps: from an element of a value to the element of a stored array that it equals.
 
-Layout ops (transpose, broadcast, slice ...) and constants compute nothing: reading one means reading its operand at
+Layout ops (transpose, broadcast, slice ...) and constants compute nothing: an element of one is an element of its operand at
 another index.  `expand` composes these maps down to values that are stored or computed (`leaf`).
 """
 
@@ -27,9 +27,9 @@ def section_of(value: Value) -> Section:
 
 def reshape_index(at: Sequence[IndexExpression], source: Sequence[Extent],
                   target: Sequence[Extent]) -> tuple[IndexExpression, ...] | None:
-    """The index into shape `source` of element `at` of the same elements in shape `target`, where that is affine.
+    """The index in shape `source` of the element at index `at` in shape `target`, for a reshape; None if it is not affine.
 
-    That is: every source axis is a product of target axes (split), or size 1.  None where axes are merged.
+    It is affine if every source axis is a product of target axes (split), or has size 1, but not if axes are merged.
     """
     result: list[IndexExpression] = []
     k, rank = 0, len(target)
@@ -66,13 +66,13 @@ def _as_scalar(position: IndexExpression) -> Scalar:
 
 
 def is_alias(value: Value) -> bool:
-    """Whether value is its operand's memory seen in another shape: a reshape whose index map is not affine."""
+    """Whether a value is a view of its operand's memory with another shape: a reshape whose index map is not affine."""
     return value.op.in_order and _merges_axes(value.operands[0].shape, value.shape)
 
 
 @functools.lru_cache(maxsize=1024)
 def _merges_axes(source: tuple[Extent, ...], target: tuple[Extent, ...]) -> bool:
-    """Whether an axis of `source` is no product of axes of `target`."""
+    """Whether an axis of `source` is not a product of axes of `target`."""
     return reshape_index([0] * len(target), source, target) is None
 
 
@@ -84,7 +84,7 @@ def root(value: Value) -> Value:
 
 
 def is_virtual(value: Value) -> bool:
-    """Whether reading value is only reading its operand at another index (or a constant)."""
+    """Whether a value needs no memory: its elements are elements of its operand at other indices, or a constant."""
     return value.op.virtual and not (value.op.in_order and is_alias(value))
 
 
@@ -95,7 +95,7 @@ def expand(value: Value, at: tuple[IndexExpression, ...], leaf: Leaf, stored: Ca
     if value.op.in_order:
         index = reshape_index(at, value.operands[0].shape, value.shape)
         if index is None:
-            raise InternalError(f"{value} is read at an index that its reshape cannot follow")
+            raise InternalError(f"{value} is read at an index for which its reshape is not affine")
         return expand(value.operands[0], index, leaf, stored)
     return element(value, at, leaf, stored)
 
@@ -109,7 +109,7 @@ def element(value: Value, at: tuple[IndexExpression, ...], leaf: Leaf, stored: C
 
 
 class _Reader:
-    """An operand as element rules see it: callable with an index, and its type."""
+    """An operand in an element rule: callable with an index, with shape and dtype."""
 
     __slots__ = ("leaf", "operand", "stored")
 
@@ -131,7 +131,7 @@ class _Reader:
 
 
 def plain_axes(index: Sequence[IndexExpression]) -> tuple[Affine | None, ...] | None:
-    """Per entry the bare loop index it is, or None for the constant 0; None altogether for any other map."""
+    """Per entry the loop index, or None for the constant 0; None if any entry has another form."""
     found: list[Affine | None] = []
     for entry in index:
         if isinstance(entry, int):
@@ -146,9 +146,9 @@ def plain_axes(index: Sequence[IndexExpression]) -> tuple[Affine | None, ...] | 
 
 
 class ArrayView(NamedTuple):
-    """A value as elements of another one's memory: value[i] is at `offset + sum(strides[k] * i[k])` of base, in elements.
+    """A value as a strided view of another one's memory: value[i] is at `offset + sum(strides[k] * i[k])` of base, in elements.
 
-    In the body of a loop the offset may move with the loop's index.
+    In the body of a loop the offset may depend on the loop's index.
     """
 
     base: Value
@@ -171,7 +171,7 @@ def contiguous_strides(shape: Sequence[Extent]) -> tuple[int, ...]:
 
 
 def view_of(value: Value) -> ArrayView | None:
-    """What a value made of layout ops alone (transpose, slice, broadcast, reshape) is in its base's memory, if that is affine."""
+    """The view of a value that consists only of layout ops (transpose, slice, broadcast, reshape) of its base; None if it is not affine."""
     if not is_virtual(value):
         return whole(value)
     indices = [Index(0, extent - 1) for extent in value.shape]

@@ -1,7 +1,7 @@
-"""What the rules of an op may be besides functions, and the check that a declaration has no hole.
+"""The forms of op rules that are not plain functions, and the check that a declaration is complete.
 
-`define_op` (bwcompiler.ir.op) derives what mathematics determines (`derived_jvp`) and calls `problems`; an op that leaves a rule
-neither given nor derivable, or whose rules do not fit one another, is an error when its module is imported.
+`define_op` (bwcompiler.ir.op) derives what mathematics determines (`derived_jvp`) and calls `problems`; an op with a rule
+that is neither given nor derivable, or with inconsistent rules, is an error when its module is imported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Rule = Callable[..., Any]
 
 
 class NotDifferentiable:
-    """Spelled-out absence of a derivative; `reason` is what explain() tells the user."""
+    """Explicit absence of a derivative; explain() shows the `reason` to users."""
 
     __slots__ = ("reason",)
 
@@ -37,10 +37,10 @@ def not_differentiable(reason: str) -> NotDifferentiable:
 class Joint:
     """A VJP rule for all operands: rule(ct, out, operands, needs, **attrs) -> one cotangent or None per operand.
 
-    into   the rule adds to the operands' cotangents itself: rule(present, ct, out, operands, needs, **attrs) gets those that there
-           are (or None) and returns what they become.
-    elementwise   an element of a cotangent depends on that element of ct alone, where the operand has the shape of the result: what
-                  `where` masks stays exactly zero, whatever the derivative is there.
+    into   the rule itself adds to the operands' cotangents: rule(present, ct, out, operands, needs, **attrs) gets the present ones
+           (or None) and returns the new ones.
+    elementwise   an element of a cotangent depends only on that element of ct, for operands with the shape of the result: elements that
+                  `where` masks stay exactly zero, whatever the derivative is there.
     """
 
     __slots__ = ("elementwise", "into", "rule")
@@ -64,7 +64,7 @@ class Into:
 
 
 class Absent:
-    """A rule that an op does not have, on purpose: using it raises UnsupportedError with the reason."""
+    """A rule that an op deliberately lacks: using it raises UnsupportedError with the reason."""
 
     __slots__ = ("reason",)
 
@@ -79,12 +79,12 @@ class Absent:
 
 
 def absent(reason: str) -> Absent:
-    """A rule that an op does not have, and why; the reason is a sentence for users."""
+    """Declare that an op lacks a rule; the reason is a sentence for users."""
     return Absent(reason)
 
 
 class OfOp:
-    """A rule that is made for the op it is declared with: make(op) -> rule."""
+    """A rule that is constructed from the op: make(op) -> rule."""
 
     __slots__ = ("make",)
 
@@ -118,9 +118,9 @@ WITH_COMBINE = ("reduction", "scan")                                 # kinds tha
 WITHOUT_NUMPY = ("input", "region")                                  # kinds that are statements, not NumPy expressions
 
 
-# ----- what is derived
+# ----- derived rules
 def derived_jvp(kind: str, vjp: Any, given: Any) -> Any:
-    """The JVP of an op that declares none: zero if no operand has a derivative, partial derivatives where elementwise."""
+    """The JVP of an op that declares none: zero if no operand has a derivative, partial derivatives for elementwise ops."""
     if given is not None:
         return given
     if isinstance(vjp, NotDifferentiable) or (isinstance(vjp, tuple) and all(isinstance(rule, NotDifferentiable) for rule in vjp)):
@@ -138,14 +138,14 @@ def numpy_name(function: Any) -> str | None:
 
 
 def is_plain_function(function: Any) -> bool:
-    """Whether a function stands at the top of a module, so that its source can be copied."""
+    """Whether a function is defined at the top level of a module, so that its source can be copied."""
     name = getattr(function, "__qualname__", "<")
     return hasattr(function, "__code__") and "<" not in name and "." not in name
 
 
-# ----- what is wrong
+# ----- checks
 def problems(op: Any) -> list[str]:
-    """What a declaration lacks, and where its rules disagree; empty for a whole one."""
+    """The missing and inconsistent rules of a declaration; empty if it is complete."""
     return [*_missing(op), *_derivative_problems(op), *_signature_problems(op)]
 
 
@@ -186,7 +186,7 @@ def _derivative_problems(op: Any) -> Iterable[str]:
 
 
 class _Parameters(NamedTuple):
-    """What a Python function takes: operands, names of keywords, whether any others."""
+    """The parameters of a Python function: number of operands, names of keywords, whether it takes any others."""
 
     positional: list[str]
     any_positional: bool
@@ -222,7 +222,7 @@ def _fits(op: Any, name: str, found: _Parameters, leading: int) -> Iterable[str]
         if attribute not in named and not found.any_keyword:
             yield f"{name}: does not take the attribute {attribute}"
     for keyword in sorted(found.keywords - set(op.attributes)):
-        yield f"{name}: takes {keyword}, which is no attribute"
+        yield f"{name}: takes {keyword}, which is not an attribute"
     operands = len([one for one in found.positional if one not in op.attributes]) - leading
     if leading and operands != len(op.vjp) and not (found.any_positional and operands <= len(op.vjp)):
         yield f"{name}: takes {operands} operands, but there are rules for {len(op.vjp)}"

@@ -111,7 +111,7 @@ def scale_extent(a: Extent, factor: int) -> Extent:
 
 
 def divided(a: Extent, divisor: int) -> Extent | None:
-    """a / divisor, rounded up; None if that is not affine: a coefficient is no multiple of the divisor."""
+    """a / divisor, rounded up; None if that is not affine: a coefficient is not a multiple of the divisor."""
     if isinstance(a, int):
         return -(-a // divisor)
     if any(coefficient % divisor for _, coefficient in a.terms):
@@ -139,7 +139,7 @@ def substitute(a: Extent, environment: Mapping[Index, Extent]) -> Extent:
 
 
 def evaluate(a: Extent, environment: Mapping[Index, int]) -> int:
-    """The value of a where every index is known."""
+    """The value of a for given values of its indices."""
     if isinstance(a, int):
         return a
     total = a.constant
@@ -162,12 +162,12 @@ def lower(a: Extent) -> int:
 
 
 def most(shape: Iterable[Extent]) -> tuple[int, ...]:
-    """The largest extents that a shape can have: what memory is laid out for."""
+    """The largest extents that a shape can have, for which memory is allocated."""
     return tuple([extent if isinstance(extent, int) else upper(extent) for extent in shape])
 
 
 def span(a: Extent, over: Container[Index]) -> tuple[Extent, Extent]:
-    """The smallest and the largest value of a over all values of some indices; of the others it still depends."""
+    """The smallest and the largest value of a over all values of the indices `over`; both may depend on other indices."""
     low = high = a if isinstance(a, int) else Affine(a.constant, a.terms)
     while True:
         ends = []
@@ -207,8 +207,8 @@ def exact_count(shape: Iterable[Extent]) -> Extent:
 
 
 def may_be_reshaped(old: Iterable[Extent], new: Iterable[Extent]) -> bool:
-    """Whether elements in C order may get another shape: there are as many of them, and none moves past an extent that depends on
-    indices, since arrays are laid out for the largest extents."""
+    """Whether a reshape is possible: the numbers of elements agree, and no element moves across an extent that depends on indices, as
+    arrays are laid out for the largest extents."""
     return _counts(old) == _counts(new)
 
 
@@ -240,7 +240,7 @@ class Section(NamedTuple):
     steps: tuple[int, ...]
 
     def is_apart(self, other: Section) -> bool:
-        """Whether two parts of one array share no element, as far as one axis alone can tell."""
+        """Whether two sections of one array are disjoint, as far as this follows from a single axis."""
         for axis in range(len(self.starts)):
             low, high = self.bounds(axis)
             other_low, other_high = other.bounds(axis)
@@ -249,7 +249,7 @@ class Section(NamedTuple):
         return False
 
     def _alternates(self, other: Section, axis: int) -> bool:
-        """Whether the elements of another part are between those of this one, as even and odd ones are."""
+        """Whether the elements of another section are between those of this one, like even and odd ones."""
         steps = [0 if part.sizes[axis] == 1 else part.steps[axis] for part in (self, other)]
         common = math.gcd(*steps)
         if common < 2:
@@ -284,7 +284,7 @@ class Section(NamedTuple):
 
 
 def _is_less(a: Extent, b: Extent) -> bool:
-    """Whether a < b for sure."""
+    """Whether a < b for all values of the indices."""
     if isinstance(a, int) and isinstance(b, int):
         return a < b
     return known_le(add_extents(a, 1), b) is True

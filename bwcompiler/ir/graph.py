@@ -54,7 +54,7 @@ class Graph(LateDiGraph):
         return self.graph["name"]
 
     def is_settled(self, by: object) -> bool:
-        """Whether a pass, or a table of rules, is known to leave the graph as it is."""
+        """Whether a pass, or a table of rules, is known to leave the graph unchanged."""
         return any(one is by for one in self.settled)
 
     def _build(self) -> tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]]:
@@ -106,7 +106,7 @@ class Graph(LateDiGraph):
         return found
 
     def read_once(self) -> set[Value]:
-        """The values that one operand alone reads, and that are no outputs."""
+        """The values that are read exactly once, and are not outputs."""
         return {value for value, readers in self.users().items() if len(readers) == 1}.difference(self.outputs)
 
     def __len__(self) -> int:
@@ -142,7 +142,7 @@ def live_values(body: Sequence[Value], outputs: Iterable[Value]) -> list[Value]:
 
 def cut(name: str, inputs: Sequence[Value], record: Sequence[Value], outputs: Sequence[Value], *,
         index: Index | None = None, captured: int = 0) -> Graph:
-    """The graph of what `outputs` need of a record of values."""
+    """The graph of those values of a record that `outputs` depend on."""
     return Graph(name, inputs, live_values(record, outputs), outputs, index, captured)
 
 
@@ -151,9 +151,9 @@ def _again(record: Record, value: Value, operands: tuple[Value, ...]) -> Value:
 
 
 def inline(graph: Graph, operands: Sequence[Value], emit: Callable[[Record, Value, tuple[Value, ...]], Value] = _again) -> list[Value]:
-    """Re-emit a graph's body into the current record with its inputs replaced; the values of its outputs.
+    """Re-emit a graph's body into the current record with its inputs replaced; returns the values of its outputs.
 
-    Names and provenance are kept; what has none gets the record's.  `emit(record, value, operands)` makes what stands for a value.
+    Names and provenance are kept; values without provenance get the record's.  `emit(record, value, operands)` makes the copy of a value.
     """
     record = current_record()
     if record is None:

@@ -1,7 +1,7 @@
 """A base class from networkx, which takes 0.1 s to import: `LateDiGraph` stands for `networkx.DiGraph` until that is needed.
 
-Asking for anything of networkx's (a method, iteration, an item) makes `networkx.DiGraph` the base.  So does making a graph once
-networkx is imported: whoever can write `isinstance(graph, networkx.DiGraph)` about a new graph gets True.
+The first use of networkx's interface (a method, iteration, an item) makes `networkx.DiGraph` the base.  So does creating a graph after
+networkx was imported: then `isinstance(graph, networkx.DiGraph)` is true.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ nx = module("networkx")
 
 
 def with_networkx(graph: Any) -> Any:
-    """The graph, whose class is one of networkx's from now on."""
+    """Make the graph's class a subclass of networkx.DiGraph; returns the graph."""
     for cls in type(graph).__mro__:
         if cls.__bases__ == (LateDiGraph,):
             cls.__bases__ = (renewed_properties(nx.DiGraph),)
@@ -25,7 +25,7 @@ def with_networkx(graph: Any) -> Any:
 
 
 class LateDiGraph:
-    """Only ever the one base of a class."""
+    """Must be the only base of a class."""
 
     def __init_subclass__(cls) -> None:
         if "networkx" in sys.modules:
@@ -36,7 +36,7 @@ class LateDiGraph:
         return with_networkx(graph) if "networkx" in sys.modules else graph
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and not name.startswith("__networkx"):         # protocols that others ask every object for
+        if name.startswith("__") and not name.startswith("__networkx"):         # protocols that other libraries look up on every object
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(with_networkx(self), name)
 

@@ -7,8 +7,8 @@
           m maximum= %x[i, j]
         ...
 
-A kernel is told what differs from call to call: where its buffers are, and `words`, numbers that it gets beside them.  An
-integer word is an `Index` that no loop of the kernel runs over, a word that is computed with is a `Word`.
+The parameters of a kernel are its buffers and its `words`, scalar arguments.  An integer word is an `Index` that no loop of the
+kernel runs over; a word that is an operand of arithmetic is a `Word`.
 
 Statements: `Loop`, `Let` (name a scalar), `Store`, `Reduce` (open an accumulator), `Accumulate` (into an accumulator or a
 buffer element), `Fill`.  Buffer positions are linear element offsets: affine in the loop indices, plus data-dependent
@@ -32,9 +32,9 @@ COMBINES = ("add", "multiply", "maximum", "minimum", "bitwise_or", "bitwise_and"
 
 
 class Buffer:
-    """Memory a kernel works on: a parameter (in, out, inout) or scratch of its own.  origin: the value it holds, if any.
+    """Memory of a kernel: a parameter (in, out, inout) or scratch.  origin: the graph value that it holds, if any.
 
-    Where an extent depends on the index of a loop around the kernel, there is memory for the largest one (`extent.most`).
+    If an extent depends on the index of an enclosing loop, memory is allocated for the largest one (`extent.most`).
     """
 
     __slots__ = ("dtype", "name", "origin", "role", "shape", "size")
@@ -62,9 +62,9 @@ class Offset:
 
 
 class Accumulator:
-    """A reduction in progress.  combine: one of COMBINES.  origin: the value of the graph that it computes, if any; part: of it.
+    """A reduction in progress.  combine: one of COMBINES.  origin: the graph value that it computes, if any; part: "re" or "im" of it.
 
-    start      what it is opened with, the identity of combine: of sums 0.0, or -0.0, to which any first element is added as it is.
+    start      the initial value, the identity of combine; for sums 0.0, or -0.0, which keeps the sign of a first element -0.0.
     """
 
     __slots__ = ("combine", "dtype", "name", "origin", "part", "start")
@@ -87,7 +87,7 @@ class Accumulator:
 
 @dataclass(eq=False)
 class Let:
-    """Give a scalar a name; `ref()` reads it.  origin: the value of the graph of which it is an element, if any; part: "re" or "im"."""
+    """Name a scalar; `ref()` reads it.  origin: the graph value of which it is an element, if any; part: "re" or "im" of it."""
 
     name: str
     value: Scalar
@@ -126,7 +126,7 @@ class Accumulate:
 class Loop:
     """for index in 0..extent.
 
-    kind: serial; vector (innermost, its iterations independent but for accumulators); product (of matrices: `product_loop.py`).
+    kind: serial; vector (innermost, with iterations that are independent except for accumulators); product (`product_loop.py`).
     """
 
     index: Index
@@ -167,7 +167,7 @@ def offset_scalars(offset: Offset) -> tuple[Scalar, ...]:
 
 
 def element_strides(shape: tuple[int, ...]) -> list[int]:
-    """How many elements apart the neighbours along each axis of a C-contiguous array are."""
+    """The strides of a C-contiguous array, in elements."""
     strides, stride = [], 1
     for extent in reversed(shape):
         strides.append(stride)
@@ -189,7 +189,7 @@ def linear_offset(shape: Sequence[Extent], index: tuple[IndexExpression, ...]) -
     return Offset(affine, tuple(terms))
 
 
-# The element an accumulator starts from, per combine and dtype kind.
+# The initial element of an accumulator, per combine and dtype kind.
 def identity_of(combine: str, dtype: DType) -> Any:
     """The neutral element of a reduction."""
     if combine == "add" or combine == "bitwise_or":

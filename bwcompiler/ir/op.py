@@ -36,15 +36,15 @@ class Op:
     kind         how it is lowered: constant/elementwise/layout/index ops have an `element` rule (one result element as
                  a scalar expression of its index), reductions a `combine`, push ops add into a buffer, library ops
                  call native code, region ops own graphs, checks fail or do nothing.
-    kinds        dtype kinds of the operands that it computes with: b, i, u, f, c.
+    kinds        supported dtype kinds of the operands: b, i, u, f, c.
     attributes   names of the compile-time attributes, in canonical order.
     shape        operand types and attributes -> result type; raises ShapeError.
     vjp          one rule per operand, rule(ct, out, *operands, **attrs) -> cotangent; or Joint; or not_differentiable.
                  The last rule of a variadic op stands for all further operands (`vjp_rules`).
-    jvp          rule(tangents, out, *operands, **attrs) with None for a zero tangent; or a Derived (which follows by itself
-                 for elementwise ops and where nothing has a derivative); or absent.
+    jvp          rule(tangents, out, *operands, **attrs) with None for a zero tangent; or a Derived (the default for elementwise ops
+                 and for ops without any derivative); or absent.
     batch        rule(operands, batched, size, **attrs) -> Value with a leading axis: the op with axis 0 mapped; or absent.
-    reference    NumPy function of arrays and attributes: the meaning of the op.
+    reference    NumPy function of arrays and attributes: it defines the op.
     numpy        how the op is written as NumPy source: a template such as "{0} @ {1}", which may name attributes, or a rule of
                  `bwcompiler.ops.numpy_text`; None: a call of the reference, whose source is copied if NumPy does not have it.
     ufuncs       names of the functions of NumPy (and scipy.special) that are this op alone, on operands of one dtype.
@@ -54,13 +54,13 @@ class Op:
     keeps_zero   the VJP maps a zero cotangent to zero for any operand (nan and inf included).
     commutative  operands may be swapped (canonical order, CSE).
     pure         may be merged, dropped and recomputed.
-    library      for a library op: what computes it in native code; None: its reference is called back.
-    core_rank    of a library op: how many of the last axes of its operands it works on as wholes; those before are batch axes.
+    library      of a library op: the routine that computes it in native code; None: a callback of its reference.
+    core_rank    of a library op: the number of last axes of its operands that form one object; those before are batch axes.
     cheap        recomputing an element costs a few cycles (no transcendental function, no memory walk).
     regions      of a region op: names of the attributes that are its graphs.
-    virtual      needs no memory: an element is an element of its operand, or is known from its index (`bwcompiler.ir.access`).
-    in_order     of a virtual op: the elements of its operand in their order, with another shape.
-    uniform      all elements are one number, or may be any.
+    virtual      needs no memory: an element is an element of its operand, or computed from its index (`bwcompiler.ir.access`).
+    in_order     of a virtual op: it only changes the shape; elements keep their order.
+    uniform      all elements are equal, or undefined.
     """
 
     __slots__ = ("attributes", "batch", "cheap", "combine", "commutative", "core_rank", "doc", "element", "in_order", "jvp",
@@ -119,11 +119,11 @@ class Op:
 
 NO_ATTRIBUTES: Attributes = {}
 REGISTRY: dict[str, Op] = {}
-UFUNC_OPS: dict[str, Op] = {}             # the ops that are ufuncs of NumPy or scipy.special, by their names there
+UFUNC_OPS: dict[str, Op] = {}             # name of a ufunc of NumPy or scipy.special -> the op that implements it
 
 
 def define_op(name: str, kind: str, **rules: Any) -> Op:
-    """Declare an op and register it under its name, which may be used once; InternalError if the declaration has a hole."""
+    """Declare an op and register it under its name, which may be used once; InternalError if the declaration is incomplete."""
     if name in REGISTRY:
         raise InternalError(f"op {name} is declared twice")
     if kind not in KINDS:
@@ -131,7 +131,7 @@ def define_op(name: str, kind: str, **rules: Any) -> Op:
     op = Op(name, kind, **rules)
     holes = problems(op)
     if holes:
-        raise InternalError(f"op {name} is not declared whole:" + "".join(f"\n  {hole}" for hole in holes))
+        raise InternalError(f"op {name} has an incomplete declaration:" + "".join(f"\n  {hole}" for hole in holes))
     for ufunc in op.ufuncs:
         if ufunc in UFUNC_OPS:
             raise InternalError(f"ops {UFUNC_OPS[ufunc]} and {name} both are np.{ufunc}; give one of them ufuncs=()")
@@ -168,7 +168,7 @@ class Value:
         return f"%{self.name or self.op.name}: {self.type}"
 
     def with_operands(self, operands: tuple[Value, ...]) -> Value:
-        """The same application on other operands of the same types; itself if they are its own."""
+        """The same application on other operands of the same types; itself if the operands are unchanged."""
         if operands == self.operands:
             return self
         return Value(self.op, operands, self.attrs, self.type, self.name, self.source, self.forward)
@@ -182,7 +182,7 @@ class Value:
 
     @property
     def label(self) -> str:
-        """What it is called where names need not be unique."""
+        """Its name, which need not be unique."""
         return self.name or self.op.name
 
     @property
@@ -246,7 +246,7 @@ def _binary(name: str, x: Any, y: Any) -> Value:
 class Record:
     """The values made while it is the thread's innermost record, in order; gives them their provenance.
 
-    captured   concrete arrays that rules brought in (custom derivative rules close over arrays), with their inputs.
+    captured   concrete arrays that custom derivative rules close over, with their inputs.
     """
 
     __slots__ = ("captured", "forward", "source", "values")
@@ -265,7 +265,7 @@ class Record:
         return found[1]
 
     def emit(self, op: Op, operands: tuple[Value, ...], attrs: Attributes, type: Any) -> Value:
-        """Append the value of op applied to operands (a rewriter: or what it puts in its place)."""
+        """Append the value of op applied to operands (or, in a rewriter, its replacement)."""
         value = Value(op, operands, attrs, type, None, self.source, self.forward)
         self.values.append(value)
         return value

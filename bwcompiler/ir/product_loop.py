@@ -1,4 +1,4 @@
-"""Loops of kind `product`: products of two matrices, which native code hands to the tiles that compute products.
+"""Loops of kind `product`: products of two matrices, which native code computes by the tiles of matrix products.
 
     for i in 0..m product                          for k in 0..terms product
       for j in 0..n                                  for i in 0..m
@@ -7,10 +7,10 @@
           t add= %a[i, k] * %b[k, j]
         store %c[i, j], t
 
-The first gives rows of the result, and some of its iterations give some of them; they may be added to other rows, as in `store %c[i, j],
-add(%start[i, j], t)`.  The second is a sum over rows, which is added to what is there: some of its iterations add some of its terms.  So
-a loop over rows of other things can hold some rows of a product too, and both forms read as what they mean.  Only the order of a sum is
-that of the tiles (`lowering/products`): blocks of terms, added in order.
+The first form computes rows of the result, one per iteration; they may be added to other rows, as in `store %c[i, j],
+add(%start[i, j], t)`.  The second form is a sum of outer products that is added to c; each iteration adds one term.  So a part of the
+iterations is a product again, and can be in the body of a loop over blocks of rows.  Both forms have their literal meaning, except that
+the order of a sum is that of the tiles (`lowering/products`): blocks of terms, added in order.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LoopProduct(NamedTuple):
 
 
 def product_of(loop: Loop) -> LoopProduct | None:
-    """What a loop of kind `product` multiplies; None for one that has neither form."""
+    """The product that a loop of kind `product` computes; None if it has neither form."""
     found = _of_rows(loop) or _of_terms(loop)
     if found is None or found.c.column not in (0, 1) or found.a.buffer.dtype not in (F32, F64):
         return None
@@ -67,7 +67,7 @@ def _of_rows(i: Loop) -> LoopProduct | None:
 
 
 def _started(product: LoopProduct, before: Scalar, i: Loop, j: Loop, k: Loop) -> LoopProduct | None:
-    """The product that is added to what is loaded."""
+    """The product, added to a loaded element."""
     start = _matrix(before.data, i, j, k) if before.op == "load" else None
     return None if start is None or start.column not in (0, 1) else product._replace(start=start)
 

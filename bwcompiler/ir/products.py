@@ -1,14 +1,14 @@
-"""What is known of matrix products before there is code: how their sums are added, and which are a few instructions."""
+"""Properties of matrix products that passes and lowering share: the order of their sums, and which ones are unrolled."""
 
 from __future__ import annotations
 
 from bwcompiler.ir.op import Value
 
-BLOCK = 256                    # terms of a sum that are added one after the other; such blocks are added in order.  It decides the bits.
+BLOCK = 256                    # terms of a block, added one after the other; block sums are added in order.  It determines the bits.
 
 
 def is_written_out(value: Value) -> bool:
-    """Whether a matrix product is small enough to be computed by instructions of the program itself."""
+    """Whether a matrix product is small enough to be unrolled in the program."""
     rows, columns = value.shape[-2:]
     inner = value.operands[0].shape[-1]
     if value.dtype.kind != "f" or not inner or not all(isinstance(extent, int) for extent in (*value.shape, inner)):

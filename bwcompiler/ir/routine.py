@@ -1,7 +1,7 @@
-"""What computes a library op in native code: the `library` field of its declaration.
+"""The routine that computes a library op in native code: the `library` field of its declaration.
 
-Lowering reads how operands and results are passed, the runtime finds the addresses, `explain()` names the routine, and a
-failure has one message.  Where this process has no address for a routine, the op's NumPy reference is called instead.
+Lowering uses it to pass operands and results, the runtime to find addresses, `explain()` to name the routine; it also has the
+message of a failure.  Where this process has no address for a routine, the op's NumPy reference is called instead.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ LINALG = "numpy.linalg._umath_linalg"
 class InnerLoop:
     """An inner loop of a NumPy ufunc, for all matrices of a batch in one call.
 
-    names       of the ufunc in `module`; of several, `choose(**attrs)` gives the one.  None: `choose` gives any, which is looked up when
-                a program needs it.
+    names       of the ufunc in `module`; `choose(**attrs)` selects one of several.  None: `choose` returns any name, which is looked up
+                when a program needs it.
     lapack      the LAPACK routine that it calls, for `text`.
-    types       characters of the loop's types; {} stands for that of the operands' dtype, {r} for that of its real parts, {c} for that
-                of complex numbers of its precision.  "": those of the operands, and of the result, as often as there are results.
-    core        the ufunc's signature without blanks; "" for an elementwise function.
-    results     rule(out, *operands, **attrs) -> what the loop's results are of `out`, as layout ops of it; None for one that is not
-                kept.  Without a rule the result is `out`.
-    operands    the same for its operands, where they are not those of the op, from the op's first.
-    cleared     of complex operands the result is zeros before: the loop writes real numbers into some real parts of it.
-    overwrites  the loop's operand 0 is not the op's, but its result 0, which gets a copy of the op's first.
-    failure     what LinAlgError says when the loop raises the invalid flag, as NumPy itself finds out; None: it never fails.
-    natural     operands that must not be negative, and what ValueError says if one is.
+    types       type characters of the loop; {} stands for that of the operands' dtype, {r} for that of its real parts, {c} for that
+                of complex numbers of its precision.  "": those of the operands, then that of the result, once per result.
+    core        the ufunc's signature without spaces; "" for an elementwise function.
+    results     rule(out, *operands, **attrs) -> the loop's results, as layout ops of `out`; None for a result that is discarded.
+                Without a rule the result is `out`.
+    operands    likewise the loop's operands, as layout ops of the op's first operand, if they are not the op's operands.
+    cleared     for complex operands the result is set to zero first: the loop writes real numbers into some of its real parts.
+    overwrites  the loop works in place: its operand 0 is result 0, into which the op's operand is copied first.
+    failure     the message of LinAlgError if the loop sets the invalid flag (as NumPy detects failures); None: it never fails.
+    natural     operands that must not be negative, and the message of ValueError if one is.
     """
 
     names: tuple[str, ...]
@@ -49,7 +49,7 @@ class InnerLoop:
 
     @property
     def may_call_python(self) -> bool:
-        """Whether it may warn or raise as `scipy.special.errstate` says, which a thread of the pool cannot."""
+        """Whether it may warn or raise, by `scipy.special.errstate`, which is impossible in a thread of the pool."""
         return self.module.startswith("scipy")
 
     def name(self, attrs: Any) -> str:
@@ -57,7 +57,7 @@ class InnerLoop:
         return self.names[0] if self.choose is None else self.choose(**attrs)
 
     def dtype(self, value: Any) -> DType:
-        """The dtype of an op's value that its loop is named by: that of the first operand; of loops that are looked up, the last one's."""
+        """The dtype in the symbol of a value's loop: that of the first operand, or of the last one for loops that are looked up."""
         found: DType = value.operands[0 if self.names else -1].dtype
         return found
 
@@ -66,16 +66,16 @@ class InnerLoop:
         return self.types.replace("{}", given).replace("{r}", real).replace("{c}", real.upper())
 
     def symbol(self, dtype: DType, name: str) -> str:
-        """Of the loop's function; that of its data, if it has some, ends in `.data`."""
+        """The symbol of the loop's function; that of its data, if there are any, ends in `.data`."""
         return f"bw_loop_{name}_{dtype.name}"
 
     def symbol_of(self, value: Any) -> str:
-        """Of the loop of a value.  Of loops that are looked up, those that take some operands as integers are others."""
+        """The symbol of the loop of a value.  Loops that are looked up have other symbols if they take some operands as integers."""
         integers = "".join([str(k) for k, operand in enumerate(value.operands) if operand.dtype.is_integer]) if not self.names else ""
         return self.symbol(self.dtype(value), self.name(value.attrs) + (f"_integers{integers}" if integers else ""))
 
     def text(self, attrs: Any = None) -> str:
-        """For explain(); without attributes for the table of ops."""
+        """The name for explain(); without attributes for the table of ops."""
         inner = f"{'SciPy' if self.module.startswith('scipy') else 'NumPy'}'s inner loop"
         inner = f"{inner} {' or '.join(self.names) if attrs is None else self.name(attrs)}".rstrip()
         return f"LAPACK {self.lapack} ({inner})" if self.lapack else inner
@@ -83,9 +83,9 @@ class InnerLoop:
 
 @dataclass(frozen=True)
 class Native:
-    """Native code of our own, around BLAS or LAPACK calls where these were found: `bwcompiler.lowering` has it by the op's name.
+    """Generated code, with BLAS or LAPACK calls if these were found: `bwcompiler.lowering` has it under the op's name.
 
-    routine   what explain() calls it.
+    routine   the name for explain().
     """
 
     routine: str
@@ -116,7 +116,7 @@ class Fourier:
     failure: str | None = None
 
     def name(self, op: str, attrs: Any, extent: int) -> str:
-        """Of the ufunc, for an axis of that extent."""
+        """The name of the ufunc, for an axis of that extent."""
         if op == "fft":
             return "ifft" if attrs["inverse"] else "fft"
         return op if op == "irfft" else "rfft_n_odd" if extent % 2 else "rfft_n_even"
@@ -135,7 +135,7 @@ SORT_KINDS = {"q": 0, "h": 1, "s": 2, "m": 2}         # first letters of NumPy's
 
 
 def sort_symbol(positions: bool, dtype: DType, kind: int) -> str:
-    """Of one of NumPy's sort functions."""
+    """The symbol of one of NumPy's sort functions."""
     return f"bw_{'argsort' if positions else 'sort'}_{dtype.name}_{kind}"
 
 

@@ -20,7 +20,7 @@ from bwcompiler.ir.types import BOOL, I64, DType, complex_of, component_of
 
 
 class Word:
-    """A number that is told at each call: it stands in constants (`full`) of what is computed with other numbers elsewhere."""
+    """A scalar parameter of a kernel: it replaces a constant (`full`) that differs between the groups that share the kernel."""
 
     __slots__ = ("dtype", "name")
 
@@ -33,7 +33,7 @@ class Word:
 
 
 class Scalar:
-    """One scalar operation.  `data` holds what is not a Scalar: a constant, an index expression, a name, a dtype."""
+    """One scalar operation.  `data` holds its static part: a constant, an index expression, a name, a dtype."""
 
     __slots__ = ("args", "data", "dtype", "op")
 
@@ -115,7 +115,7 @@ OPERATIONS: dict[str, np.ufunc] = {
 PREDICATES = frozenset("equal not_equal less less_equal greater greater_equal isnan isinf isfinite signbit".split())
 
 def const(value: Any, dtype: DType) -> Scalar:
-    """A compile-time scalar; or, where value is a `Word`, the number that it will be."""
+    """A compile-time scalar; or, for a `Word`, its value at run time."""
     return Scalar("word" if type(value) is Word else "const", (), dtype, value)
 
 
@@ -128,7 +128,7 @@ def operation(name: str, *args: Any) -> Scalar:
     return Scalar(name, scalars, BOOL if name in PREDICATES else dtype)
 
 
-PRIMITIVES: set[str] = set()               # operations that declarations of ops name; lowering must know them all
+PRIMITIVES: set[str] = set()               # operations that op declarations use; lowering must implement all of them
 
 
 def primitive(name: str) -> Callable[..., Scalar]:
@@ -145,7 +145,7 @@ def select(condition: Scalar, x: Any, y: Any) -> Scalar:
 
 
 def guard(condition: Scalar, x: Scalar, y: Scalar) -> Scalar:
-    """x where condition else y, lazily: the reads of x need be in range only where the condition holds."""
+    """x where condition else y, lazily: the reads of x need to be in range only if the condition holds."""
     return Scalar("select", (condition, x, y), x.dtype, "lazy")
 
 
@@ -154,7 +154,7 @@ def cast(x: Scalar, dtype: DType) -> Scalar:
     return x if x.dtype is dtype else Scalar("cast", (x,), dtype)
 
 
-# Parts of complex numbers: named after ops, which say what they mean; lowering splits them (`lowering/loops/complex/split_complex.py`).
+# Parts of complex numbers: named after the ops that define them; lowering splits them (`lowering/loops/complex/split_complex.py`).
 def real(z: Scalar) -> Scalar:
     """The real part of a complex scalar."""
     return Scalar("real", (z,), component_of(z.dtype))
@@ -188,7 +188,7 @@ def index_value(extent: Extent) -> Scalar:
 
 
 def as_position(value: Scalar) -> IndexExpression:
-    """An integer scalar as an entry of an index: affine where it is made of loop indices alone."""
+    """An integer scalar as an entry of an index: affine if it consists only of loop indices."""
     return value.data if value.op == "index" else value
 
 

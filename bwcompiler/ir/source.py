@@ -1,4 +1,4 @@
-"""Where in the user's program a value came from."""
+"""`Source`: the place in the user's program that a value comes from."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from bwcompiler.errors import DTypeError
 from bwcompiler.ir.extent import Affine, Extent, element_count
 from bwcompiler.locks import renewed_properties
 
-renewed_properties(np.finfo)          # whose numbers are computed when first asked for
+renewed_properties(np.finfo)          # its attributes are computed on first access
 
 
 class DType:
@@ -63,7 +63,7 @@ _BY_NAME = {dtype.name: dtype for dtype in DTYPES}
 _BY_NUMPY: dict[Any, DType] = {dtype.numpy: dtype for dtype in DTYPES}
 
 
-_INSTEAD = (                                   # what to write, by the kind of a dtype of NumPy's
+_INSTEAD = (                                   # hints, by the kind of a NumPy dtype
     ("O", "x.astype(float), if these are numbers"),
     ("US", "numbers, outside of the function: names, codes = np.unique(x, return_inverse=True)"),
     ("mM", "numbers: (t - t[0]) / np.timedelta64(1, 's')"),
@@ -80,7 +80,7 @@ def dtype_named(name: str) -> DType:
 
 def dtype_of(dtype: Any) -> DType:
     """The DType of anything np.dtype takes; byte order is ignored; raises DTypeError for one that is not supported."""
-    found = None if isinstance(dtype, list | dict) else _BY_NUMPY.get(dtype)                  # those are of records
+    found = None if isinstance(dtype, list | dict) else _BY_NUMPY.get(dtype)                  # lists and dicts describe record dtypes
     if found is None:
         if isinstance(dtype, DType):
             return dtype
@@ -97,7 +97,7 @@ class TensorType:
     """dtype and shape of an array value.  Made by `tensor`, which interns it.
 
     is_fixed   no extent depends on a loop index.
-    size       number of elements (an upper bound where extents are symbolic).
+    size       number of elements (an upper bound if extents are symbolic).
     """
 
     __slots__ = ("dtype", "is_fixed", "nbytes", "rank", "shape", "size")

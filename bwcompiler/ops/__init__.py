@@ -228,10 +228,10 @@ from bwcompiler.ops.special.functions import (
 )
 from bwcompiler.ops.special.loops import special_function
 
-LOOPS = (loop, while_loop)                              # the first operands of which a body replaces in every iteration
-UPDATES = (slice_update, slice_add)                     # the first operand but for a section, which is set or added to
-SCATTERS = (scatter_update, scatter_add)                # the first operand but for elements that data choose
-WRITES = (*UPDATES, *SCATTERS)                          # all that are made where the first operand lies, if that may be
+LOOPS = (loop, while_loop)                              # whose first operands are replaced by the body in every iteration
+UPDATES = (slice_update, slice_add)                     # the first operand, except a section that is set or added to
+SCATTERS = (scatter_update, scatter_add)                # the first operand, except elements at data-dependent indices
+WRITES = (*UPDATES, *SCATTERS)                          # all ops that are computed in place of the first operand if possible
 SEARCHES = (argmax, argmin)
 PRODUCTS = (matmul, matmul_add)
 

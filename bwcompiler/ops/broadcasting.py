@@ -1,4 +1,4 @@
-"""broadcast and sum, the transposes of one another, and what every family needs of them: batching and declaring reductions."""
+"""broadcast and sum, which are each other's transposes; and helpers for all families: batching rules, declaration of reductions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _over_leading_axes(op: Op) -> Callable[..., Value]:
     return batch
 
 
-# The batching rule of an op that works element by element, or over any leading axes with the same attributes.
+# The batching rule of elementwise ops, and of ops that accept any leading axes with unchanged attributes.
 LEADING_AXES = OfOp(_over_leading_axes)
 
 
@@ -75,7 +75,7 @@ def _told_of_leading_axes(op: Op) -> Callable[..., Value]:
     return rule
 
 
-# As LEADING_AXES, of an op whose attribute `batch` has the extents of the axes that were added.
+# Like LEADING_AXES, for ops whose attribute `batch` has the extents of the batch axes.
 LEADING_AXES_TOLD = OfOp(_told_of_leading_axes)
 
 
@@ -85,13 +85,13 @@ def _over_shifted_axes(op: Op) -> Callable[..., Value]:
     return batch
 
 
-# The batching rule of an op of one operand whose attribute `axes` names all that it works along.
+# The batching rule of an op with one operand and an attribute `axes` with the axes that it works along.
 SHIFTED_AXES = OfOp(_over_shifted_axes)
 
 
-# ----- reductions, which squeeze the axes that they combine
+# ----- reductions, which remove the axes that they combine
 def reduced_shape(name: str, kinds: str, has_identity: bool, x: TensorType, axes: Axes) -> tuple[Extent, ...]:
-    """The shape that is left; raises where x cannot be reduced."""
+    """The shape of the result; raises if x cannot be reduced."""
     require_axes(name, axes, x.rank)
     if x.dtype.kind not in kinds:
         raise DTypeError(f"{name} does not take {x.dtype.numpy}")

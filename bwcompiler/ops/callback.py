@@ -1,7 +1,7 @@
-"""`callback`: Python functions that programs call back, and what is known of one (`HostFunction`).
+"""`callback`: a call of a Python function (`HostFunction`) by a program.
 
-The function may return several arrays.  Each is a value of its own, `callback {result=k}`, and the function, which is pure, is called
-once for all of them: what it returned is kept until every other result was fetched for the same operands.
+The function may return several arrays.  Each is a separate value, `callback {result=k}`, but the function, which is pure, is called
+only once for all of them: its results are kept until all of them were fetched for the same operands.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _numbers = itertools.count()
 class HostFunction:
     """A Python function of arrays, with the trees of its arguments and results.
 
-    arguments   the tree of its arguments; compile-time values stand in `statics` by their positions among the leaves.
-    results     types of the result leaves, whose tree is `result_tree` and whose paths are for errors.
-    vectorized  it takes leading batch axes of all arguments at once; else it is called for one element after the other.
-    none_is_zero  it may return None for a part of the results.
+    arguments   the tree of its arguments; `statics` has the compile-time values, by position among the leaves.
+    results     types of the result leaves; their tree is `result_tree`, their paths are used in errors.
+    vectorized  whether it takes leading batch axes of all arguments; otherwise it is called once per element.
+    none_is_zero  whether it may return None for a part of the results.
     checks      it raises if its first argument is true, and does nothing else.
     """
 
@@ -46,7 +46,7 @@ class HostFunction:
         self.vectorized = vectorized
         self.none_is_zero = none_is_zero
         self.checks = checks
-        self.content_key = key or f"host function {next(_numbers)}"      # functions are the same if they are one object
+        self.content_key = key or f"host function {next(_numbers)}"      # functions are equal only if they are identical
         self._kept = threading.local()
 
     def __repr__(self) -> str:
@@ -78,12 +78,12 @@ class HostFunction:
         count = self.arguments.num_leaves
         given = [self.statics[k] if k in self.statics else next(leaves) for k in range(count)]
         args, kwargs = tree.unflatten(self.arguments, given)
-        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):     # NumPy's own setting; programs ignore all
+        with np.errstate(divide="warn", over="warn", under="ignore", invalid="warn"):     # NumPy's default; programs ignore all
             returned = self.fun(*args, **kwargs)
         return self._checked(returned, batch)
 
     def _checked(self, returned: Any, batch: tuple[int, ...]) -> list[Any]:
-        """The leaves of what the function returned, as arrays of the types declared."""
+        """The leaves of the returned value, as arrays of the declared types."""
         parts: list[Any] = [None] * len(self.results)
         expected = tree.unflatten(self.result_tree, range(len(self.results)))
         try:
@@ -121,7 +121,7 @@ def _same(kept: Sequence[Any], arrays: Sequence[Any]) -> bool:
 
 
 def concrete_shape(type_: TensorType) -> tuple[int, ...]:
-    """The shape of an array, whose extents are numbers."""
+    """The shape of an array, with constant extents."""
     return cast(tuple[int, ...], type_.shape)
 
 

@@ -1,8 +1,8 @@
 """Parts of complex numbers: real, imag, conjugate, modulus, make_complex.
 
 Cotangents are those of JAX: a rule is the transpose of the derivative as a real-linear map for the pairing Re(ct * t), and
-conjugates nothing else.  Where a function of complex numbers is holomorphic that is ct * f'(z), the formula of real numbers;
-the ops of this module are not, and each has a JVP of its own.  For a real function f of z = x + iy the gradient is
+has no further conjugates.  For a holomorphic function that is ct * f'(z), the formula of real numbers;
+the ops of this module are not holomorphic, and each has its own JVP.  For a real function f of z = x + iy the gradient is
 df/dx - i df/dy, the conjugate of the direction in which f grows (docs/complex.md).
 """
 
@@ -57,7 +57,7 @@ def real_part(x: Value) -> Value:
 
 
 def _per_modulus(out: Value, z: Value) -> Value:
-    """conj(z) / |z|; 0 at 0, if a length has no derivative."""
+    """conj(z) / |z|; 0 at 0, where the modulus has no derivative."""
     origin = equal(out, full_like(out, 0.0))
     length = select(origin, full_like(out, 1.0), out)
     return conjugate(z) / make_complex(length, full_like(length, 0.0))

@@ -67,7 +67,7 @@ def _matmul_add_shape(x: TensorType, y: TensorType, start: TensorType) -> Tensor
     product = _matmul_shape(x, y)
     if start.dtype is not product.dtype:
         raise DTypeError(f"matmul_add: operands must have one dtype, got {start.dtype}, {product.dtype}")
-    require(start.shape == product.shape, "matmul_add: the product must have the shape of what it is added to", x, y, start)
+    require(start.shape == product.shape, "matmul_add: the product must have the shape of the array that it is added to", x, y, start)
     return product
 
 
@@ -84,7 +84,7 @@ def _matmul_add_reference(x: Any, y: Any, start: Any) -> Any:
 
 
 matmul_add: Op = define_op(
-    "matmul_add", "library", doc="A matrix product added to an array: matmul may be written where that lies.",
+    "matmul_add", "library", doc="A matrix product added to an array: computed in place of the array if possible.",
     attributes=(), shape=_matmul_add_shape, vjp=(lambda ct, out, x, y, start: matmul(ct, matrix_transpose(y)),
                                                  lambda ct, out, x, y, start: matmul(matrix_transpose(x), ct),
                                                  lambda ct, out, x, y, start: ct),

@@ -31,7 +31,7 @@ full = define_op(
 
 
 unset = define_op(
-    "unset", "constant", doc="An array whose elements are written before they are read: zeros, but anything in native loops that carry it.",
+    "unset", "constant", doc="An array whose elements are written before they are read: zeros; uninitialised if a native loop carries it.",
     attributes=("shape", "dtype"), shape=lambda *, shape, dtype: tensor(dtype, shape), vjp=(), batch=_full_batch,
     reference=lambda *, shape, dtype: np.zeros(shape, dtype.numpy), numpy=numpy_text.unset,
     element=lambda at, *, shape, dtype: s.const(zero_of(dtype), dtype), virtual=True, uniform=True,

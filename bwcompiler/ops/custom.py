@@ -1,16 +1,16 @@
-"""Calls of functions with the user's own derivative rule.
+"""Calls of functions with custom derivative rules.
 
 A `custom_call` holds the traced function as `body` and a `rule`, an object made by the frontend, which traces the user's
-fwd and bwd when they are first needed.  Both give a graph and the arrays it captured:
+fwd and bwd when they are first needed.  Both return a graph and the arrays it captured:
 
     rule.forward(types)                          primals -> outputs, then residuals
     rule.backward(residuals, outputs, primals)   residuals, then one cotangent per output -> cotangents of primals; and
                                                  which primals have one
 
-That is a rule for cotangents (`has_cotangents`).  One for tangents (`has_tangents`) has `forward`, whose residuals are the primals, and
+This is a rule for cotangents (`has_cotangents`).  A rule for tangents (`has_tangents`) has `forward`, whose residuals are the primals, and
 
-    rule.push(primals, given)                    primals, then the tangents that are given -> tangents of the outputs; and which
-                                                 outputs have one
+    rule.push(primals, given)                    primals, then their tangents -> tangents of the outputs; and which outputs
+                                                 have one
 
 `types`, `residuals`, `outputs` and `primals` are types.  rule.primals and rule.output_count are their numbers: further operands
 of a call are arrays that its body reads from outside, which have no cotangent.  A call mapped over a batch axis is a call whose
@@ -62,12 +62,12 @@ def _link_vjp(cts: Sequence[Value | None], out: Value, operands: Sequence[Value]
 
 
 custom_call = define_op(
-    "custom_call", "region", doc="A function with the user's own derivative rule.", attributes=("body", "rule"),
+    "custom_call", "region", doc="A call of a function with a custom derivative rule.", attributes=("body", "rule"),
     shape=_call_shape, vjp=Joint(EXPANDED), jvp=EXPANDED, batch=MAPPED,
     reference=lambda *arrays, body, rule: tuple(body(arrays)), regions=("body",),
 )
 custom_link = define_op(
-    "custom_link", "region", doc="Outputs of a custom rule's forward, tied to its primals and residuals for the backward.",
+    "custom_link", "region", doc="Outputs of a custom rule's forward function, linked to primals and residuals for the backward function.",
     attributes=("rule", "primals", "outputs"), shape=_link_shape, vjp=Joint(_link_vjp), jvp=TRANSPOSED,
     batch=MAPPED,
     reference=lambda *arrays, rule, primals, outputs: arrays[primals:primals + outputs],

@@ -1,7 +1,7 @@
-"""Whether indices are known to be of different places, as `start + step * iota` is: then no order of writing matters.
+"""Whether indices are known to be distinct, as in `start + step * iota`: then the order of writes does not matter.
 
-An index array of shape B that is affine in its position has, for each axis of B, one distance from an element to the next (`Steps`, where
-axes along which it stays are left out).
+An index array of shape B that is affine in its position has a constant step along each axis of B (`Steps`, without axes whose step
+is zero).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _steps(index: Value, wrapping: Sequence[Op]) -> Steps | None:
     """None if it is not known to be affine."""
     if not index.rank:
         return {}
-    if index.op in wrapping:                           # what is within one extent stays apart
+    if index.op in wrapping:                           # distinct indices within one extent stay distinct
         steps, extent = _steps(index.operands[0], wrapping), index.attrs["extent"]
         if steps is None or not isinstance(extent, int):
             return None

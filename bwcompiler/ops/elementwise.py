@@ -39,7 +39,7 @@ def elementwise(name: str, reference: Callable[..., Any], vjp: Vjp, *, doc: str 
                 keeps_zero: bool = False, commutative: bool = False, cheap: bool = True) -> Op:
     """Declare an elementwise op.
 
-    kinds     dtype kinds it takes; result: "same", "bool", "part" (real, of complex operands) or "complex" (of real ones).
+    kinds     supported dtype kinds; result: "same", "bool", "part" (real, for complex operands) or "complex" (for real ones).
     scalar    one element of the result from those of the operands, composed of scalar operations (`bwcompiler.ir.scalar`);
               None: there is a scalar operation of the op's name.
     """
@@ -90,8 +90,8 @@ fmod = elementwise("fmod", np.fmod, (lambda ct, out, x, y: ct, lambda ct, out, x
 
 
 def _balanced(ct: Value, mine: Value, other: Value) -> Value:
-    """ct where this operand is the result, half of it where the other one is as well (JAX's convention), else 0: one comparison for each
-    operand, so that two are kept for both cotangents."""
+    """ct if this operand is the result, half of it if the other one is too (JAX's convention), else 0.  One comparison per operand, so that
+    both cotangents share two comparisons."""
     return select(mine, select(other, ct * 0.5, ct), full_like(ct, 0.0))
 
 
@@ -121,7 +121,7 @@ log1p = _unary("log1p", lambda ct, out, x: ct / (x + 1.0), kinds="fc", cheap=Fal
 
 
 def _power_base(ct: Value, out: Value, x: Value, y: Value) -> Value:
-    # d/dx x**y = y x**(y-1); at 0**0 the power counts as the constant 1.  Elsewhere y == 0 is nothing special: d²/dx dy is 1 / x there.
+    # d/dx x**y = y x**(y-1); at 0**0 the power counts as the constant 1.  Elsewhere y == 0 is not special: d²/dx dy is 1 / x there.
     constant = equal(y, full_like(y, 0.0))
     zero = select(constant, equal(x, full_like(x, 0.0)), full_like(constant, False))
     return select(zero, full_like(ct, 0.0), ct * (y * power(x, select(zero, full_like(y, 1.0), y - 1.0))))
@@ -136,7 +136,7 @@ power = elementwise("power", np.power, (_power_base, _power_exponent), kinds="iu
 
 
 def _share_of_sum(out: Value, x: Value) -> Value:
-    """exp(x - out); where both are the same infinity 1, as for any x that is all of the sum."""
+    """exp(x - out); 1 if both are the same infinity, as for any x that dominates the sum."""
     all_of_it = bitwise_and(isinf(out), equal(x, out))
     return exp(select(all_of_it, full_like(x, 0.0), x - out))
 
@@ -165,7 +165,7 @@ arctan2 = elementwise("arctan2", np.arctan2, (lambda ct, out, y, x: ct * (x / (x
 
 
 def _direction(x: Value, out: Value) -> Value:
-    """x / out; 0 at the origin, where a length has no derivative (norms have the same convention)."""
+    """x / out; 0 at the origin, where hypot has no derivative (norms have the same convention)."""
     origin = equal(out, full_like(out, 0.0))
     return select(origin, full_like(x, 0.0), x / select(origin, full_like(out, 1.0), out))
 
@@ -232,7 +232,7 @@ select: Op = define_op(
 
 
 def without_nan(x: Value, guard: Value) -> Value:
-    """x, with 0 in the place of a nan where the guard is false: a cotangent (or its tangent) whose zeros may stand for what was masked."""
+    """x, with 0 instead of nan where the guard is false: for a cotangent (or its tangent) whose zeros may stand for masked values."""
     return select(bitwise_or(guard, equal(x, x)), x, full_like(x, 0.0))
 
 

@@ -1,8 +1,8 @@
 """Discrete Fourier transforms along one axis: fft of complex numbers, rfft of real ones, and irfft, which gives real ones.
 
 With w = exp(-2πi / n) they are y_k = s Σ_j x_j w^(jk), or with 1 / w where `inverse`; s is the attribute `scale`.  The matrix of
-fft is symmetric, so it is its own transpose: the VJP is the same transform.  Those of rfft and irfft are one another's, up to
-conjugates and the factor 2 that elements stand for which have a mirror image.  All other transforms are made of these three.
+fft is symmetric, so it is its own transpose: the VJP is the same transform.  The VJPs of rfft and irfft are each other, up to
+conjugates and a factor 2 for frequencies with a mirror image.  All other transforms are composed of these three.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _shifted_axis(op: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _mirrored(x: Value, axis: int, points: int, once: float, twice: float) -> Value:
-    """conj(x), times `once` where a frequency is its own mirror image (0, and points / 2), else times `twice`."""
+    """conj(x), times `once` for a frequency that is its own mirror image (0, and points / 2), else times `twice`."""
     place = iota(shape=x.shape, axis=axis, dtype=I64)
     alone = equal(place, full_like(place, 0))
     if points % 2 == 0:

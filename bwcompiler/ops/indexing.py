@@ -54,7 +54,7 @@ normalize_index = define_op(
     reference=normalize_index_reference, element=lambda at, i, *, extent: _wrapped(i(*at), extent),
 )
 
-# The same in two parts, which native code has (`passes/rewriting/defer_checks.py`): one that never fails, one that does nothing else.
+# The same in two parts, for native code (`passes/rewriting/defer_checks.py`): one that never fails, and one that only checks.
 
 
 def _from_start(index: s.Scalar, extent: Extent) -> s.Scalar:
@@ -62,13 +62,13 @@ def _from_start(index: s.Scalar, extent: Extent) -> s.Scalar:
 
 
 def index_from_start_reference(i: Any, *, extent: int) -> Any:
-    """Negative indices counted from the end, as unsigned numbers: those out of range are no less than the extent."""
+    """Negative indices counted from the end, as unsigned numbers: indices out of range are at least the extent."""
     i = np.asarray(i)
     return np.where(i < 0, i + extent, i).astype(np.uint64)
 
 
 index_from_start = define_op(
-    "index_from_start", "index", doc="Indices in [-extent, extent) wrapped to [0, extent); a number that is no less for any other.",
+    "index_from_start", "index", doc="Indices in [-extent, extent) wrapped to [0, extent); a number >= extent for any other.",
     attributes=("extent",), kinds="i", shape=lambda i, *, extent: tensor(U64, _normalize_shape(i, extent=extent).shape), vjp=INDEX,
     batch=LEADING_AXES,
     reference=index_from_start_reference, element=lambda at, i, *, extent: _from_start(i(*at), extent),
@@ -205,7 +205,7 @@ def _scatter_add_reference(x: Any, updates: Any, *indices: Any, axes: Axes) -> A
 
 def _scatter_update_reference(x: Any, updates: Any, *indices: Any, axes: Axes) -> Any:
     out = np.array(x)
-    _indexed_first(out, axes)[tuple(indices)] = updates          # NumPy: the last value assigned to an index stays
+    _indexed_first(out, axes)[tuple(indices)] = updates          # NumPy: the last value assigned to an index wins
     return out
 
 
@@ -220,12 +220,12 @@ scatter_add: Op = define_op(
 
 
 def are_distinct(indices: Sequence[Value]) -> bool:
-    """Whether no two elements of B can be at one place."""
+    """Whether no two elements of B can have equal indices."""
     return distinct_indices.are_distinct(indices, (normalize_index, wrap_index))
 
 
 def _last_writers(x: Value, indices: Sequence[Value], axes: Axes) -> Value:
-    """Per element of B: whether its write is the one that stays (it alone wrote there, or it was the last)."""
+    """Per element of B: whether its write wins (it is the only one at its place, or the last)."""
     shape = indices[0].shape
     position = full(value=0, shape=shape, dtype=I64)
     stride = 1
@@ -253,7 +253,7 @@ def _scatter_update_cotangent(ct: Value, out: Value, x: Value, updates: Value, *
 
 scatter_update: Op = define_op(
     "scatter_update", "push", doc="x with the elements at the indices along `axes` replaced by updates; of repeated "
-    "indices the last one (in C order) stays, and it alone gets the cotangent.", attributes=("axes",),
+    "indices the last one (in C order) wins, and only it gets the cotangent.", attributes=("axes",),
     shape=_scatter_shape,
     vjp=(_scatter_update_operand, _scatter_update_cotangent, INDEX), jvp=LINEAR,
     batch=OfOp(_scatter_batch), reference=_scatter_update_reference, numpy=numpy_text.scatter_update,

@@ -1,6 +1,6 @@
 """Layout ops: they move elements and compute nothing, hence are linear and map zero cotangents to zero.
 
-Attributes hold non-negative axes, and extents where they speak of shapes; the frontend resolves NumPy's conventions
+Attributes hold non-negative axes, and extents for shapes; the frontend resolves NumPy's conventions
 (negative axes, -1 in reshape, stretching of size-1 axes).  Element rules read an operand outside of its range only
 under a guard that is false there (`rules.guarded`).
 """
@@ -128,10 +128,10 @@ def _check_slice(name: str, x: TensorType, starts: Extents, sizes: Extents, step
     for axis, (extent, start, size, step) in enumerate(zip(x.shape, starts, sizes, steps, strict=True)):
         if (isinstance(start, int) and isinstance(size, int) and isinstance(extent, int) and step and size > 0
                 and 0 <= start < extent and 0 <= start + (size - 1) * step < extent):
-            continue                                           # as most are: no message is put together for these
+            continue                                           # the common case, without building messages
         require(step != 0, f"{name}: the step of axis {axis} is zero", x)
         require(known_le(0, size) is not False, f"{name}: the size {size} of axis {axis} is negative", x)
-        if known_le(size, 0):                                  # also where an index that has one value says so
+        if known_le(size, 0):                                  # also for an extent with an index that has only one value
             continue
         last = add_extents(start, scale_extent(add_extents(size, -1), step))
         inside = _is_inside(start, extent) and _is_inside(last, extent)
@@ -200,7 +200,7 @@ def _update_operand_cotangent(ct: Value, out: Value, x: Value, v: Value, *, star
 def _inside_slice(at: At, x: Read, v: Read, starts: Extents, steps: Axes) -> tuple[list[s.Scalar], list[Any]]:
     """Conditions for `at` to be in the slice of x, and the index into v there.
 
-    Axes that v covers from end to end need no condition.  A step other than 1 or -1 needs an integer division.
+    Axes that v covers completely need no condition.  A step other than 1 or -1 needs an integer division.
     """
     conditions: list[s.Scalar] = []
     index: list[s.IndexExpression] = []
@@ -351,11 +351,11 @@ pad = define_op(
 
 
 def displaced(x: Value, axis: int, distance: int, fill: float) -> Value:
-    """Element k of the result is element k - distance of x along an axis, and `fill` where there is none."""
+    """Element k of the result is element k - distance of x along an axis, or `fill` if there is none."""
     extent = x.shape[axis]
     at_axis = [0] * x.rank
     at_axis[axis] = 1
-    if not isinstance(extent, int):                # which may be less than the distance
+    if not isinstance(extent, int):                # the extent may be less than the distance
         low, high = (tuple([max(sign * distance, 0) * k for k in at_axis]) for sign in (1, -1))
         return slice_(pad(x, low=low, high=high, value=fill), starts=high, sizes=x.shape, steps=(1,) * x.rank)
     kept = max(extent - abs(distance), 0)

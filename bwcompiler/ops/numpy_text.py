@@ -1,8 +1,8 @@
-"""How ops are written as NumPy source: the rules that declarations name in their field `numpy`, and the texts they are made of.
+"""Export of ops as NumPy source: the rules for the field `numpy` of declarations, and their building blocks.
 
-A rule takes an `Application` and gives an expression, or several statements where NumPy has no function for it
-(`Statements`).  Expressions are written for reading: `x @ w`, `x[1:-1, ::2]`, `np.where(c, x, y)`.  Rules here know
-attributes, not ops; `rule_of` finds the rule of an op, and writes a call of the op's reference where it names none.
+A rule takes an `Application` and returns an expression, or several statements if NumPy has no function for it
+(`Statements`).  Expressions are readable: `x @ w`, `x[1:-1, ::2]`, `np.where(c, x, y)`.  Rules here know
+attributes, not ops; `rule_of` finds the rule of an op, by default a call of the op's reference.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Statements:
 
 @dataclass
 class Application:
-    """A value to be written: its name, the texts of its operands, and the functions it turns out to need.
+    """A value to write: its name, the texts of its operands, and the helper functions that it needs.
 
-    indices   what the indices of the loops around it are called.
+    indices   names of the indices of enclosing loops.
     in_place  of an update: the target is the array to be updated.
     """
 
@@ -66,7 +66,7 @@ Rule = Callable[[Application], str | Statements]
 
 
 def copied_name(function: Callable[..., Any]) -> str:
-    """What a function whose source is copied is called there: `broadcast` for `_broadcast_reference`."""
+    """The name of a function in the copied source: `broadcast` for `_broadcast_reference`."""
     return function.__name__.strip("_").removesuffix("_reference")
 
 

@@ -1,4 +1,4 @@
-"""Reductions, which squeeze the axes they combine (the sum is in `broadcasting`).
+"""Reductions, which remove the axes they combine (the sum is in `broadcasting`).
 
 `combine` names the scalar operation that folds elements; the order of folding is that of `ir/semantics/reduction_tree.py`.
 The dtype of the result is that of the operand: the frontend casts where NumPy widens (sums of small integers).
@@ -22,7 +22,7 @@ from bwcompiler.ops.layout import displaced
 from bwcompiler.ops.rules import Axes, require
 
 
-# ----- prod: the derivative is the product of all other elements, right also where elements are zero
+# ----- prod: the derivative is the product of all other elements, correct also if elements are zero
 def _exclusive_scan(x: Value, axis: int, direction: int) -> Value:
     """The product of the elements before (direction 1) or after (-1) each one; log2(n) doubling steps."""
     found = displaced(x, axis, direction, 1.0)
@@ -58,7 +58,7 @@ reduce_prod = reduction(
 
 # ----- max, min: equal shares among ties
 def _share(out: Value, x: Value, axes: Axes) -> tuple[Value, Value]:
-    """1.0 if an element attains the extremum, and how many do.  (nan equals nothing: 0 / 0 lets it surface.)"""
+    """1.0 if an element attains the extremum, and how many do.  (nan equals nothing, so 0 / 0 propagates it.)"""
     attained = cast(equal(x, spread(out, x, axes)), dtype=x.dtype)
     return attained, reduce_sum(attained, axes=axes)
 

@@ -1,6 +1,6 @@
 """Ops that own graphs (loop, while_loop, cond), and `index_value`, which turns a loop index into data.
 
-A region is a closed graph: every array it reads is an operand of the op, only loop indices are inherited from outside.
+A region is a closed graph: every array it reads is an operand of the op; only loop indices are inherited from outside.
 References get regions as callables `body(arrays, index=None) -> arrays` (`bwcompiler.ir.semantics.graph_interpreter`).
 """
 
@@ -36,7 +36,7 @@ def _output_types(graph: Graph) -> tuple[TensorType, ...]:
 
 
 def _require_carried(name: str, body: Graph, types: Sequence[TensorType], carried: int) -> TupleType:
-    """The result of a loop whose first `carried` operands are what its body replaces."""
+    """The result type of a loop whose body replaces the first `carried` operands."""
     require(0 <= carried <= len(types), f"{name}: carries {carried} of {len(types)} operands")
     found, expected = _output_types(body), tuple(types[:carried])
     if found != expected:
@@ -136,11 +136,11 @@ cond = define_op(
 )
 
 
-# ----- what is computed again for the derivative
+# ----- rematerialisation
 class Policy:
-    """Which values of a checkpointed function are kept for its derivative: keeps(name of the op) -> bool."""
+    """Selects the values of a checkpointed function that are saved for its derivative: keeps(name of the op) -> bool."""
 
-    content_key = ""                   # the derivatives are taken when a graph is compiled: all that is left of it is what they keep
+    content_key = ""                   # policies have no effect on a compiled graph: its derivatives are already taken
 
     def __init__(self, keeps: Callable[[str], bool] | None = None) -> None:
         self.keeps = keeps
@@ -159,13 +159,13 @@ def _checkpoint_shape(*types: TensorType, body: Graph, policy: Policy) -> TupleT
 
 
 checkpoint = define_op(
-    "checkpoint", "region", doc="The results of its body, of which a derivative computes again what the policy does not keep.",
+    "checkpoint", "region", doc="The results of its body; a derivative recomputes values that the policy does not keep.",
     attributes=("body", "policy"), shape=_checkpoint_shape, reference=lambda *arrays, body, policy: tuple(body(arrays)), regions=("body",),
     **_rules("checkpoint"),
 )
 
 
-# ----- what ties the results of a rewritten loop or branch to its operands, while a derivative is taken
+# ----- links of rewritten loops and branches to their operands, while a derivative is taken
 def _link_shape(*types: TensorType, rule: Any, given: int, results: int) -> TupleType:
     return TupleType(tuple(types[given:given + results]))
 
@@ -178,10 +178,10 @@ def _link_vjp(present: Sequence[Value | None], cts: Sequence[Value | None], out:
 
 
 region_link = define_op(
-    "region_link", "region", doc="The results of a region op that also gave residuals, tied to its operands: the derivative of the op. "
+    "region_link", "region", doc="The results of a region op that also returns residuals, linked to its operands for its derivative. "
     "rule.pull(present, cts, operands, results, residuals, needs) emits the adjoint.", attributes=("rule", "given", "results"),
-    shape=_link_shape, vjp=Joint(_link_vjp, into=True), jvp=absent("links are there only while a reverse derivative is taken"),
-    batch=absent("links are there only while a reverse derivative is taken"),
+    shape=_link_shape, vjp=Joint(_link_vjp, into=True), jvp=absent("links exist only while a reverse derivative is taken"),
+    batch=absent("links exist only while a reverse derivative is taken"),
     reference=lambda *arrays, rule, given, results: arrays[given:given + results],
 )
 

@@ -1,4 +1,4 @@
-"""What declarations of ops share and which needs no op: shape checks, axes, arithmetic on the indices of element rules.
+"""Helpers of op declarations that need no ops: shape checks, axes, arithmetic on the indices of element rules.
 
 Families import the ops of lower families, in this order: creation, broadcasting, elementwise and layout, then all others.
 """
@@ -20,7 +20,7 @@ At = tuple[IndexExpression, ...]
 
 
 class Read(Protocol):
-    """An operand in an element rule: call it with an index for that element; it knows the operand's type."""
+    """An operand in an element rule: called with an index it returns that element; it has the operand's shape and dtype."""
 
     @property
     def shape(self) -> tuple[Extent, ...]: ...
@@ -51,7 +51,7 @@ def other_axes(rank: int, axes: Axes) -> Axes:
 
 
 def shifted(axes: Axes) -> Axes:
-    """The same axes behind a new leading one."""
+    """The same axes after a new leading axis."""
     return tuple(axis + 1 for axis in axes)
 
 
@@ -87,7 +87,7 @@ def as_scalar(position: IndexExpression) -> Scalar:
 
 
 def within(position: IndexExpression, low: Extent, high: Extent) -> Scalar:
-    """low <= position < high; a splittable guard where the position is affine."""
+    """low <= position < high; a guard at which loops can be split, if the position is affine."""
     if not isinstance(position, Scalar):
         return in_range(position, low, high)
     return (position >= index_value(low)) & (position < index_value(high))
@@ -96,7 +96,7 @@ def within(position: IndexExpression, low: Extent, high: Extent) -> Scalar:
 def guarded(conditions: Sequence[Scalar], value: Callable[[], Scalar], otherwise: Callable[[], Scalar]) -> Scalar:
     """value where all conditions hold, else otherwise.
 
-    The reads of `value` are in range only where the conditions hold: a select is lazy in its branches, and the
+    The reads of `value` are in range only if the conditions hold: the branches of a select are lazy, and the
     conditions are nested, so that lowering can split one loop per condition.
     """
     if not conditions:

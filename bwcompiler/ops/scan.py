@@ -21,7 +21,7 @@ from bwcompiler.ops.rules import require_axes
 
 def _scan(name: str, combine: str, vjp: Vjp, jvp: Any, *, doc: str, numpy: str, reference: Callable[..., Any],
           kinds: str = "iufc", keeps_zero: bool = False) -> Op:
-    """Declare a scan.  numpy: what NumPy calls it; reference: a function of (x, axis)."""
+    """Declare a scan.  numpy: its name in NumPy; reference: a function of (x, axis)."""
     def shape(x: TensorType, *, axis: int, reverse: bool) -> TensorType:
         require_axes(name, (axis,), x.rank)
         if x.dtype.kind not in kinds:

@@ -46,7 +46,8 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Let compiled programs use n threads, from now on and in the whole process (NumPy's matrix products included).
 
-    Results of compiled loops and matrix products do not depend on it, bit for bit.  The environment variable BW_NUM_THREADS sets it when the compiler is first used.
+    Results of compiled loops and matrix products do not depend on it, bit for bit.  The environment variable BW_NUM_THREADS sets it
+    when the compiler is first used.
     Raises TypeError if n is not an integer, ValueError if it is less than 1.
 
     >>> import bwcompiler as bw

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-NOTHING = np._NoValue          # an argument that was not given, where None means something
+NOTHING = np._NoValue          # a missing argument, if None has a meaning of its own
 Axes = tuple[int, ...]
 
 
@@ -23,7 +23,7 @@ def normalize_axes(axis: Any, rank: int, name: str = "") -> Axes:
 
 
 def refuse_list(axis: Any) -> None:
-    """What reduces by a ufunc takes a tuple of axes, and no list."""
+    """Raise TypeError for a list of axes: reductions by ufuncs take tuples."""
     if isinstance(axis, list):
         raise TypeError(f"'list' object cannot be interpreted as an integer\n  hint: axis={tuple(axis)}")
 
@@ -37,7 +37,7 @@ def reduction_axes(axis: Any, rank: int) -> Axes:
 
 
 def axes_in_order(axis: Any, rank: int) -> Axes:
-    """Distinct axes as they are given, one or several."""
+    """Distinct axes in the given order, one or several."""
     found = tuple([normalize_axis(one, rank) for one in (axis if isinstance(axis, tuple | list) else (axis,))])
     if len(set(found)) != len(found):
         raise ValueError("repeated axis")

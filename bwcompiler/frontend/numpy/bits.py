@@ -21,10 +21,10 @@ from bwcompiler.ir.types import U8
 
 
 def _lines(a: Any, axis: Any, name: str) -> tuple[Value, int]:
-    """The operand with the axis to work along put last, and that axis; None: all elements in one line."""
+    """The operand with the axis moved to the end, and that axis; None: flattened."""
     x = value_as(a)
     if x.dtype.kind not in "iub":
-        raise TypeError(f"np.{name}: an array of integers or truth values is expected, got {x.dtype.numpy}")
+        raise TypeError(f"np.{name}: expected an array of integers or booleans, got {x.dtype.numpy}")
     if axis is None or not x.rank:
         return reshape(x, (exact_count(x.shape),)), 0
     place = normalize_axis(axis, x.rank)
@@ -59,7 +59,7 @@ def packbits(a: Any, /, axis: Any = None, bitorder: Any = "big") -> Any:
 def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: Any = "big") -> Any:
     x, place = _lines(a, axis, "unpackbits")
     if x.dtype is not U8:
-        raise TypeError(f"np.unpackbits: an array of uint8 is expected, got {x.dtype.numpy}")
+        raise TypeError(f"np.unpackbits: expected an array of uint8, got {x.dtype.numpy}")
     spread = ops.broadcast(x, shape=(*x.shape, 8), axes=tuple(range(x.rank)))
     found = cast(truth(ops.bitwise_and(spread, _weights(bitorder, spread.shape))), U8)
     bits = reshape(found, (*x.shape[:-1], 8 * x.shape[-1]))

@@ -40,7 +40,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F64, I64
 
 NOTHING = np._NoValue
-WIDE = 32      # elements of kernels from which it pays to ask whether they are finite, in place of selecting what lies in the array
+WIDE = 32      # from this kernel size on, testing for non-finite elements is cheaper than selecting the elements inside the array
 
 
 # ----- differences and integrals
@@ -78,12 +78,12 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NOTHING, append: Any
 
 
 def _one_less(extent: Any) -> Any:
-    """How many neighbours there are among so many elements."""
+    """The number of pairs of neighbours among `extent` elements."""
     if isinstance(extent, int):
         return max(extent - 1, 0)
     if not known_le(1, extent):
-        raise UnsupportedError(f"differences of {extent} elements: as far as the bounds of the loop say, there may be none\n"
-                               "  hint: choose the bounds of the loop such that there is one at least")
+        raise UnsupportedError(f"differences of {extent} elements: by the bounds of the loop, there may be none\n"
+                               "  hint: choose the bounds of the loop so that there is at least one")
     return extent - 1
 
 
@@ -150,7 +150,7 @@ def _gradient_along(x: Tracer, axis: int, spacing: Any, edge_order: int) -> Any:
         spacing = steps[0]
     inner = bool(known_le(3, count))
     if not inner and not isinstance(count, int):
-        raise UnsupportedError(f"np.gradient of {count} elements: as far as the bounds of the loop say, there may be less than three")
+        raise UnsupportedError(f"np.gradient of {count} elements: by the bounds of the loop, there may be fewer than three")
     at = [part(x, axis, k, 1) for k in (0, 1, 2, count - 3, count - 2, count - 1) if inner or 0 <= k < count]
     if edge_order == 1:
         first = (at[1] - at[0]) / spacing
@@ -198,7 +198,7 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * mat
     dtype = common_dtype((steps._type.dtype, kind_of(period)))
     limit = period / 2 if discont is None else discont
     half, odd = divmod(period, 2) if dtype.is_integer else (period / 2, 0)
-    moved: Any = np.mod(steps - -half, period) + -half                   # of small integers as integers: it wraps around as NumPy's
+    moved: Any = np.mod(steps - -half, period) + -half                   # in the dtype of small integers, which wraps around as in NumPy
     if not odd:
         moved = np.where((moved == -half) & (steps > 0), half, moved).astype(moved.dtype)
     correction = as_tracer(np.where(np.abs(steps) < limit, 0, moved - steps))
@@ -213,7 +213,7 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * mat
 def _one_axis(x: Any, name: str) -> Tracer:
     made = as_tracer(x)
     if made.ndim != 1:
-        raise ShapeError(f"np.{name}: an array of 1 axis is expected, got shape {made.shape}")
+        raise ShapeError(f"np.{name}: expected an array with one axis, got shape {made.shape}")
     return made
 
 
@@ -257,7 +257,7 @@ implements(np.polysub)(_polynomial_sum("subtract"))
 
 @implements(np.polymul)
 def polymul(a1: Any, a2: Any) -> Any:
-    """NumPy leaves out leading coefficients that are zero.  Of traced ones that is not known: all of them count."""
+    """NumPy removes leading coefficients that are zero.  For traced coefficients that is not known: all of them count."""
     return convolve(*[one if isinstance(one, Tracer) else _without_leading_zeros(one) for one in (a1, a2)])
 
 
@@ -270,7 +270,7 @@ def _without_leading_zeros(coefficients: Any) -> Any:
 
 @implements(np.polydiv)
 def polydiv(u: Any, v: Any) -> NoReturn:
-    raise UnsupportedError("np.polydiv: how many coefficients the remainder has depends on the numbers, which are not known while tracing\n"
+    raise UnsupportedError("np.polydiv: the number of coefficients of the remainder depends on data that is not known while tracing\n"
                            "  hint: its steps, q[k] = r[k] / v[0] and r[k:k + len(v)] -= q[k] * v for k in range(len(u) - len(v) + 1)")
 
 
@@ -326,7 +326,7 @@ def poly(seq_of_zeros: Any) -> Any:
     if roots.ndim == 2 and roots.shape[0] == roots.shape[1] and roots.shape[0]:
         value = value_of(roots)
         value = value if value.dtype.is_differentiable else cast(value, F64)
-        found = poly(fresh(ops.eigvals(value)))                            # the characteristic polynomial, real of a real matrix
+        found = poly(fresh(ops.eigvals(value)))                            # the characteristic polynomial, real for a real matrix
         return found if value.dtype.is_complex else found.real
     if roots.ndim != 1:
         raise ValueError("input must be 1d or non-empty square 2d array.")
@@ -381,7 +381,7 @@ def _products_of_padded(a: Tracer, b: Tracer, low: int, high: int) -> Tracer:
 
 
 def _products_within(a: Tracer, b: Tracer, low: int, high: int) -> Tracer:
-    """At the ends of what lies in `a` alone: a kernel of nan or inf times padding would be nan."""
+    """Restrict the ends to elements inside `a`: a kernel element nan or inf times padding would be nan."""
     x, width = value_of(a), b.size
     reached = np.add.outer(np.arange(width), np.arange(width - 1))      # the k-th element of the i-th window of an end
     first = (reached[:, :low] >= low, cut(x, 0, 0, width - 1), (low, 0))
@@ -425,13 +425,13 @@ def _grid(start: Any, stop: Any, num: Any, endpoint: Any) -> tuple[Value, Any]:
     distance = ops.subtract(high, low)
     step = ops.divide(distance, filled(max(gaps, 1), real, shape))
     line = ops.add(_multiples(step, distance, max(gaps, 1), whole), broadcast_value(low, whole))
-    if endpoint and count > 1:                                         # the end itself, not start + (stop - start)
+    if endpoint and count > 1:                                         # exactly stop, not start + (stop - start)
         line = ops.concatenate(cut(line, 0, 0, count - 1), reshape(high, (1, *shape)), axis=0)
     return line, fresh(step) if gaps > 0 else math.nan
 
 
 def _multiples(step: Value, distance: Value, gaps: int, whole: tuple[Any, ...]) -> Value:
-    """0, step, 2 step, ... as NumPy rounds them: parts of the distance where that is too small to be divided."""
+    """0, step, 2 step, ... rounded as in NumPy: fractions of the distance if that is too small to be divided."""
     places = cast(ops.iota(shape=whole, axis=0, dtype=I64), step.dtype)
     if step.dtype.is_complex:
         return ops.multiply(places, broadcast_value(step, whole))
@@ -453,7 +453,7 @@ def linspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep
 
 @implements(np.logspace)
 def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: Any = 10.0, dtype: Any = None, axis: Any = 0) -> Any:
-    if np.ndim(base):                                                  # it counts for what axis means
+    if np.ndim(base):                                                  # base counts for the meaning of axis
         rank = max(np.ndim(one) for one in (start, stop, base))
         start, stop, base = (np.reshape(one, (1,) * (rank - np.ndim(one)) + np.shape(one)) for one in (start, stop, base))
         base = np.expand_dims(base, axis)
@@ -463,7 +463,7 @@ def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: A
 
 
 def _require_no_zero(*ends: Tracer) -> None:
-    """Raises at run time where an end of np.geomspace is zero."""
+    """Raises at run time if an end of np.geomspace is zero."""
     for end in ends:
         HANDLERS["raise_where"](np.any(end == 0), ValueError("Geometric sequence cannot include zero"))
 
@@ -476,7 +476,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype:
     sign = np.sign(low)                                                 # ends of different signs give nan between them
     first, last = low / sign, high / sign
     grid = as_tracer(np.power(10.0, linspace(np.log10(first), np.log10(last), num, endpoint)))
-    if num > 0:                                                        # the ends are not what logarithms make of them
+    if num > 0:                                                        # exact ends, without the rounding of logarithms
         ends = [np.broadcast_to(end, grid.shape[1:])[None] for end in ((first, last) if endpoint and num > 1 else (first,))]
         grid = concatenate([ends[0], part(grid, 0, 1, num - len(ends)), *ends[1:]])
     grid = grid * sign

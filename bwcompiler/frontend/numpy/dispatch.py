@@ -26,7 +26,7 @@ from bwcompiler.ir.types import BOOL
 @implements(np.copyto)
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if not isinstance(dst, Tracer):
-        raise TracerArrayError("a traced value is copied into a concrete array (np.copyto, np.full_like(A, x))\n"
+        raise TracerArrayError("a traced value cannot be copied into a concrete array (np.copyto, np.full_like(A, x))\n"
                                "  hint: np.full_like(x, ...) or np.zeros_like(x) with a traced x, np.broadcast_to, "
                                "or bwcompiler.numpy.full")
     payload, kind = operand(src)

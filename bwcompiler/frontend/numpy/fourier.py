@@ -1,6 +1,6 @@
 """numpy.fft: transforms of one and of several axes, and the shifts of their results.
 
-`transform`, `real_transform` and `inverse_real_transform` work on values, along one axis; everything else is made of them.
+`transform`, `real_transform` and `inverse_real_transform` work on values, along one axis; all others are composed of these.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def turned(norm: str | None) -> str:
 
 
 def _factor(x: Value, n: int, norm: str | None, inverse: bool) -> float:
-    """What a transform of n points is multiplied with, in the precision of x."""
+    """The factor of a transform of n points, in the precision of x."""
     norm = turned(norm) if inverse else turned(turned(norm))
     kind = component_of(x.dtype).numpy.type
     if norm == "backward":
@@ -51,7 +51,7 @@ def point_count(n: Any) -> int:
 
 
 def with_count(x: Value, axis: int, count: int) -> Value:
-    """x cut, or padded with zeros at the end, to so many elements along an axis."""
+    """x truncated, or padded with zeros at the end, to `count` elements along an axis."""
     extent = x.shape[axis]
     if extent >= count:
         return x if extent == count else cut(x, axis, 0, count)
@@ -72,7 +72,7 @@ def _axis(x: Value, axis: Any) -> int:
 
 
 def transform(x: Value, n: Any, axis: Any, norm: str | None, inverse: bool) -> Value:
-    """fft, or ifft where inverse."""
+    """fft, or ifft if inverse."""
     place = _axis(x, axis)
     count = point_count(x.shape[place] if n is None else n)
     x = with_count(_as_complex(x), place, count)
@@ -113,7 +113,7 @@ def inverse_hermitian_transform(x: Value, n: Any, axis: Any, norm: str | None) -
 
 # ----- along several axes
 def places_and_counts(x: Value, s: Any, axes: Any, mirrored: bool = False) -> tuple[list[int], list[int]]:
-    """Axes and numbers of points; mirrored: the last axis has the first half of them only."""
+    """Axes and numbers of points; mirrored: the last axis has only the first half of the frequencies."""
     if axes is None:
         axes = range(x.rank) if s is None else range(-len(s), 0)
     places = [normalize_axis(axis, x.rank) for axis in axes]
@@ -129,7 +129,7 @@ def places_and_counts(x: Value, s: Any, axes: Any, mirrored: bool = False) -> tu
 
 
 def transforms(x: Value, s: Any, axes: Any, norm: str | None, inverse: bool) -> Value:
-    """fftn, ifftn; along no axis x itself, of its own dtype."""
+    """fftn, ifftn; without axes x itself, with its dtype."""
     places, counts = places_and_counts(x, s, axes)
     for place, count in zip(reversed(places), reversed(counts), strict=True):
         x = transform(x, count, place, norm, inverse)

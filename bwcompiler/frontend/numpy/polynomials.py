@@ -1,4 +1,4 @@
-"""np.roots, and np.emath: functions whose results are complex, always."""
+"""np.roots, and np.emath: here their results are always complex."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bwcompiler.ir.types import C128, F64, complex_of
 
 @implements(np.roots)
 def roots(p: Any) -> Any:
-    """Complex always.  Leading coefficients count as different from 0, as what traced ones are is not known."""
+    """Always complex.  Leading coefficients are assumed to differ from 0, as traced ones are not known."""
     coefficients: Any = np.atleast_1d(as_tracer(p))
     if coefficients.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")
@@ -27,7 +27,7 @@ def roots(p: Any) -> Any:
     return np.linalg.eigvals(np.concatenate([first[None], np.eye(count - 1, count, dtype=first.dtype)]))
 
 
-# ----- np.emath: complex always, as whether all numbers are in the real domain is not known
+# ----- np.emath: always complex, as it is not known whether all numbers are in the real domain
 def _complex(x: Any) -> Any:
     value = value_as(x)
     return fresh(value if value.dtype.is_complex else cast(value, complex_of(value.dtype if value.dtype.is_float else F64)))

@@ -1,4 +1,4 @@
-"""NumPy functions whose answer is known while tracing: shape, ndim, size, result_type, common_type, can_cast, shares_memory."""
+"""NumPy functions whose result is known while tracing: shape, ndim, size, result_type, common_type, can_cast, shares_memory."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
 
 @implements(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
-    """Whether the stretches of memory overlap from the first to the last element, as NumPy's default has it."""
+    """Whether the memory ranges from first to last element overlap (NumPy's default)."""
     if max_work != 0:
         return shares_memory(a, b)
     if not _of_one_storage(a, b) or 0 in (a.size, b.size):
@@ -100,7 +100,7 @@ def _of_one_storage(a: Any, b: Any) -> bool:
 
 
 def _elements(x: Tracer) -> np.ndarray[Any, Any]:
-    """The numbers of the elements of its storage that a view consists of: what the view reads of their list."""
+    """The positions in its storage of the elements of a view: the view of their list."""
     shape = x._storage.type.shape
     if any(isinstance(step, PickedView) for step in x._chain):
         raise UnsupportedError("whether arrays share memory depends on a traced index, which is not known while tracing")

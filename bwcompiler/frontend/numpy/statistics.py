@@ -44,12 +44,12 @@ def cov(m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any 
     centred = (x - (x * weights).sum(1, keepdims=True) / total).astype(x.dtype)
     squares = total if shares is None else (weights * shares).sum()
     freedom = total - (0.0 if delta == 0 else float(delta) if shares is None else squares / total * float(delta))
-    share = 1.0 / np.where(freedom <= 0.0, 0.0, freedom)                    # inf where ddof leaves none, as in NumPy
+    share = 1.0 / np.where(freedom <= 0.0, 0.0, freedom)                    # inf if ddof leaves none, as in NumPy
     return np.squeeze(dot(centred, (centred * weights).T.conj()) * share)
 
 
 def _weights(given: Any, count: int, name: str) -> Any:
-    """Weights of the observations as float64.  What is known while tracing is checked as NumPy does."""
+    """Weights of the observations as float64.  Weights that are known while tracing are checked as in NumPy."""
     weights: Any = as_tracer(given).astype(np.float64)
     if not isinstance(given, Tracer):
         numbers = np.asarray(given, np.float64)
@@ -89,7 +89,7 @@ def corrcoef_of_selections(x: Any, y: Any = None, rowvar: Any = True, *, dtype: 
 
 
 def _correlation(c: Any) -> Any:
-    """The correlations that covariances are."""
+    """The correlations for given covariances."""
     if c.ndim == 0:
         return c / c
     deviation = np.sqrt(np.diagonal(c).real)

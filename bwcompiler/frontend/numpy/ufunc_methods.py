@@ -1,7 +1,7 @@
 """The methods of ufuncs: np.add.reduce, accumulate, reduceat, outer, at.
 
-Sums, products, extrema and truth values have ops of their own.  Any other ufunc of two operands is folded: associative ones
-by halves (log2 n steps), all others element after element.
+Sums, products, extrema and truth values have ops of their own.  Other ufuncs of two operands are folded: associative ones
+by halves (log2 n steps), all others one element after the other.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.types import I64
 from bwcompiler.ops.rules import zero_of
 
-# Of lcm the order counts, where it overflows.
+# not lcm: if it overflows, the order matters
 ASSOCIATIVE = frozenset(("maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
                          "bitwise_xor", "logaddexp", "logaddexp2", "hypot", "gcd", "add", "multiply"))
-SCANS = {op.combine: op for op in REGISTRY.values() if op.kind == "scan"}           # ufuncs that have a scan of their own
-_UNROLLED = 2_000           # elements of an axis that are folded one after the other
+SCANS = {op.combine: op for op in REGISTRY.values() if op.kind == "scan"}           # ufuncs with a scan op
+_UNROLLED = 2_000           # most elements of an axis for a sequential fold
 
 
 def outer(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -48,7 +48,7 @@ def outer(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 def _one_axis(method: str, axis: Any, rank: int) -> int:
-    """The axis of a method that goes along one."""
+    """The axis of a method that takes a single axis."""
     if rank == 0:
         raise TypeError(f"cannot {method} on a scalar")
     axes = normalize_axes(axis, rank)
@@ -75,13 +75,13 @@ def reduce_(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return handler(inputs[0], **options)
 
 
-NEUTRAL = {"logaddexp": -np.inf, "logaddexp2": -np.inf, "hypot": 0.0, "bitwise_or": 0, "bitwise_xor": 0}     # elements that change nothing
-IDEMPOTENT = {"fmax", "fmin", "bitwise_and"}      # of which what they start from may be there any number of times
+NEUTRAL = {"logaddexp": -np.inf, "logaddexp2": -np.inf, "hypot": 0.0, "bitwise_or": 0, "bitwise_xor": 0}     # neutral elements
+IDEMPOTENT = {"fmax", "fmin", "bitwise_and"}      # ufuncs for which the initial element may be combined repeatedly
 
 
 def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NOTHING,
             where: Any = True) -> Any:
-    """As NumPy: from `initial`, or else the identity of a ufunc whose order of operands is free, or else the first element."""
+    """The initial value, as in NumPy: `initial`, or the identity of a reorderable ufunc, or the first element."""
     name = ufunc.__name__
     x = _prepared(ufunc, array, dtype)
     if where is not True and where is not NOTHING:
@@ -89,7 +89,7 @@ def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any =
             raise ValueError(f"reduction operation '{name}' does not have an identity, so to use a where mask one has to specify 'initial'")
         if name not in NEUTRAL and name not in IDEMPOTENT:
             raise UnsupportedError(f"np.{name}.reduce: where= is not supported on traced arrays\n"
-                                   "  hint: np.where(mask, x, ...) with elements that change nothing")
+                                   "  hint: np.where(mask, x, ...) with neutral elements")
         x = masked(x, where, ~x.dtype.numpy.type(0) if name == "bitwise_and" else NEUTRAL.get(name, initial))
     axes = reduction_axes(axis, x.rank)
     if len(axes) > 1 and name not in ASSOCIATIVE:
@@ -106,7 +106,7 @@ def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any =
 
 
 def _start(ufunc: Any, line: Value, initial: Any) -> Value | None:
-    """What a fold starts from, for every result; None: the first element."""
+    """The initial value of a fold, per result; None: the first element."""
     if initial is None or (initial is NOTHING and (ufunc.identity is None or ufunc.__name__ not in ASSOCIATIVE)):
         if not line.shape[-1]:
             raise ValueError(f"zero-size array to reduction operation {ufunc.__name__} which has no identity")
@@ -118,17 +118,17 @@ def _start(ufunc: Any, line: Value, initial: Any) -> Value | None:
 
 
 def _prepared(ufunc: Any, array: Any, dtype: Any) -> Value:
-    """The operand of a method, as the dtype that the ufunc accumulates in."""
+    """The operand of a method, cast to the dtype of accumulation."""
     ufunc_named(ufunc.__name__)
     if ufunc.nin != 2 or ufunc.nout != 1:
         raise ValueError("only supported for binary functions that return a single value")
     if ufunc.__name__ in COMPARISONS:
-        raise UnsupportedError(f"np.{ufunc.__name__}.reduce and accumulate compare truth values with elements; they are not "
+        raise UnsupportedError(f"np.{ufunc.__name__}.reduce and accumulate would compare booleans with elements; they are not "
                                "supported on traced arrays\n  hint: np.all, np.any of a comparison")
     x = value_as(array)
     target = requested(dtype)
     if target is not None and resolve(ufunc, (target, target)).outputs[0] is not target:
-        raise DTypeError(f"np.{ufunc.__name__} of {target.numpy} does not give {target.numpy}, as dtype={target.numpy} asks for")
+        raise DTypeError(f"np.{ufunc.__name__} of {target.numpy} does not return {target.numpy}, as dtype={target.numpy} requires")
     return cast(x, target or resolve_reduction(ufunc, x.dtype))
 
 
@@ -233,7 +233,7 @@ def reduceat(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 
 
 def _reduceat_by_data(ufunc: Any, x: Value, indices: Tracer, place: int) -> Value:
-    """Segments that data choose: a loop over them, and one over the elements of each."""
+    """Data-dependent segments: a loop over them, and one over the elements of each."""
     logical = ufunc.__name__.startswith("logical_")
     array: Any = fresh(truth(x) if logical else x)
     rows: Any = np.moveaxis(array, place, 0)
@@ -256,7 +256,7 @@ def _reduceat_by_data(ufunc: Any, x: Value, indices: Tracer, place: int) -> Valu
 
 # ----- at
 def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """np.add.at(a, indices, b): unbuffered, repeated indices count every time."""
+    """np.add.at(a, indices, b): unbuffered, so repeated indices accumulate."""
     target, index, *rest = inputs
     name = ufunc.__name__
     if not isinstance(target, Tracer):
@@ -268,11 +268,11 @@ def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     if not rest:
         _apply(ufunc, target, index, ())
         return
-    other = value_as(rest[0])                                     # no weak numbers here: 300 is an int64 also beside an int8
+    other = value_as(rest[0])                                     # no weak numbers here: 300 is an int64 even with an int8
     dtype = target._type.dtype
     exact = name in ("add", "subtract") and dtype.kind in "iufc"
     exact = exact and (dtype.is_differentiable or resolve(ufunc, (dtype, other.dtype)).outputs[0].is_integer)
-    if exact:                                                     # the same sums, whether rounded now or after each step
+    if exact:                                                     # the sums are the same, whether rounded once or at each step
         term = cast(other, dtype)
         scatter_add(target, index, fresh(ops.negative(term) if name == "subtract" else term))
     else:
@@ -280,7 +280,7 @@ def at(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 def _apply(ufunc: Any, target: Tracer, index: Any, operands: tuple[Tracer, ...]) -> None:
-    """target[index] = ufunc(target[index], *operands), as often for an element as it is indexed."""
+    """target[index] = ufunc(target[index], *operands), once for each occurrence of an index."""
     parsed = parse(tuple(entries_of(index)), target.shape)
     if not parsed.arrays:
         setitem(target, index, call_ufunc(ufunc, (getitem(target, index), *operands), {}))
@@ -291,7 +291,7 @@ def _apply(ufunc: Any, target: Tracer, index: Any, operands: tuple[Tracer, ...])
 
 
 def _apply_one_by_one(ufunc: Any, target: Tracer, index: Any, operands: tuple[Tracer, ...]) -> None:
-    """Elements that data choose: a loop over them."""
+    """Data-dependent elements: a loop over them."""
     numbers = reshape(ops.iota(shape=(target.size,), axis=0, dtype=I64), target.shape)
     places = getitem(fresh(numbers), index)
     if not places.size:
@@ -307,12 +307,12 @@ def _apply_one_by_one(ufunc: Any, target: Tracer, index: Any, operands: tuple[Tr
 
 
 def _apply_in_rounds(ufunc: Any, target: Tracer, index: Any, operands: tuple[Tracer, ...]) -> None:
-    """An element that is indexed n times in n rounds."""
+    """In rounds: an element that is indexed n times is updated in n rounds."""
     positions = np.arange(target.size).reshape(target.shape)[index]
     _, inverse, counts = np.unique(positions, return_inverse=True, return_counts=True)
     numbers = inverse.ravel()
     order = np.argsort(numbers, kind="stable")
-    occurrence = np.empty(numbers.size, np.int64)                 # how often the element came before, in C order
+    occurrence = np.empty(numbers.size, np.int64)                 # the number of earlier occurrences of the element, in C order
     occurrence[order] = np.arange(numbers.size) - np.repeat(np.cumsum(counts) - counts, counts)
     values = [np.ravel(np.broadcast_to(operand, positions.shape)) for operand in operands]
     whole = flat_view(target)

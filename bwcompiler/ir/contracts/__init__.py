@@ -1,3 +1,3 @@
-"""What one stage hands to the next: passes a fused program (`fusion.py`) and its memory plan (`memory.py`) to lowering, and lowering a
-program to the runtime, which knows its statuses (`program_interface.py`) and how it is called (`call_signature.py`).
+"""The data that one stage passes to the next: a fused program (`fusion.py`) and its memory plan (`memory.py`) from passes to lowering;
+the status codes of programs (`program_interface.py`) and their call signatures (`call_signature.py`) from lowering to the runtime.
 """

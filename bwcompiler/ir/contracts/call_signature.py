@@ -1,7 +1,7 @@
 """How a call's Python objects map to the buffers of a program (`program_interface.py`).
 
-One program serves many forms of call: the same arguments by position or by keyword, as arrays or as Python numbers, with
-other static values.  A `CallSignature` is one form.
+One program serves many call forms: the same arguments by position or by keyword, as arrays or as Python numbers, with
+other static values.  A `CallSignature` describes one form.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ import numpy as np
 from bwcompiler.errors import DTypeError
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
 
-# How an argument leaf arrives.  "array": exact np.ndarray of any memory layout (see `CallSignature.layouts`).
+# The kind of an argument leaf.  "array": exact np.ndarray of any memory layout (see `CallSignature.layouts`).
 # "scalar": a NumPy scalar (np.float64).  "float", "int", "bool", "complex": exact Python numbers, seen by the program as
 # 0-d values of the leaf's dtype.
 ArgumentKind = Literal["array", "scalar", "float", "int", "bool", "complex"]
 ResultKind = Literal["array", "scalar"]  # "scalar": a NumPy scalar is returned for a 0-d value
 ContainerKind = Literal["tuple", "list", "dict", "none"]
 
-# Strides in bytes that an array must have; "C": C-contiguous; None: any, it is copied where it is not C-contiguous.
+# Strides in bytes that an array must have; "C": C-contiguous; None: any, and it is copied if it is not C-contiguous.
 Layout = tuple[int, ...] | Literal["C"] | None
 
 
@@ -39,7 +39,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """A compile-time value, number `index` of the statics of a call: the argument must be it, or equal it (`is_plain`, `Contents`)."""
+    """A compile-time value, number `index` of the statics of a call: the argument must be identical, or equal (`is_plain`, `Contents`)."""
 
     index: int
 
@@ -77,7 +77,7 @@ def leaf_indices(tree: Tree) -> tuple[int, ...]:
 
 
 def has_classes(tree: Tree) -> bool:
-    """Whether there are named tuples in it."""
+    """Whether the tree has named tuples."""
     return isinstance(tree, Container) and (tree.cls is not None or any(map(has_classes, tree.children)))
 
 
@@ -115,7 +115,7 @@ def same_plain(x: object, y: object) -> bool:
 
 
 class OfClass(NamedTuple):
-    """What is expected where any object of a class will do that has attributes of these names of its own."""
+    """Expectation of a `Read`: any object of a class that has instance attributes with these names."""
 
     cls: type
     names: frozenset[str]
@@ -127,13 +127,13 @@ class OfClass(NamedTuple):
 
 
 class Contents:
-    """What is expected where any array, in C order, of this type will do that holds these bytes."""
+    """Expected: any array in C order with this type and these bytes."""
 
     __slots__ = ("array", "type")
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array = np.array(array, order="C")
-        self.array.flags.writeable = False         # its own copy: the caller may write to his
+        self.array.flags.writeable = False         # a copy: the caller may write to the original
         self.type = tensor(dtype_of(array.dtype), array.shape)
 
     @classmethod
@@ -151,7 +151,7 @@ class Contents:
 
 
 def is_expected(found: object, expected: object) -> bool:
-    """Whether it is that very object, an equal plain value, an array that holds the same, or one of that class."""
+    """Whether an object is the expected one, an equal plain value, an array of the expected contents, or of the expected class."""
     if type(expected) is Contents:
         return expected.are_in(found)
     if type(expected) is OfClass:
@@ -164,22 +164,22 @@ def items_of(container: Any) -> tuple[Any, ...]:
     return tuple([part for pair in container.items() for part in pair]) if hasattr(container, "items") else tuple(container)
 
 
-FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")            # that may be put into a function in place
-NOTHING = object()             # what a read finds where there is nothing
+FUNCTION_PARTS = ("__code__", "__defaults__", "__kwdefaults__")            # attributes of a function that can be replaced in place
+NOTHING = object()             # the result of a read that finds nothing
 
 
 class Read(NamedTuple):
-    """Something outside of the arguments that a call reads before anything else, where the traced function read it.
+    """A value outside of the arguments that tracing read, and that every call reads again first.
 
     kind      "global": base is a dict, key a name in it; "cell": base is a closure's cell; "attribute": of base, named
               key; "item": of the list base at position key; "entry": of the dict base under the string key; "size": the
               number of items of the list or dict base; "items": all of them, of any container (a dict's as pairs); "bytes":
               the memory of the array base, of one axis and without gaps.
-    base      may be a read itself: of whatever is found there.
-    expected  what must be found: that very object, or an equal plain value (`is_plain`), or an object of a class (`OfClass`), or NOTHING;
-              a tuple of these for "items".
-    tree      instead: what is found there is an operand of the program, with these argument leaves: a number, an array, or a
-              container of these.
+    base      may be a read itself, of the object that this finds.
+    expected  the required result: an identical object, or an equal plain value (`is_plain`), or an object of a class (`OfClass`), or
+              NOTHING; a tuple of these for "items".
+    tree      alternatively: the result is an operand of the program, with these argument leaves: a number, an array, or a container
+              of these.
     """
 
     kind: Literal["global", "cell", "attribute", "item", "entry", "size", "items", "bytes"]
@@ -190,27 +190,27 @@ class Read(NamedTuple):
 
     @property
     def place(self) -> tuple[str, Any, Any]:
-        """What is read, whatever is there: equal for two reads of the same."""
+        """The place that is read: equal for two reads of the same place."""
         return (self.kind, self.base.place if type(self.base) is Read else id(self.base), self.key)
 
     @property
     def owner(self) -> Any:
-        """The base, as it is now."""
+        """The present base."""
         return self.base.look() if type(self.base) is Read else self.base
 
     @property
     def is_followed(self) -> bool:
-        """Whether it is of, or expects, whatever stands in a place, or nothing there: the native entry knows objects only."""
+        """Whether its base is another read, or it expects a class or NOTHING: the native entry supports only fixed objects."""
         return (type(self.base) is Read or type(self.expected) is OfClass or self.expected is NOTHING
                 or (self.tree is not None and has_classes(self.tree)))
 
     @property
     def is_of_function(self) -> bool:
-        """Whether it is a part of a function that nobody wrote down to be read."""
+        """Whether it reads the code or the defaults of a function, an implicit read of tracing."""
         return self.kind == "attribute" and type(self.base) is FunctionType and self.key in FUNCTION_PARTS
 
     def look(self) -> Any:
-        """What is found now; an object of its own where there is nothing."""
+        """The present value; NOTHING if there is none."""
         base = self.owner
         try:
             match self.kind:
@@ -225,11 +225,11 @@ class Read(NamedTuple):
                 case "bytes":
                     return base.tobytes()
             return base[self.key]
-        except (AttributeError, LookupError, ValueError, RuntimeError):        # the last: it changed while its items were read
+        except (AttributeError, LookupError, ValueError, RuntimeError):        # RuntimeError: the container changed during iteration
             return NOTHING
 
     def holds(self) -> bool:
-        """Whether what was expected is found."""
+        """Whether the present value is the expected one."""
         found = self.look()
         if self.kind == "items":
             return type(found) is tuple and len(found) == len(self.expected) and all(map(is_expected, found, self.expected))
@@ -238,15 +238,15 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True)
 class CallSignature:
-    """What a call takes and gives back.  `str()` of it is a readable description.
+    """The arguments and results of a call form.  `str()` of it is a readable description.
 
     arguments       one tree per positional argument, then one per keyword argument.
     keywords        names of the last arguments, in the order of the call.
     argument_types  per leaf: those of the arguments in order, then those that are read from outside (`Read.tree`).
-    layouts         per leaf, of arrays; empty: any layout.
-    result          the tree of what is returned; a result that is not in it is written into an argument only.
-    result_into     per result: the argument leaf into whose array it is written, which then is the result; its
-                    memory is the buffer of both.  Empty: none.
+    layouts         per leaf, for arrays; empty: any layout.
+    result          the tree of the returned value; results that are not in it are only written into arguments.
+    result_into     per result: the argument leaf whose array receives it and is returned; both share one buffer.
+                    Empty: none.
     alone           leaves, besides these, that must not share memory with other leaves or captured arrays.
     """
 

@@ -15,9 +15,9 @@ from bwcompiler.ir.access import ArrayView, root
 from bwcompiler.ir.extent import Extent, Section
 from bwcompiler.ir.op import Value
 
-SHORT_ROW = 32                 # rows of at most this many elements are handled side by side, one per vector lane,
-SHORT_ROWS = 64                # where there are this many of them
-PANEL_COLUMNS = 64             # that one panel of columns has, at least: of fewer, many rows fall into few cache sets
+SHORT_ROW = 32                 # rows with at most this many elements are computed together, one per vector lane,
+SHORT_ROWS = 64                # if there are at least this many rows
+PANEL_COLUMNS = 64             # least columns of a panel: with fewer, many rows map to few cache sets
 
 
 @dataclass
@@ -27,10 +27,10 @@ class Member:
     domain   group axis of every dimension the element rule runs over (of the operand, for a reduction).
     axes     group axis of every dimension of the value itself.
     reduced  group axes a reduction sums over, else empty.
-    inlined  operands that are computed again where this member reads them (cheap values read at shifted indices).
+    inlined  operands that are recomputed for this member (cheap values read at shifted indices).
     update   a slice_update or slice_add that only touches its slice: it runs over operand 1 and writes into the memory of
              operand 0, which the value takes over (or gets a copy of).
-    after    of an update, the members that read what it overwrites: it is written when they have been computed for the last time.
+    after    for an update, the members that read what it overwrites: it is stored after their last computation.
     """
 
     value: Value
@@ -49,7 +49,7 @@ class Member:
 
     @property
     def is_number(self) -> bool:
-        """Whether it runs over no axis: then it is computed outside of the group's loops."""
+        """Whether it has no axes: then it is computed outside of the group's loops."""
         return not self.update and all(axis < 0 for axis in self.domain)
 
     @property
@@ -62,9 +62,9 @@ class Member:
 class FusionGroup:
     """One loop tree.  `inner` is None until a consumed reduction or a broadcast decides it.
 
-    updated  per value whose memory an update of this group writes (the array before and after), what is written so far.
-    touched  per array that some update of the program writes, which parts members of this group read (None: unknown).  Both
-             lists are of the memory: all versions that share it share them.
+    updated  per value whose memory an update of this group writes (the array before and after): the sections written so far.
+    touched  per array that some update of the program writes: the sections that members of this group read (None: unknown).
+             Both belong to the memory: all versions of an array share the lists.
     """
 
     position: int
@@ -102,14 +102,14 @@ class FusionGroup:
 
 
 def starts_filled(value: Value, number: int) -> bool:
-    """Whether operand `number` of a loop is a state that starts as one number everywhere, or as anything: its memory is filled, or left as
-    it is, and not copied."""
+    """Whether operand `number` of a loop is a state that starts with all elements equal, or undefined: its memory is filled, or left
+    uninitialised, instead of copied."""
     return number < value.attrs.get("carried", 0) and value.operands[number].op.uniform
 
 
 @dataclass
 class Call:
-    """One value computed by a library, push, scan, check or region step, from operands seen in the memory of stored values."""
+    """One value computed by a library, push, scan, check or region step, from operands that are views of stored values."""
 
     position: int
     value: Value
@@ -119,8 +119,8 @@ class Call:
 class Refusal(NamedTuple):
     """Why a value is not computed in a group that it could have joined.
 
-    rule    one of fusion's rules, in words in `bwcompiler.passes.fusion.rules`.
-    about   the values, read by this one, that the rule is about.
+    rule    one of fusion's rules; `bwcompiler.passes.fusion.rules` has them in words.
+    about   the operands that the rule mentions.
     """
 
     value: Value
@@ -135,7 +135,7 @@ class FusedProgram:
 
     stored   values that have memory: graph inputs, results of calls, and members that something outside reads.
     forced   values (layout ops and constants too) that fusion had to store: outputs, operands of calls.
-    refusals the groups that values did not join, and why, in the order of the decisions; only where `fuse` was asked for them.
+    refusals the groups that values did not join, and why, in the order of the decisions; only if `fuse` was called with reasons.
     """
 
     steps: list[FusionGroup | Call]

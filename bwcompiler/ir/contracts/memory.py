@@ -1,4 +1,4 @@
-"""The memory plan of a program: what each step touches, and where every stored value lives."""
+"""The memory plan of a program: the arrays that each step accesses, and the location of every stored value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bwcompiler.ir.op import Value
 
-ALIGNMENT = 64                 # bytes, of everything in an arena
+ALIGNMENT = 64                 # alignment in bytes of all blocks in an arena
 
 
 class Update(NamedTuple):
@@ -21,10 +21,10 @@ class Update(NamedTuple):
 
 @dataclass
 class StepUse:
-    """What one step touches: values read and written (roots), the scratch it needs, and the arrays it updates.
+    """The memory accesses of one step: values read and written (roots), the scratch it needs, and the arrays it updates.
 
     updates    results that start as an operand's elements: they take over its memory, or get a copy of it.
-    sharing    (read, written): the step may write the one where the other lies, of the pairs that it was asked about and of large arrays.
+    sharing    (read, written): the step may write the second into the memory of the first; for requested pairs and large arrays.
     """
 
     reads: list[Value] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Copied(NamedTuple):
 
 @dataclass
 class MemoryPlan:
-    """Where everything is.
+    """The locations of all values.
 
     locations    per root value.
     scratch      arena offsets per step.

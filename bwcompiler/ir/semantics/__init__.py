@@ -1,7 +1,7 @@
-"""What graphs and kernels mean.  Begin with `graph_interpreter.py`, the definition of every program.
+"""The semantics of graphs and kernels.  Begin with `graph_interpreter.py`, the definition of every program.
 
     graph_interpreter, loop_interpreter    what programs compute
-    reduction_tree                         in which order sums are added
-    graph_verifier, loop_verifier          which graphs and kernels are valid
+    reduction_tree                         the order of additions in sums
+    graph_verifier, loop_verifier          the invariants of valid graphs and kernels
     content_hash                           equal for graphs that compute the same
 """

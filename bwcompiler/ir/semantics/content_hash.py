@@ -1,7 +1,7 @@
-"""Hash of what a graph computes: equal for graphs that differ in names, sources and object identities only.
+"""A hash of the computation of a graph: equal for graphs that differ only in names, sources and object identities.
 
 One pass writes a line per value, with operands as local numbers, and hashes the text.  Constants are written where they
-are read, so it does not matter how often or where a graph holds the same one.  Loop indices are called by their
+are read, so duplicates and their positions do not matter.  Loop indices are named by their
 nesting level.  The text holds no address and no `hash()`: it is the same in every process.
 """
 
@@ -24,7 +24,7 @@ from bwcompiler.ir.types import DType, TensorType, TupleType
 def content_hash(graph: Graph) -> str:
     """SHA-256 (hex) of the graph's ops, attributes, types, operand positions, outputs and regions.
 
-    An attribute that is an object of its own kind must have a string `content_key` that says all there is to know of it.
+    An attribute of any other class must have a string `content_key` that identifies its contents.
     """
     writer = _Writer()
     writer.graph(graph)
@@ -32,8 +32,8 @@ def content_hash(graph: Graph) -> str:
 
 
 def body_hash(body: Graph, scope: Iterable[Index], has_line: Callable[[Value], bool]) -> str:
-    """The hash of a loop's or branch's body, for one process: the indices of the loops around it count as themselves, and so do the lines
-    of what an error may name (`has_line`)."""
+    """The hash of a loop's or branch's body, valid in one process: it includes the identities of enclosing loop indices, and the user's
+    lines of values that an error may name (`has_line`)."""
     writer = _Writer(has_line)
     writer.levels.update((index, -1 - index.serial) for index in scope)
     writer.graph(body)
@@ -41,7 +41,7 @@ def body_hash(body: Graph, scope: Iterable[Index], has_line: Callable[[Value], b
 
 
 class BodyForm(NamedTuple):
-    """hash  as of `body_hash`, but for constants that are left open; open: the values that read these, at which operand, and the constants,
+    """hash: that of `body_hash` without the open constants; open: per open constant its reader, the operand position and the constant,
     in order."""
 
     hash: str
@@ -49,7 +49,7 @@ class BodyForm(NamedTuple):
 
 
 def body_form(body: Graph, has_line: Callable[[Value], bool], is_open: Callable[[Value, Value], bool]) -> BodyForm:
-    """What bodies that differ in constants alone have in common.  is_open(reader, constant): whether it may be another one there."""
+    """The form shared by bodies that differ only in constants.  is_open(reader, constant): whether the constant may differ there."""
     writer = _FormWriter(has_line, is_open)
     writer.graph(body)
     return BodyForm(hashlib.sha256("\n".join(writer.lines).encode("utf-8", "surrogatepass")).hexdigest(), writer.open)
@@ -66,7 +66,7 @@ def _lines_of(source: Source | None) -> str:
 class _Writer:
     """Writes a graph and its regions into `lines`; `levels` are the loop indices in scope.
 
-    has_line   of which values the user's lines are written, too.
+    has_line   selects values whose user lines are written, too.
     """
 
     def __init__(self, has_line: Callable[[Value], bool] | None = None) -> None:
@@ -154,8 +154,8 @@ class _Writer:
 
 
 class _FormWriter(_Writer):
-    """Leaves constants open that values of the outermost graph read.  Rules for derivatives, which are still to be taken, count as
-    themselves."""
+    """Leaves open those constants that values of the outermost graph read.  Custom derivative rules that are still needed are hashed by
+    identity."""
 
     def __init__(self, has_line: Callable[[Value], bool], is_open: Callable[[Value, Value], bool]) -> None:
         super().__init__(has_line)

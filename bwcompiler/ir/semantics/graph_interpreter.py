@@ -1,6 +1,6 @@
-"""What graphs mean: every value is its op's NumPy reference, applied to the arrays of its operands.
+"""The definition of graphs: every value is its op's NumPy reference, applied to the arrays of its operands.
 
-Slow and obvious; everything else is tested against it.  References only ever see plain integers: extents in attributes are
+Slow and simple; everything else is tested against it.  References only ever see plain integers: extents in attributes are
 evaluated first, with `environment` (loop index -> number).  An op that owns regions gets each as a callable
 
     body(arrays, index=None) -> list of arrays

@@ -1,6 +1,6 @@
-"""Is a graph valid?  `verify` raises InternalError on the first violation, showing the lines of the graph around it.
+"""The graph verifier: `verify` raises InternalError on the first violation, showing the lines of the graph around it.
 
-What must hold of every graph, and of the regions inside it:
+The invariants of every graph, and of the regions inside it:
 
     check_provenance     `source` is a Source, `forward` a Value, `name` a string, or they are None.
     check_inputs         inputs are `input` values without operands and attributes, distinct, of tensor type; `captured` of
@@ -45,7 +45,7 @@ def verify(graph: Graph, scope: Scope = frozenset()) -> None:
 
 def _verify(graph: Graph, outer: Scope) -> None:
     scope = outer if graph.index is None else outer | {graph.index}
-    check_provenance(graph)                                # first: printing relies on it
+    check_provenance(graph)                                # first, as printing relies on it
     check_inputs(graph)
     check_duplicates(graph)
     check_registered(graph)

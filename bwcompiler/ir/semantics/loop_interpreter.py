@@ -1,4 +1,4 @@
-"""What kernels mean: a slow, obvious executor over NumPy arrays.  Start reading at `run_kernel`.
+"""The definition of kernels: a slow, simple interpreter over NumPy arrays.  Start reading at `run_kernel`.
 
 Reductions have the tree of `reduction_tree.py`, so that results are bit-identical to native code wherever the scalar
 operations are.

@@ -1,6 +1,6 @@
-"""Is a kernel valid?  `verify_kernel` raises InternalError on the first violation, showing the kernel.
+"""The kernel verifier: `verify_kernel` raises InternalError on the first violation, showing the kernel.
 
-What must hold of every kernel:
+The invariants of every kernel:
 
     check_buffers        buffers are distinct, have distinct names and a known role; statements only use these.
     check_words          words are distinct; only these are read, with their dtypes.
@@ -81,7 +81,7 @@ def statements(body: list[Statement], loops: tuple[Loop, ...] = ()) -> Iterator[
 
 
 def roots(statement: Statement) -> list[Scalar]:
-    """The scalars a statement evaluates itself (those of a loop's body are not its own)."""
+    """The scalars that a statement itself evaluates (without those of a loop's body)."""
     if isinstance(statement, Let | Fill):
         return [statement.value]
     if isinstance(statement, Store):
@@ -107,14 +107,14 @@ def scalars(statement: Statement) -> Iterator[tuple[Scalar, bool]]:
         seen.add(id(scalar))
         yield scalar, guarded
         if scalar.op == "select" and scalar.data == "lazy":
-            pending += scalar.args[1:]                         # last: what is also read outside of the guard is not guarded
+            pending += scalar.args[1:]                         # last: scalars that are also read outside of the guard are not guarded
             stack.append(scalar.args[0])
         else:
             stack += scalar.args[::-1]
 
 
 def targets(statement: Statement) -> list[tuple[Buffer, Offset | None]]:
-    """The buffers a statement writes, and where (None: everywhere)."""
+    """The buffers that a statement writes, with the offsets (None: the whole buffer)."""
     if isinstance(statement, Store):
         return [(statement.buffer, statement.offset)]
     if isinstance(statement, Fill):
@@ -190,12 +190,12 @@ def check_lets(kernel: Kernel) -> None:
         for statement in body:
             for scalar, _ in scalars(statement):
                 if scalar.op == "local" and scalar.data not in visible:
-                    fail(kernel, f"let {scalar.data.name} is read where it is not made")
+                    fail(kernel, f"let {scalar.data.name} is read where it is not defined")
             if isinstance(statement, Loop):
                 walk(statement.body, visible)
             elif isinstance(statement, Let):
                 if statement in made:
-                    fail(kernel, f"let {statement.name} is made twice")
+                    fail(kernel, f"let {statement.name} is defined twice")
                 made.add(statement)
                 visible.add(statement)
 
@@ -332,4 +332,4 @@ def _moves(store: Store, loop: Loop) -> bool:
 def check_products(kernel: Kernel) -> None:
     for loop, _ in statements(kernel.body):
         if isinstance(loop, Loop) and loop.kind == PRODUCT and product_of(loop) is None:
-            fail(kernel, f"the loop over {loop.index} is no product of two matrices")
+            fail(kernel, f"the loop over {loop.index} is not a product of two matrices")

@@ -1,9 +1,9 @@
-"""In which order reductions combine: what the loop interpreter and native code both follow, bit for bit.
+"""The order in which reductions combine elements: the loop interpreter and native code both follow it, bit for bit.
 
-In a vector loop of LANES iterations or more, or of SHORT or more where floats are added or multiplied, iteration j feeds lane
+In a vector loop with at least LANES iterations, or at least SHORT for sums and products of floats, iteration j feeds lane
 j % LANES.  After BLOCK strips of LANES iterations the lanes of a float sum are flushed into block totals (doubles, for f32).  Below
 the last loop that feeds the accumulator, the lanes, or the totals if there are any, are combined pairwise.  All other loops combine in
-order.  An extent that moves with an outer loop counts as the largest that it can be: so the tree is the same in all iterations.
+order.  An extent that depends on an outer loop counts as its largest value, so the tree is the same in all iterations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from bwcompiler.ir.loop import Accumulate, Accumulator, Loop, Reduce, Statement
 from bwcompiler.ir.types import F32, F64, DType
 
 LANES = 32
-SHORT = 12                    # fewer numbers are added faster one after the other than in lanes
+SHORT = 12                    # fewer numbers are added faster sequentially than in lanes
 BLOCK = 64                    # strips between flushes of a sum's lanes: 2048 elements
 
 

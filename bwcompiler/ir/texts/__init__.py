@@ -1,1 +1,1 @@
-"""Graphs and kernels as text.  Begin with `graph_printer.py`; what `graph_` and `loop_printer` write, `graph_` and `loop_parser` read."""
+"""Graphs and kernels as text: printers, and parsers that read the printed text.  Begin with `graph_printer.py`."""

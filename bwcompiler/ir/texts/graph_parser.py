@@ -1,7 +1,7 @@
 """Text -> graph: `parse_graph` reads what `bwcompiler.ir.texts.graph_printer` writes; the grammar is in docs/ir.md.
 
 A recursive descent over tokens made on demand.  Every statement runs the shape rule of its op again; a printed type that
-disagrees with it is an error, so a test that is written as text cannot lie about types.
+disagrees with it is an error, so tests written as text cannot have wrong types.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Parser(TokenReader):
         return found["text"].strip()
 
     def skip_comments(self) -> None:
-        """Skip lines that hold nothing but a comment."""
+        """Skip lines that contain only a comment."""
         while self.peek().text == ";":
             self.position = self.peek().start
             self.comment()
@@ -208,7 +208,7 @@ class _Parser(TokenReader):
         return [self.type()], place
 
     def statements(self, values: _Body) -> list[Value]:
-        """The statements of a body, up to its closing brace; gives what it returns."""
+        """The statements of a body, up to its closing brace; returns the returned values."""
         while True:
             self.skip_comments()
             if self.accept("return"):

@@ -8,8 +8,8 @@
     }
 
 Names are hints, made unique by `_1`, `_2`.  A constant that is only ever an operand next to one of its own type is
-written where it is read (`literal_values` decides, with `sibling`, the rule that the parser types literals by).
-Graphs that are not valid can be printed too: the verifier shows what it complains about (`graph_excerpt`).
+written where it is read (decided by `literal_values` and `sibling`, the rule by which the parser types literals).
+Invalid graphs can be printed too: the verifier shows an excerpt with the error (`graph_excerpt`).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _TYPE_COLUMNS, _STATEMENT_COLUMNS = 32, 110       # columns are aligned up to th
 def graph_to_text(graph: Graph, sources: bool = True, given: Names = NO_NAMES) -> str:
     """The text of a graph; `sources` adds where each value came from as trailing comments.
 
-    given   what the text of another graph calls its values.  A value that has a name there has it here too, and no other
-            value of this graph takes one of these names.
+    given   names of values in the text of another graph.  These values have the same names here, and no other value of this
+            graph gets one of these names.
     """
     printer = _Printer(sources, literals=True, given=given)
     return "\n".join(printer.graph_lines(graph)) + "\n"
@@ -56,7 +56,7 @@ def graph_excerpt(graph: Graph, value: Value | None, context: int = 5, sources: 
 
 
 def names_in_text(graph: Graph, given: Names = NO_NAMES) -> dict[Value, str]:
-    """What the text of a graph calls each of its values: `%name`, or the literal."""
+    """The name of each value in the text of a graph: `%name`, or the literal."""
     return _Printer(sources=False, literals=True).value_names(graph, literal_values(graph), given)
 
 
@@ -107,7 +107,7 @@ def plain_name(text: str) -> str:
 
 
 def scalar_text(value: Any) -> str | None:
-    """A Python or NumPy scalar such that the parser gives the same bits; None if it is no scalar."""
+    """A Python or NumPy scalar as text from which the parser reads the same bits; None if it is not a scalar."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):
@@ -131,7 +131,7 @@ def first_free(hint: str, taken: Any) -> str:
 
 
 class TakenNames:
-    """Names that were given, each once: `new` gives the one that `first_free` would, without trying all before it."""
+    """A set of used names: `new` returns the name that `first_free` would, without trying all before it."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -149,7 +149,7 @@ class TakenNames:
 
 
 class _Statement(NamedTuple):
-    """One statement: its text (more lines where it has regions) and the comment behind it."""
+    """One statement: its text (several lines if it has regions) and its comment."""
 
     value: Value
     lines: list[str]
@@ -224,7 +224,7 @@ class _Printer:
 
     # ----- names
     def value_names(self, graph: Graph, literals: set[Value], given: Names = NO_NAMES) -> dict[Value, str]:
-        """What a value is called where it is read: `%name`, or the literal."""
+        """The text of each value as an operand: `%name`, or the literal."""
         names: dict[Value, str] = {}
         taken = {plain_name(text): 0 for text in given.values() if text.startswith("%")}      # -> the last number tried
         for value in (*graph.inputs, *graph.body):
@@ -253,7 +253,7 @@ class _Printer:
             return ", ".join(names.get(operand, f"%{operand.name or operand.op.name}!") for operand in operands)
 
     def forward_name(self, forward: Value, names: dict[Value, str]) -> str:
-        """What `vjp of` calls a value; empty if no text at hand has a name for it that is its own."""
+        """The name of a value in `vjp of`; empty if it has no unique name here or in the given text."""
         name = names.get(forward) or (self.given.get(forward, "") if self._depth == 1 else "")
         if not name and forward.op.kind == "input":    # an argument has the user's name, which may be taken here
             name = f"%{quoted(forward.name or forward.op.name)}"
@@ -329,7 +329,7 @@ class _Printer:
 
 
 def _join(lines: list[str], statements: list[_Statement]) -> dict[Value, int]:
-    """Append the statements with their columns aligned; gives the line number of each value."""
+    """Append the statements with aligned columns; returns the line number of each value."""
     parts = [statement.lines[0].split("\0", 2) for statement in statements]
     names = max([len(name) for name, _, _ in parts], default=0)
     types = max([len(type_) for _, type_, _ in parts if len(type_) <= _TYPE_COLUMNS], default=0)

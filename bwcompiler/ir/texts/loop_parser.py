@@ -1,8 +1,8 @@
 """Text -> kernel: `parse_kernel` reads what `bwcompiler.ir.texts.loop_printer` writes; the grammar is in docs/ir.md.
 
 Statements are read line by line, bodies by their indentation.  An expression is read twice: as it is written, and then typed,
-because a literal gets its dtype from what stands beside it.  Text that does not type is an error; whether the kernel is valid
-is the verifier's matter.
+because a literal gets its dtype from its neighbours.  Ill-typed text is an error; the validity of the kernel is checked by
+the verifier.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _PREFIX = {symbol: op for op, symbol in PREFIX.items()}
 
 
 class _Literal(NamedTuple):
-    """A number as it is written; its dtype where that is written too."""
+    """A number as written, with its dtype if that is written too."""
 
     value: bool | int | float
     dtype: DType | None
@@ -252,7 +252,7 @@ class _Parser(TokenReader):
     def accumulator_named(self, token: Token) -> Accumulator:
         found = self.known(token)
         if not isinstance(found, Accumulator):
-            self.fail(f"{token.text!r} is no accumulator", token.start)
+            self.fail(f"{token.text!r} is not an accumulator", token.start)
         return found
 
     def place(self) -> tuple[Buffer, Offset]:
@@ -274,7 +274,7 @@ class _Parser(TokenReader):
         return buffer, Offset(total, tuple(found))
 
     def entry(self) -> tuple[Extent, list[tuple[Scalar, int]]]:
-        """A sum of integers, loop indices, and data: names, places, calls, and what is in parentheses."""
+        """A sum of integers, loop indices, and data: names, places, calls, and expressions in parentheses."""
         affine: Extent = 0
         terms: list[tuple[Scalar, int]] = []
         sign = -1 if self.accept("-") else 1
@@ -307,7 +307,7 @@ class _Parser(TokenReader):
         return _Application("select", (condition, chosen, self.expression()), token, None, True)
 
     def sums(self, strength: int) -> _Expression:
-        """Infix operators that bind at least so much; all are left-associative, comparisons stand alone."""
+        """Infix operators that bind at least this strongly; all are left-associative, and comparisons do not chain."""
         left = self.unary()
         while True:
             token = self.peek()
@@ -386,7 +386,7 @@ class _Parser(TokenReader):
 
     # ----- expressions with their dtypes
     def typed(self, expression: _Expression, expected: DType | None) -> Scalar:
-        """The scalar; expected: what a literal is, where nothing beside it says."""
+        """The scalar; expected: the dtype of a literal without typed neighbours."""
         if isinstance(expression, Scalar):
             return expression
         if isinstance(expression, _Literal):
@@ -409,7 +409,7 @@ class _Parser(TokenReader):
         return Scalar(op, operands, BOOL if op in PREDICATES else operands[0].dtype)
 
     def alike(self, args: tuple[_Expression, ...], expected: DType | None, around: _Application) -> tuple[Scalar, ...]:
-        """Operands of one dtype: that of the first that is no literal."""
+        """Operands of one dtype: that of the first one that is not a literal."""
         first = next((k for k, arg in enumerate(args) if not isinstance(arg, _Literal)), None)
         known = None if first is None else self.typed(args[first], expected)
         if known is not None:
@@ -429,7 +429,7 @@ class _Parser(TokenReader):
 
 
 def _arity(op: str) -> int | None:
-    """How many operands an operation on scalars has: one of OPERATIONS, or a special function."""
+    """The number of operands of a scalar operation: one of OPERATIONS, or a special function."""
     if op in OPERATIONS:
         return OPERATIONS[op].nin
     found = REGISTRY.get(op)

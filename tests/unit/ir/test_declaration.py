@@ -52,7 +52,7 @@ HOLES = {                                     # what is changed, and what must b
     "combine": ({"kind": "scan", "element": None, "jvp": LINEAR}, "combine: missing; scans fold"),
     "numpy": ({"reference": lambda x: 2 * x}, "numpy: missing"),
     "attribute": ({"attributes": ("n",)}, "shape: does not take the attribute n"),
-    "no attribute": ({"shape": lambda x, *, n: x}, "shape: takes n, which is no attribute"),
+    "no attribute": ({"shape": lambda x, *, n: x}, "shape: takes n, which is not an attribute"),
     "operands of a rule": ({"vjp": (lambda ct, out, x, y: ct,)}, "vjp of operand 0: takes 2 operands, but there are rules for 1"),
 }
 
@@ -71,7 +71,7 @@ def test_whole_declaration():
 @pytest.mark.parametrize("hole", HOLES)
 def test_hole_is_found(hole):
     changes, message = HOLES[hole]
-    with pytest.raises(InternalError, match="op twice is not declared whole") as raised:
+    with pytest.raises(InternalError, match="op twice has an incomplete declaration") as raised:
         declare(**changes)
     assert message in str(raised.value)
     assert "twice" not in op_module.REGISTRY

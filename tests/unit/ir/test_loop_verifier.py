@@ -62,9 +62,9 @@ BAD = {
     "index n is read outside": kernel([Y], FILL, loop(ROW, Accumulate((Y, at(Y, N)), "add", ONE))),
     "has bounds 1..3": kernel([Y], Loop(Index(1, 3, "k"), 4, [FILL])),
     # check_lets
-    "let s is read where it is not made": kernel([Y], loop(ROW, store(LET.ref())), loop(ROW, LET)),
+    "let s is read where it is not defined": kernel([Y], loop(ROW, store(LET.ref())), loop(ROW, LET)),
     "let t is read where": kernel([Y], loop(COLUMN, t := Let("t", ONE)), loop(ROW, store(t.ref()))),
-    "let s is made twice": kernel([Y], LET, LET, FILL),
+    "let s is defined twice": kernel([Y], LET, LET, FILL),
     # check_accumulators
     "a is fed before it is opened": kernel([Y], loop(ROW, Accumulate(A, "add", ONE)), Reduce(A), FILL),
     "a of add is fed with multiply": kernel([Y], Reduce(A), loop(ROW, Accumulate(A, "multiply", ONE)), FILL),
@@ -106,7 +106,7 @@ BAD = {
     "unknown kind 'parallel'": kernel([Y], loop(ROW, store(ONE), kind="parallel")),
     "store into one element of y": kernel([Y], loop(ROW, store(ONE, 0), kind="vector")),
     # check_products
-    "is no product of two matrices": kernel([Y], loop(ROW, loop(COLUMN, store(ONE)), kind="product")),
+    "is not a product of two matrices": kernel([Y], loop(ROW, loop(COLUMN, store(ONE)), kind="product")),
 }
 
 

@@ -103,7 +103,7 @@ def test_what_they_multiply() -> None:
     ("store %c[10*p + i, j], t", "store %c[10*p + i, j], t * 2.0"), ("store %c[10*p + i, j], t", "store %c[10*p + i, j], 2.0 + t"),
     ("reduce t: f64 = add", "reduce t: f64 = add from -0.0")])
 def test_other_loops_are_no_products(old: str, new: str) -> None:
-    with pytest.raises(InternalError, match="is no product of two matrices"):
+    with pytest.raises(InternalError, match="is not a product of two matrices"):
         verify_kernel(parse_kernel(ROWS.replace(old, new)))
 
 

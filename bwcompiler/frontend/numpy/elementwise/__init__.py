@@ -1,3 +1,3 @@
-"""Functions of one element.  Begin with `ufuncs.py`, what each ufunc is in terms of ops, and `ufunc_calls.py`, from an operator to a value.
-Functions of scipy.special are in `special.py` (composed of ops) and `special_by_loop.py` (SciPy's loops).
+"""Elementwise functions.  Begin with `ufuncs.py`, the rule of each ufunc in terms of ops, and `ufunc_calls.py`, from an operator to a
+value.  Functions of scipy.special are in `special.py` (composed of ops) and `special_by_loop.py` (SciPy's loops).
 """

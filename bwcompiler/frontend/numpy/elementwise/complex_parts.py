@@ -63,7 +63,7 @@ def real_if_close(a: Any, tol: Any = 100) -> Any:
 
 @implements(np.angle)
 def angle(z: Any, deg: Any = False) -> Any:
-    """arctan2(imaginary part, real part): of real numbers 0, or pi for negative ones (and -0.0)."""
+    """arctan2(imaginary part, real part); for real numbers 0, or pi for negative ones (and -0.0)."""
     x = value_as(z)
     if x.dtype.is_complex:
         found = ops.arctan2(ops.imag(x), ops.real(x))

@@ -24,7 +24,7 @@ NOTHING = np._NoValue
 
 
 def whole_number(x: Tracer) -> Tracer:
-    """round(x) of a rounded number: one of Python's integers."""
+    """round(x) of a rounded number: a Python integer."""
     HANDLERS["check_whole"](x)
     return fresh(cast(value_as(x), I64), int)
 
@@ -66,7 +66,7 @@ def round_(a: Any, decimals: Any = 0, out: Any = None) -> Any:
         return delivered("round", ops.make_complex(*parts), out)
     if x.dtype is BOOL:
         if decimals:
-            raise TypeError("np.round of truth values: decimals must be 0")
+            raise TypeError("np.round of booleans: decimals must be 0")
         return delivered("round", evaluate(UFUNCS["rint"], (a,)), out)
     if not x.dtype.is_float:                                                # NumPy computes in float64 here
         return delivered("round", x if decimals >= 0 else cast(value_as(round_(fresh(cast(x, F64)), decimals)), x.dtype), out)
@@ -94,7 +94,7 @@ def nan_to_num(x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neg
 
 
 def _finite(value: Value, nan: Any, posinf: Any, neginf: Any) -> Value:
-    """The value with numbers in the places of nan and infinities; of a complex one in its parts."""
+    """The value with nan and infinities replaced by numbers; for complex values in both parts."""
     if value.dtype.is_complex:
         return ops.make_complex(*[_finite(part, nan, posinf, neginf) for part in (ops.real(value), ops.imag(value))])
     if not value.dtype.is_float:
@@ -107,7 +107,7 @@ def _finite(value: Value, nan: Any, posinf: Any, neginf: Any) -> Value:
 
 
 def _put(given: Any, value: Value) -> Value:
-    """What is put into an array, a number or an array, traced or not, in its dtype and shape."""
+    """A number or array to store into an array, traced or not, with its dtype and shape."""
     if isinstance(given, int | float):
         return constant(given, value)
     return broadcast_value(cast(value_as(given), value.dtype), value.shape)
@@ -118,7 +118,7 @@ def sinc(x: Any) -> Any:
     value = number_value(x)
     angle = ops.multiply(value, constant(math.pi, value))
     size = magnitude(angle)
-    near = ops.less(size, constant(0.1, size))                              # there by the series, for the derivatives' sake
+    near = ops.less(size, constant(0.1, size))                              # by the series there, for accurate derivatives
     square = ops.select(near, ops.multiply(angle, angle), constant(0, angle))
     series = constant(_SINC_SERIES[0], square)
     for coefficient in _SINC_SERIES[1:]:

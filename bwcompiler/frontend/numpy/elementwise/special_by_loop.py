@@ -1,4 +1,4 @@
-"""Functions of scipy.special by SciPy's loops, of real numbers, and of complex ones with real parameters, as these take them."""
+"""Functions of scipy.special by SciPy's loops: of real numbers, and of complex numbers with real parameters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bwcompiler.ops.special.loops import MODULE, part
 
 loops = lazy.module(MODULE)
 
-# Operands whose fractions SciPy's loops cut off with a warning (for which they call Python), and functions that always warn of floats.
+# Operands that SciPy's loops truncate to integers with a warning (for which they call Python), and functions that always warn for floats.
 WHOLE_OPERANDS = {**dict.fromkeys(("expn", "kn", "yn", "pdtri", "smirnov", "smirnovi"), (0,)),
                   **dict.fromkeys(("nbdtr", "nbdtrc", "nbdtri"), (0, 1))}
 WARN_OF_FLOATS = ("bdtr", "bdtrc", "bdtri")
@@ -28,7 +28,7 @@ CHARACTERS = {"f": F32, "d": F64, "F": C64, "D": C128}
 
 
 def special_by_loop(name: str, ufunc: Any) -> Ufunc | None:
-    """A function of scipy.special that SciPy's own loop computes, if SciPy is loaded and this is one."""
+    """The rule of a function of scipy.special that SciPy's loop computes, if SciPy is loaded and has it."""
     own = getattr(sys.modules.get(MODULE), name, None)
     if not isinstance(own, np.ufunc) or (ufunc is not None and ufunc is not own):
         return None
@@ -54,7 +54,7 @@ def special_by_loop(name: str, ufunc: Any) -> Ufunc | None:
 
 
 def complex_special(name: str, inputs: tuple[Any, ...], known_single: bool | None = None) -> Any:
-    """The function of scipy.special on inputs of which some are complex, or that is complex of real ones: a value or a tuple of values."""
+    """A function of scipy.special with complex inputs or results: a value or a tuple of values."""
     own: Any = getattr(loops, name, None)
     payloads, kinds = zip(*[operand(x) for x in inputs], strict=True)
     complex_ = [kind is complex or (isinstance(kind, DType) and kind.is_complex) for kind in kinds]
@@ -72,7 +72,7 @@ def complex_special(name: str, inputs: tuple[Any, ...], known_single: bool | Non
 
 
 def _patterns(ufunc: Any, complex_: list[bool]) -> list[str]:
-    """The types of its loops of double precision that take the operands, complex ones where the loop is for complex numbers."""
+    """The types of its double-precision loops that accept the operands; complex ones for loops of complex numbers."""
     found = [types.partition("->")[0] for types in ufunc.types]
     return [one for one in found if set(one) <= set("dD") and one.endswith("D")
             and all(character == "D" or not is_complex for character, is_complex in zip(one, complex_, strict=True))]

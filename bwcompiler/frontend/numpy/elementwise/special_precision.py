@@ -1,4 +1,4 @@
-"""Whether functions of scipy.special compute with single or double precision, as SciPy's do."""
+"""The precision of functions of scipy.special, single or double, as in SciPy."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from bwcompiler.errors import DTypeError
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.ir.types import F32, F64, I64, DType
 
-# Those that give float32 for small integers and float16, where others that are not computed by SciPy's loops give float64.
+# Functions that return float32 for small integers and float16; others that SciPy's loops do not compute return float64.
 SINGLE_OF_SMALL = frozenset(("entr", "erfinv", "huber", "kl_div", "pseudo_huber", "rel_entr"))
 
 
 def is_single(loops: Any, kinds: tuple[Kind, ...]) -> bool:
-    """Of a function that SciPy's loops compute."""
+    """The precision of a function that SciPy's loops compute."""
     return any(isinstance(kind, DType) for kind in kinds) and _characters(loops, kinds)[-1] in "fF"
 
 
 def loop_dtypes(loops: Any, kinds: tuple[Kind, ...]) -> tuple[DType, ...]:
-    """What a loop takes that SciPy has for real numbers: integers where it has one for integers, else all floats of one precision."""
+    """The operand dtypes of SciPy's loop for real numbers: integers if there is such a loop, else floats of one precision."""
     real = F32 if is_single(loops, kinds) else F64
     return tuple([I64 if character in "lq" else real for character in _characters(loops, kinds)[:len(kinds)]])
 
@@ -36,7 +36,7 @@ def _characters(loops: Any, kinds: tuple[Kind, ...]) -> list[str]:
 
 
 def is_single_composed(name: str, kinds: tuple[Kind, ...]) -> bool:
-    """Of one that is composed of ops."""
+    """The precision of a function that is composed of ops."""
     own = [kind for kind in kinds if isinstance(kind, DType)]
     if name in SINGLE_OF_SMALL:
         return bool(own) and all(np.can_cast(kind.numpy, np.float32) for kind in own)

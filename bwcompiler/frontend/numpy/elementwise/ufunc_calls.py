@@ -92,7 +92,7 @@ def _shortened(name: str, x: Payload, y: Payload, dtypes: tuple[DType, ...], sha
 
 
 def _integer_power(x: Value, exponent: int) -> Value:
-    """By squaring; it wraps around as NumPy's does."""
+    """Integer power by squaring; overflow wraps around as in NumPy."""
     result: Value | None = None
     while exponent:
         if exponent & 1:
@@ -139,7 +139,7 @@ def operator(name: str, *inputs: Any) -> Any:
             inputs = (operator("multiply", inputs[0], 1.0), inputs[1])
     base, exponent = inputs if len(inputs) == 2 else (None, None)
     if name == "power" and isinstance(base, ArrayTracer) and base._type.dtype is BOOL and type(exponent) is int and exponent == 2:
-        name, inputs = "square", inputs[:1]                # of booleans int8, where np.power gives int64
+        name, inputs = "square", inputs[:1]                # booleans give int8, unlike np.power, which gives int64
     result = evaluate(UFUNCS[name], inputs)
     if isinstance(result, tuple):
         return tuple([laid_out(fresh(value), inputs) for value in result])
@@ -167,7 +167,7 @@ def _note_division(name: str, kind: type | None, inputs: tuple[Any, ...], made: 
 
 
 def _is_count(x: Any) -> bool:
-    """Whether it is a traced integer, no array."""
+    """Whether it is a traced integer scalar."""
     return isinstance(x, ScalarTracer) and x._type.dtype.is_integer and not x._storage.writable
 
 
@@ -176,7 +176,7 @@ def _is_python_integer(x: Any) -> bool:
 
 
 def in_place(name: str, target: Tracer, other: Any) -> Any:
-    """The handler of `+=` and the like; a scalar is rebound, as Python does with immutable objects."""
+    """The handler of augmented assignments; a scalar is rebound, like all immutable objects."""
     if not target._storage.writable:
         return operator(name, target, other)
     if name == "matmul":
@@ -197,7 +197,7 @@ def store(target: Any, value: Value, casting: str, name: str) -> None:
 
 
 def delivered(name: str, value: Value, out: Any, casting: str = "same_kind") -> Any:
-    """A result: written to `out` (NumPy also takes a tuple of one) and given back as that, or a new array."""
+    """A result: written to `out` (or a 1-tuple of it), which is returned, or a new array."""
     out = out[0] if isinstance(out, tuple) else out
     if out is None:
         return fresh(value)
@@ -238,7 +238,7 @@ def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 
 def _spread_over(out: Any, value: Value) -> Value:
-    """A result of ufuncs, as often as `out` has room for it; as it is where it does not fit."""
+    """A result of ufuncs, broadcast to the shape of `out`; unchanged if it does not fit."""
     if not isinstance(out, Tracer) or out.shape == value.shape or value.rank > out.ndim or (
             any(mine not in (1, theirs) for mine, theirs in zip(value.shape[::-1], out.shape[::-1], strict=False))):
         return value
@@ -255,7 +255,7 @@ def _wrapped(result: Any, inputs: tuple[Any, ...], order: str = "K") -> Any:
 
 
 def _memory_order(order: Any) -> str:
-    """`order=` of a ufunc, which is of the result's memory alone."""
+    """Check `order=` of a ufunc, which only affects the memory of the result."""
     if order is None:
         return "K"
     if not isinstance(order, str):

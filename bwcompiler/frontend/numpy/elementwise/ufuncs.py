@@ -1,7 +1,7 @@
-"""Ufuncs element by element: what each is in terms of ops.  The path from a call to values: `ufunc_calls.py`.
+"""The rules of ufuncs in terms of ops.  The path from a call to values is in `ufunc_calls.py`.
 
-`UFUNCS` is the table: ufuncs that are one op, by the op's declaration, and those that are composed of ops, here.  A rule
-takes values of the dtype that NumPy computes in and gives one value (or a tuple).
+`UFUNCS` is the table: ufuncs that are one op (by the op's declaration), and ufuncs that are composed of ops (here).  A rule
+takes values of the dtype in which NumPy computes, and returns one value (or a tuple).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Rule = Callable[..., Any]
 class Ufunc(NamedTuple):
     """A supported ufunc: NumPy's object for its type resolution, and its rule.
 
-    special   it is of scipy.special: its rule is for floats, and SciPy's loops take complex numbers.
-    loops     SciPy's object, where its loops compute it: they say whether with single or double precision.
+    special   it belongs to scipy.special: its rule is for floats, and SciPy's loops compute complex numbers.
+    loops     SciPy's ufunc, if its loops compute it: they determine the precision.
     """
 
     name: str
@@ -57,12 +57,12 @@ def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
     found = UFUNCS.get(name) or HANDLERS["special_by_loop"](name, ufunc)
     if found is None:
         if ufunc is not None and not name.isidentifier():                        # np.frompyfunc, np.vectorize
-            raise UnsupportedError(f"a ufunc made of a Python function, {name}, is not supported on traced arrays\n"
+            raise UnsupportedError(f"{name}, a ufunc made from a Python function, is not supported on traced arrays\n"
                                    "  hint: call the function on the array itself; where it branches, np.where(condition, a, b)")
         space = "np" if ufunc is None or getattr(np, name, None) is ufunc else "scipy.special"
         if space != "np" and getattr(sys.modules.get(space), name, None) is not ufunc:         # numba.vectorize
             raise UnsupportedError(f"{name}, a ufunc that is neither NumPy's nor SciPy's, is not supported on traced arrays\n"
-                                   "  hint: call the Python function that it is made of; where it branches, np.where(condition, a, b)")
+                                   "  hint: call the Python function behind it; where it branches, np.where(condition, a, b)")
         known = [one for one in UFUNC_NAMES if (UFUNCS[one].numpy is None) == (space != "np")]
         raise unsupported(f"{space}.{name}", name, known)
     return found
@@ -104,7 +104,7 @@ def _logical(op: Rule) -> Rule:
 
 def _scaled(numerator: float, denominator: float) -> Rule:
     def rule(x: Value) -> Value:
-        if x.dtype is F16:                                       # which NumPy computes as float32
+        if x.dtype is F16:                                       # NumPy computes float16 as float32
             return cast(rule(cast(x, F32)), F16)
         kind = x.dtype.numpy.type                                # NumPy divides in the dtype of the operand
         return ops.multiply(x, constant((kind(numerator) / kind(denominator)).item(), x))
@@ -112,7 +112,7 @@ def _scaled(numerator: float, denominator: float) -> Rule:
 
 
 def reciprocal(x: Value) -> Value:
-    """1 / x; of integers towards zero, so 0 but for 1 and -1; of 0 whatever this machine's division gives NumPy."""
+    """1 / x; integers truncate towards zero, so 0 except for 1 and -1; for 0, the result of NumPy's division on this machine."""
     if x.dtype.is_complex:
         return ops.reciprocal(x)
     if not x.dtype.is_integer:
@@ -145,7 +145,7 @@ def magnitude(x: Value) -> Value:
 
 
 def _sign(x: Value) -> Value:
-    """Of a complex number z / |z|, 0 for 0; where |z| is infinite the sign of the infinite part, nan where both are."""
+    """z / |z| for a complex number, 0 for 0; if |z| is infinite, the sign of the infinite part, or nan if both are."""
     if not x.dtype.is_complex:
         return ops.sign(x)
     size, parts = ops.modulus(x), (ops.real(x), ops.imag(x))
@@ -163,7 +163,7 @@ def _fmax(op: Rule) -> Rule:
     def rule(x: Value, y: Value) -> Value:
         if not x.dtype.is_differentiable:
             return op(x, y)  # type: ignore[no-any-return]
-        if x.dtype.is_complex:                                   # of two nan the first
+        if x.dtype.is_complex:                                   # the first of two nan
             return ops.select(ops.isnan(y), x, ops.select(ops.isnan(x), y, op(x, y)))
         return ops.select(ops.isnan(x), y, ops.select(ops.isnan(y), x, op(x, y)))
     return rule
@@ -192,7 +192,7 @@ def _clip(x: Value, low: Value, high: Value) -> Value:
 
 
 def _ldexp(x: Value, exponent: Value) -> Value:
-    """By powers that are in range, of which three take any number to any other."""
+    """Multiplications by powers of two in range; three suffice for any two numbers."""
     rest, most = cast(exponent, I64), {2: 14, 4: 120, 8: 1000}[x.dtype.numpy.itemsize]
     for _ in range(3):
         part = ops.maximum(ops.minimum(rest, constant(most, rest)), constant(-most, rest))
@@ -206,7 +206,7 @@ def _frexp(x: Value) -> tuple[Value, Value]:
 
 
 def _comparison(compare: Op, mirrored: Op, negative: bool) -> Rule:
-    """compare(x, y), which is mirrored(y, x); `negative`: the answer where x is negative and y unsigned."""
+    """compare(x, y), which equals mirrored(y, x); `negative`: the result for negative x and unsigned y."""
     def rule(x: Value, y: Value) -> Value:
         if x.dtype is y.dtype:
             return compare(x, y)
@@ -222,7 +222,7 @@ COMPARISONS = {
     "greater": _comparison(ops.greater, ops.less, False), "greater_equal": _comparison(ops.greater_equal, ops.less_equal, False),
     "equal": _comparison(ops.equal, ops.equal, False), "not_equal": _comparison(ops.not_equal, ops.not_equal, True),
 }
-for _name, _op in UFUNC_OPS.items():                       # what follows replaces some of these, for some dtypes
+for _name, _op in UFUNC_OPS.items():                       # the assignments below replace some of these, for some dtypes
     _ufunc(_name, _op)
 for _name, _compare in COMPARISONS.items():
     _ufunc(_name, _compare)

@@ -1,3 +1,3 @@
-"""numpy.linalg, products and what is about matrices.  Begin with `linear.py` (products, solve, inv, cholesky); then `decompositions.py`
+"""numpy.linalg, products and other functions of matrices.  Begin with `linear.py` (products, solve, inv, cholesky); `decompositions.py`
 (eigenvalues, SVD, norms), `einsum.py`, `diagonals.py` (triangles and diagonals).
 """

@@ -1,4 +1,4 @@
-"""numpy.linalg beyond products and solves: decompositions, determinants, pseudo-inverses, norms and what follows from them."""
+"""numpy.linalg beyond products and solves: decompositions, determinants, pseudo-inverses, norms and functions composed of these."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from bwcompiler.ops.contraction import matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows, svd_parts
 from bwcompiler.ops.linalg.solves import identity_like
 
-# The named tuples that NumPy gives; it has no public names for them.
+# NumPy's named tuples, for which it has no public names
 EigResult: Any = type(np.linalg.eig(np.eye(1)))
 EighResult: Any = type(np.linalg.eigh(np.eye(1)))
 SVDResult: Any = type(np.linalg.svd(np.eye(1)))
@@ -55,7 +55,7 @@ def _matrix(a: Any, name: str) -> Value:
 
 
 def _real(x: Value) -> Value:
-    """Real numbers that a complex array holds."""
+    """The real parts of a complex array whose values are real."""
     return ops.real(x) if x.dtype.is_complex else x
 
 
@@ -80,7 +80,7 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    """Complex always: whether all eigenvalues are real, so that NumPy's are, is not known while tracing."""
+    """Always complex: NumPy returns real numbers if all eigenvalues are real, which is not known while tracing."""
     x = float_matrix(a, "eig")
     packed = ops.eig(x)
     return EigResult(fresh(row(packed, 0)), fresh(rows(packed, 1, x.shape[-1])))
@@ -88,7 +88,7 @@ def eig(a: Any) -> Any:
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
-    """Complex always, as those of `eig`."""
+    """Always complex, like those of `eig`."""
     return fresh(ops.eigvals(float_matrix(a, "eigvals")))
 
 
@@ -109,7 +109,7 @@ def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True, hermitian: An
 
 
 def _symmetric_svd(x: Value, vectors: Any) -> Any:
-    """From the eigenvalues and vectors of symmetric matrices, of which the lower triangle is read."""
+    """The SVD from eigenvalues and eigenvectors of symmetric matrices, of which the lower triangle is read."""
     square = fresh(x)
     if not vectors:
         return np.flip(np.sort(np.abs(np.linalg.eigvalsh(square)), -1), -1)
@@ -298,7 +298,7 @@ def _matrix_norm(x: Value, order: Any, rows_axis: int, columns_axis: int) -> Val
 
 
 def _largest(x: Value, axes: Axes) -> Value:
-    """The largest of magnitudes; 0 if there are none."""
+    """The largest magnitude; 0 if there are no elements."""
     if 0 in [x.shape[axis] for axis in axes]:
         return filled(0.0, x.dtype, tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes]))
     return reduce_value(ops.max, x, axes)
@@ -393,7 +393,7 @@ def linalg_tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
 def linalg_outer(x1: Any, x2: Any, /) -> Any:
     for x in (as_tracer(x1), as_tracer(x2)):
         if x.ndim != 1:
-            raise ShapeError(f"np.linalg.outer: arrays of 1 axis are expected, got shape {x.shape}")
+            raise ShapeError(f"np.linalg.outer: expected arrays with one axis, got shape {x.shape}")
     return outer(x1, x2)
 
 
@@ -406,7 +406,7 @@ def linalg_cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Any:
 def power_of_matrix(a: Any, n: Any) -> Any:
     if n == 1 and isinstance(a, Tracer):
         float_matrix(a, "matrix_power")
-        return a                                    # NumPy gives the operand itself, not a copy
+        return a                                    # NumPy returns the operand itself, not a copy
     x = float_matrix(a, "matrix_power")
     x = x if n < 0 else value_as(a)
     if n == 0:

@@ -1,4 +1,4 @@
-"""NumPy's functions about triangles and diagonals: tril, triu, diagonal, trace, diag, fill_diagonal, ..."""
+"""NumPy's functions of triangles and diagonals: tril, triu, diagonal, trace, diag, fill_diagonal, ..."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def triu(m: Any, k: Any = 0) -> Any:
 
 
 def diagonal_value(x: Value, offset: int, axis1: int, axis2: int) -> Value:
-    """The diagonal over two axes, put last."""
+    """The diagonal over two axes, as the last axis."""
     return DiagonalView(x.shape, offset, (axis1, axis2), False).read(x)
 
 

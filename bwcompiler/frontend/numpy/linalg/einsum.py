@@ -48,7 +48,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, dtype: Any = 
 
 
 def _as_view(x: Tracer, labels: Labels, output: Labels) -> Tracer | None:
-    """What einsum gives of one array without summing: a view that can be written through; None if it sums."""
+    """The result of einsum for one array without summation, a writable view; None if it sums."""
     if set(labels) != set(output):
         return None
     view = x
@@ -152,7 +152,7 @@ def _extents(values: list[Value], inputs: list[Labels]) -> dict[str, Any]:
 
 
 def _prepared(value: Value, labels: Labels, extents: dict[str, Any]) -> tuple[Value, Labels]:
-    """Axes of extent 1 that are stretched dropped, diagonals of repeated labels taken."""
+    """Drop axes of extent 1 that are broadcast, and take diagonals for repeated labels."""
     kept = [k for k, label in enumerate(labels) if value.shape[k] == extents[label] or labels.count(label) > 1]
     if len(kept) < len(labels):
         value = reshape(value, tuple([value.shape[k] for k in kept]))
@@ -170,7 +170,7 @@ def _prepared(value: Value, labels: Labels, extents: dict[str, Any]) -> tuple[Va
 
 
 def _path(terms: list[tuple[Value, Labels]], output: Labels) -> list[tuple[int, ...]]:
-    """Which terms are contracted together, step by step."""
+    """The order of contraction: the terms that each step contracts."""
     if len(terms) <= 2:
         return [tuple(range(len(terms)))]
     letters = dict(zip(dict.fromkeys(label for _, labels in terms for label in labels), string.ascii_letters, strict=False))
@@ -190,7 +190,7 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = Fal
 
 
 def _summed(value: Value, labels: Labels, keep: set[str]) -> tuple[Value, Labels]:
-    """Labels that nothing else needs, summed away."""
+    """Sum over labels that no other term or the result needs."""
     axes = tuple([k for k, label in enumerate(labels) if label not in keep])
     if not axes:
         return value, labels

@@ -45,7 +45,7 @@ def _generalised(name: str, product: Product) -> Callable[..., Any]:
 
 
 def _core(name: str, left: int, right: int) -> tuple[int, int, int]:
-    """How many axes of the operands and of the result belong to vectors and matrices."""
+    """The numbers of core axes of the operands and of the result."""
     if name != "matmul":
         return CORE[name]
     first, second = min(left, 2), min(right, 2)
@@ -53,7 +53,7 @@ def _core(name: str, left: int, right: int) -> tuple[int, int, int]:
 
 
 def _places(name: str, counts: tuple[int, int, int], axes: Any, keepdims: Any) -> list[tuple[int, ...]]:
-    """`axes=` as NumPy takes it: an entry for each operand and the result, whose entry may be left away where it has none."""
+    """`axes=` as in NumPy: an entry for each operand and the result; that of the result may be omitted if it has no core axes."""
     counts = (*counts[:2], 1) if keepdims else counts
     if axes is None:
         return [tuple(range(-count, 0)) for count in counts]
@@ -72,11 +72,11 @@ def _places(name: str, counts: tuple[int, int, int], axes: Any, keepdims: Any) -
 
 
 def _with_vectors(name: str, left: bool, right: bool) -> Product:
-    """Matrix products in which an operand is a stack of vectors."""
+    """Matrix products with a stack of vectors as an operand."""
     def product(x: Value, y: Value) -> Value:
         x, y = conjugated_first((x, y)) if left else (x, y)
         if x.rank < (1 if left else 2) or y.rank < (1 if right else 2):
-            raise ShapeError(f"np.{name}: a matrix and a vector are expected, got shapes {x.shape} and {y.shape}")
+            raise ShapeError(f"np.{name}: expected a matrix and a vector, got shapes {x.shape} and {y.shape}")
         x = reshape(x, (*x.shape[:-1], 1, x.shape[-1])) if left else x
         y = reshape(y, (*y.shape, 1)) if right else y
         found = matmul_values(x, y)

@@ -39,17 +39,17 @@ def conjugated_first(both: tuple[Value, Value]) -> tuple[Value, Value]:
 
 
 def multiplied(x: Value, y: Value) -> Value:
-    """x * y, element by element; of booleans: and."""
+    """x * y, element by element; for booleans: and."""
     return (ops.bitwise_and if x.dtype is BOOL else ops.multiply)(x, y)
 
 
 def totalled(x: Value, axes: tuple[int, ...]) -> Value:
-    """The sum over axes; of booleans: any."""
+    """The sum over axes; for booleans: any."""
     return (ops.any if x.dtype is BOOL else ops.sum)(x, axes=axes)
 
 
 def matrix_product(x: Value, y: Value) -> Value:
-    """The matmul op; of booleans: any of and."""
+    """The matmul op; for booleans: any of and."""
     if x.dtype is not BOOL:
         return ops.matmul(x, y)
     count = ops.matmul(cast(x, I64), cast(y, I64))
@@ -104,12 +104,12 @@ def contract(x: Value, y: Value, axes_x: tuple[int, ...], axes_y: tuple[int, ...
 
 
 def _are_fixed(x: Value, axes: Sequence[int]) -> bool:
-    """Whether no extent of these axes depends on a loop index: then they are merged into one."""
+    """Whether no extent of these axes depends on a loop index, so that they can be merged into one."""
     return all(isinstance(x.shape[axis], int) for axis in axes)
 
 
 def _summed_products(x: Value, y: Value, count: int) -> Value:
-    """The sums of products over the last `count` axes, which are alike; the other axes of x come before those of y."""
+    """Sums of products over the last `count` axes, which agree; the other axes of x come before those of y."""
     kept_x, kept_y = x.shape[:x.rank - count], y.shape[:y.rank - count]
     shape = (*kept_x, *kept_y, *x.shape[x.rank - count:])
     inner = range(len(shape) - count, len(shape))
@@ -119,7 +119,7 @@ def _summed_products(x: Value, y: Value, count: int) -> Value:
 
 
 def permuted(x: Value, axes: tuple[int, ...]) -> Value:
-    """x transposed, where that changes anything."""
+    """x transposed, unless the order is unchanged."""
     return x if axes == tuple(range(x.rank)) else ops.transpose(x, axes=axes)
 
 
@@ -218,7 +218,7 @@ def solve(a: Any, b: Any) -> Any:
         raise ShapeError(f"np.linalg.solve: shapes {matrix.shape} and {right.shape} do not fit")
     batch = broadcast_shapes([matrix.shape[:-2], columns.shape[:-2]])
     columns = broadcast_value(columns, (*batch, *columns.shape[-2:]))
-    known = known_triangle(matrix)                 # substitution alone, where it is a factor or np.tril, np.triu of something
+    known = known_triangle(matrix)                 # only substitution, for factors and results of np.tril and np.triu
     if known is not None:
         triangle, lower, transpose = known
         triangle = broadcast_value(triangle, (*batch, *triangle.shape[-2:]))
@@ -252,7 +252,7 @@ def matrix_power(x: Value, n: int) -> Any:
 
 # ----- cross products
 def cross_vectors(a: Any, b: Any, axis_a: int, axis_b: int, axis_c: int) -> Any:
-    """The cross product of vectors of 3 elements; of 2, the third element is 0, and of two such ones it is the result."""
+    """The cross product of vectors with 3 elements, or 2 (third element 0); of two vectors with 2 elements, only the third element."""
     x, y = pair(a, b)
     if not x.rank or not y.rank:
         raise ValueError("At least one array has zero dimension")

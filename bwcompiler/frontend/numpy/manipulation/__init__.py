@@ -1,3 +1,3 @@
-"""Functions that make, move and choose elements.  Begin with `layout.py` (views where NumPy gives views, copies where it copies) and
+"""Functions that create, move and select elements.  Begin with `layout.py` (views and copies as in NumPy) and
 `indexing.py` (reading and writing items).
 """

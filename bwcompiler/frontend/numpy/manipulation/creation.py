@@ -1,6 +1,6 @@
-"""Functions that make arrays.  Inside a trace they give handles (so that `y = zeros(n); y[i] = x` works), outside ndarrays.
+"""Functions that create arrays.  Inside a trace they return handles (so that `y = zeros(n); y[i] = x` works), outside ndarrays.
 
-They are `bwcompiler.numpy.zeros` and so on, and what NumPy's `like=` and `..._like` functions do on handles.
+They are `bwcompiler.numpy.zeros` and so on, and the implementations of `like=` and the `..._like` functions for handles.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _full_traced(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
 
 
 def _in_order(made: Any, order: Any) -> Any:
-    """A new array that is laid out in C or Fortran order."""
+    """A new array in C or Fortran order."""
     if _strings(order, "C", "F", "A", "K") == "F" and isinstance(made, Tracer):
         made._storage.layout = fixed(fortran_strides(made.shape))
     return made
@@ -102,7 +102,7 @@ def empty(shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = Non
 
 
 class _ArrayType(type):
-    """`isinstance(x, ndarray)` is what NumPy says, and true of handles; calling it makes an uninitialised array."""
+    """`isinstance(x, ndarray)` as in NumPy, and also true for handles; a call makes an uninitialised array."""
 
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, np.ndarray | Tracer)
@@ -181,7 +181,7 @@ def array(object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K",
 
 
 def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
-    """np.asarray; traced arrays pass through, ndarrays stay what they are, lists are made arrays as by `array`.
+    """np.asarray; traced arrays and ndarrays are returned unchanged, lists become arrays as by `array`.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jit(lambda x: bw.numpy.asarray(x) * 2)(np.ones(2)).tolist()
@@ -193,7 +193,7 @@ def asarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None,
 
 
 def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None) -> Any:
-    """np.asanyarray; as `asarray`, but that subclasses of ndarray that are not traced stay what they are.
+    """np.asanyarray; like `asarray`, but concrete subclasses of ndarray are returned unchanged.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jit(lambda x: bw.numpy.asanyarray(x) * 2)(np.ones(2)).tolist()
@@ -205,7 +205,7 @@ def asanyarray(a: Any, dtype: Any = None, order: Any = None, *, device: Any = No
 
 
 def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """np.ascontiguousarray: in C order, with one axis at least; the array itself where it is so.
+    """np.ascontiguousarray: in C order, with at least one axis; the array itself if it already is.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jit(lambda x: bw.numpy.ascontiguousarray(x.T))(np.ones((2, 3))).shape
@@ -215,7 +215,7 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 
 
 def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
-    """np.asfortranarray: in Fortran order, with one axis at least; the array itself where it is so.
+    """np.asfortranarray: in Fortran order, with at least one axis; the array itself if it already is.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jit(lambda x: bw.numpy.asfortranarray(x))(np.ones((2, 3))).shape
@@ -243,7 +243,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = 
     if names - set("CFAWOE") or {"C", "F"} <= names:
         raise ValueError(f"np.require: the requirements are C or F, A, W, O and E, got {requirements!r}")
     order = "C" if "C" in names else "F" if "F" in names else None
-    if "O" in names:                                           # data of its own
+    if "O" in names:                                           # the array must own its data
         return array(a, dtype, order=order or "K")
     return call_numpy(np.asarray, (a,), {"dtype": dtype, "order": order}, _array_traced, a, dtype, 0, False, order)
 
@@ -296,7 +296,7 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) 
 
 
 def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
-    """np.arange between bounds that are affine in the indices of loops."""
+    """np.arange with bounds that are affine in loop indices."""
     if dtype is None and any(isinstance(bound, float) for bound in bounds):
         dtype = np.float64
     start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*map(_integral, bounds), 1)[:3]
@@ -305,12 +305,12 @@ def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
     if first is not None and last is not None and isinstance(step, int | np.integer) and step:
         size = divided(add_extents(last, scale_extent(first, -1)), int(step))
     if size is None:
-        raise UnsupportedError("np.arange between indices of loops takes integers, and a step that divides how its length grows\n"
+        raise UnsupportedError("np.arange with bounds that depend on loop indices takes integers, and a step that divides its growth\n"
                                "  hint: start + step * np.arange(count)")
     if isinstance(size, int):
         size = max(size, 0)
     if not known_le(0, size):
-        raise UnsupportedError("np.arange between indices of loops, the second of which may be less than the first one\n"
+        raise UnsupportedError("np.arange with bounds that depend on loop indices: stop may be less than start\n"
                                "  hint: np.arange(max(0, stop - start))")
     counted = call(lambda: fresh_array(ops.iota(shape=(size,), axis=0, dtype=I64)))
     found = counted if step == 1 and first == 0 else start + step * counted
@@ -318,7 +318,7 @@ def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
 
 
 def _integral(bound: Any) -> Any:
-    """A float that is an integer, as one."""
+    """An integral float as an integer."""
     return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
@@ -367,7 +367,7 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subo
     return _like(a, fill_value, dtype, shape)
 
 
-# ----- np.zeros(n, like=x) and so on arrive here
+# ----- np.zeros(n, like=x) and other functions with like=
 implements(np.zeros)(zeros)
 implements(np.ones)(ones)
 implements(np.empty)(empty)

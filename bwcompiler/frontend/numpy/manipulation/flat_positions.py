@@ -16,7 +16,7 @@ from bwcompiler.ir.types import I64
 
 
 def _in_range(index: Any, extent: int) -> Value:
-    """Integers as i64; IndexError at run time for negative ones and those that are too large."""
+    """Integers as i64; IndexError at run time for negative and too large ones."""
     value = value_as(index)
     if not value.dtype.is_integer:
         raise DTypeError(f"only int indices permitted, got {value.dtype.numpy}")
@@ -32,7 +32,7 @@ def ix_(*args: Any) -> Any:
         if x.ndim != 1:
             raise ValueError("Cross index must be 1 dimensional")
         if x.dtype == bool:
-            x = np.flatnonzero(x)                           # of a traced mask: an error that says what to write
+            x = np.flatnonzero(x)                           # for a traced mask an error with a hint
         x = x if x.size or isinstance(x, Tracer) else x.astype(np.intp)
         found.append(np.reshape(x, [-1 if k == place else 1 for k in range(len(args))]))
     return tuple(found)

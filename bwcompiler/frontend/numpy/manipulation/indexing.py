@@ -70,18 +70,18 @@ def getitem(x: Tracer, index: Any) -> Any:
     base = basic_part(x, parsed)
     picked = _picked(base, parsed)
     if picked is not None:
-        value_of(picked)                                                    # read here, by the user's line
+        value_of(picked)                                                    # read here, to have the user's line
         return picked
     if parsed.arrays:
         made = _gathered(value_of(base), parsed)
         return lying_as(made, [(made, ())] if made.ndim else [], np.ndarray.__getitem__, (x, index), {})
     if parsed.scalar or is_flat(x):
         return fresh(value_of(base))
-    return base if base._storage.writable else fresh_array(value_of(base))        # of a NumPy scalar: a new array
+    return base if base._storage.writable else fresh_array(value_of(base))        # for a NumPy scalar: a new array
 
 
 def _with_windows(x: Tracer, entries: list[Any], refusal: TracerIndexError) -> ParsedIndex:
-    """The index with slices of known sizes at places that are data; raises the refusal where that is not what it is."""
+    """The index with data-dependent slices of known sizes; raises the error for other data-dependent slices."""
     if is_known_in_each_iteration([entry for entry in entries if isinstance(entry, slice)]):
         raise refusal
     try:
@@ -116,7 +116,7 @@ def _strided_part(x: Tracer, parsed: ParsedIndex) -> Tracer:
 
 
 def _picked(base: Tracer, parsed: ParsedIndex) -> Tracer | None:
-    """The view of what integers leave that only the run knows; None if there are other arrays, or a number is left."""
+    """The view for data-dependent integers; None if there are other index arrays, or the result is a number."""
     indices = tuple([index for _, index, _ in parsed.arrays])
     numbers = all(isinstance(index, Tracer) and not index.ndim and not index._storage.writable for index in indices)
     if not indices or not numbers or base.ndim == len(indices):
@@ -139,7 +139,7 @@ def _index_values(parsed: ParsedIndex, shape: tuple[int, ...]) -> list[Value]:
 
 
 def index_value(index: Any, extent: Any, safe: bool = False) -> Value:
-    """An index array as i64 in 0..extent-1; `safe` where it is known to be so."""
+    """An index array as i64 in 0..extent-1; `safe` if it is known to be in range."""
     if isinstance(index, np.ndarray):
         if safe:
             return value_as(index.astype(np.int64, copy=False), I64)
@@ -149,7 +149,7 @@ def index_value(index: Any, extent: Any, safe: bool = False) -> Value:
 
 
 def _is_count(index: np.ndarray[Any, Any], extent: Any) -> bool:
-    """Whether an index is the `np.arange(n)` that the function has made for it: then nothing has to be read or checked."""
+    """Whether an index is `np.arange(n)` for the whole axis, so that nothing has to be gathered or checked."""
     region = active_region()
     if region is None or region.policy is None or not region.policy.has_made(index) or index.ndim != 1 or not isinstance(extent, int):
         return False
@@ -173,7 +173,7 @@ def gather(x: Value, indices: list[Value], axes: tuple[int, ...]) -> Value:
 
 
 def _result_order(index_rank: int, rank: int, place: int) -> tuple[int, ...] | None:
-    """How the axes of gather's result are permuted to NumPy's order; None if they need not be."""
+    """The permutation of the axes of gather's result to NumPy's order; None for the identity."""
     if place == 0 or index_rank == 0:
         return None
     return (*range(index_rank, index_rank + place), *range(index_rank), *range(index_rank + place, rank))
@@ -191,7 +191,7 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     if masks:
         part = masked(x, entries, anywhere=not np.ndim(value))
         if part is None:
-            raise UnsupportedError("x[..., mask] = v: beside one traced mask there may be slices, None, and numbers next to it\n"
+            raise UnsupportedError("x[..., mask] = v: with a traced mask, the other indices must be slices, None, or numbers next to it\n"
                                    "  hint: np.where(mask, v, x)")
         set_where(*part, value)
         return
@@ -214,11 +214,11 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     if parsed.arrays:
         _scatter(ops.scatter_update, base, parsed, value)
         return
-    assign(base, fitted(operand(value.item() if isinstance(value, np.generic) else value)[0], x, base.shape))   # must fit, as a number
+    assign(base, fitted(operand(value.item() if isinstance(value, np.generic) else value)[0], x, base.shape))   # it must fit as a number
 
 
 def _is_view_by(parsed: ParsedIndex, base: Tracer, value: Tracer) -> bool:
-    """Whether a view of the same storage is what the same index gave; base: its part of integers, slices and new axes."""
+    """Whether a view of the same storage came from the same index; base: the view by its integers, slices and new axes."""
     if not parsed.arrays:
         return same_chain(value._chain, base._chain)
     last = value._chain[-1] if value._chain else None
@@ -228,7 +228,7 @@ def _is_view_by(parsed: ParsedIndex, base: Tracer, value: Tracer) -> bool:
 
 
 def fitted(payload: Payload, x: Tracer, shape: tuple[int, ...]) -> Value:
-    """A value to be stored, as x's dtype and the given shape; leading axes of extent 1 may be too many."""
+    """A value to store, converted to x's dtype and the given shape; it may have extra leading axes of extent 1."""
     own = payload.shape
     extra = len(own) - len(shape)
     if extra > 0 and isinstance(payload, Value) and all(extent == 1 for extent in own[:extra]):
@@ -318,7 +318,7 @@ def _moved(x: Value, index: Value, axis: int) -> Tracer:
 def along_axis(x: Value, indices: Any, axis: int) -> tuple[list[Value], tuple[int, ...]]:
     """Index values of every axis for the `..._along_axis` functions, and the shape they select from.
 
-    Axes of extent 1 are stretched, of x as of the indices.
+    Axes of extent 1 are broadcast, in x and in the indices.
     """
     index = value_as(indices)
     if not index.dtype.is_integer:
@@ -364,9 +364,9 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
         if kind_of(condition) is not BOOL:
             raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
     payloads, kinds = zip(*[operand(choice) for choice in (*choicelist, default)], strict=True)
-    dtype = common_dtype(tuple(kinds))                              # of all choices, so that Python numbers stay weak
+    dtype = common_dtype(tuple(kinds))                              # common to all choices, so that Python numbers stay weak
     shape = broadcast_shapes([value_as(condition).shape for condition in condlist] + [payload.shape for payload in payloads[:-1]])
-    result = materialise(wrapping(payloads[-1]), dtype, shape)      # of the default alone: NumPy fills an array with it
+    result = materialise(wrapping(payloads[-1]), dtype, shape)      # only the default, with which NumPy fills an array
     for condition, choice in zip(reversed(condlist), reversed(payloads[:-1]), strict=True):
         result = ops.select(broadcast_value(value_as(condition), shape), materialise(choice, dtype, shape), result)
     return fresh_array(result)

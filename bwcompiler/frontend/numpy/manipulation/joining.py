@@ -38,7 +38,7 @@ def _items(arrays: Any) -> list[Value]:
 
 
 def _rows(arrays: Any) -> Value | None:
-    """The arrays along a new first axis, where most are rows of one array."""
+    """The arrays stacked along a new first axis, if most of them are rows of one array."""
     alike = isinstance(arrays, list | tuple) and are_rows(arrays) and len({np.shape(item) for item in arrays}) == 1
     return value_of(stack_all(arrays)) if alike else None
 
@@ -64,7 +64,7 @@ def join(values: Sequence[Value], axis: Any, dtype: DType | None = None, casting
 
 
 def _put_together(values: Sequence[Value], axis: int) -> Value:
-    """Values joined whose extents depend on loop indices."""
+    """Concatenation of values whose extents depend on loop indices."""
     before, after = values[0].shape[:axis], values[0].shape[axis + 1:]
     if any(value.shape[:axis] != before or value.shape[axis + 1:] != after for value in values):
         raise ShapeError("all the input array dimensions except for the concatenation axis must match: got shapes "

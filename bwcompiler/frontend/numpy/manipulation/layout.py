@@ -1,4 +1,4 @@
-"""NumPy's functions that move elements within one array: views where NumPy gives views, copies where it copies."""
+"""NumPy's functions that move elements within one array: views and copies as in NumPy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from bwcompiler.ir.types import component_of, tensor
 
 
 def viewed(x: Tracer, chain: Any, shape: tuple[Any, ...]) -> Tracer:
-    """Another handle of x's storage; of a NumPy scalar, which has no memory to share, an array of its own."""
+    """Another handle of x's storage; for a NumPy scalar, which has no memory to share, a new array."""
     storage = x._storage if x._storage.writable or not shape else fresh_array(value_of(x))._storage
     return handle(storage, chain, tensor(x._type.dtype, shape))
 
@@ -148,7 +148,7 @@ def _factors(shape: Iterable[Any]) -> tuple[int, list[Extent]]:
 
 
 def reshaped(x: Tracer, shape: tuple[int, ...]) -> Tracer:
-    """x.reshape(shape) in C order: a view where NumPy gives one."""
+    """x.reshape(shape) in C order: a view if NumPy returns one."""
     if shape == x.shape:
         return viewed(x, x._chain, shape)
     return _reshaped(x, shape, "possible")
@@ -168,7 +168,7 @@ def _reshaped(x: Tracer, shape: tuple[int, ...], rule: ReshapeRule) -> Tracer:
 
 
 def _undecided(x: Tracer, shape: tuple[int, ...], rule: ReshapeRule) -> Tracer:
-    """x under another shape: a view or a copy, which is decided when one of the two is written to."""
+    """x with another shape: a view or a copy, decided when one of the two is written to."""
     value = reshape(value_of(x), shape)
     region = open_region()
     storage = x._storage
@@ -181,12 +181,12 @@ def _undecided(x: Tracer, shape: tuple[int, ...], rule: ReshapeRule) -> Tracer:
 
 
 def flat_view(x: Tracer) -> Tracer:
-    """All elements in C order, as a view: what x.flat reads and writes, wherever they lie."""
+    """A view of all elements in C order, for any memory layout: x.flat reads and writes it."""
     return viewed(x, (*x._chain, ReshapeView((x.size,), "always")), (x.size,))
 
 
 def is_flat(x: Tracer) -> bool:
-    """Whether this is x.flat, parts of which are copies."""
+    """Whether this is x.flat, whose slices are copies."""
     return bool(x._chain) and isinstance(x._chain[-1], ReshapeView) and x._chain[-1].rule == "always"
 
 
@@ -221,10 +221,10 @@ def reshape_method(x: Tracer, *shape: Any, order: Any = "C", copy: Any = None) -
 def ravel(a: Any, order: Any = "C") -> Any:
     x = as_tracer(a)
     if _strings(order, "C", "F", "A", "K") in "AK" and len([extent for extent in x.shape if extent != 1]) < 2:
-        order = "C"                                    # one line: there is no order to ask for
+        order = "C"                                    # one axis: all orders are equal
     if order == "A":
         order = "F" if shadow_of(x).flags.fnc else "C"
-    if order == "K":                                   # the order in which the elements lie in memory
+    if order == "K":                                   # the order of the elements in memory
         strides = result_strides(x.shape, [shadow_of(x)])
         flat = x if strides is None else transposed(x, tuple(sorted(range(x.ndim), key=lambda axis: -strides[axis])))
     else:
@@ -243,14 +243,14 @@ def flat(x: Tracer) -> Tracer:
 
 
 def conjugate_method(x: Tracer) -> Tracer:
-    """x.conj(); of a real array: itself."""
+    """x.conj(); for a real array x itself."""
     if x._type.dtype.is_complex:
         return laid_out(fresh(ops.conjugate(value_of(x))), [x])
     return real(x)
 
 
 def indexed(x: Tracer, items: list[BasicItem]) -> Tracer:
-    """The view that basic indexing with normalised items gives."""
+    """The view for basic indexing with normalised items."""
     shape = []
     position = 0
     for item in items:
@@ -372,7 +372,7 @@ def copy(a: Any, order: Any = "K", subok: Any = False) -> Any:
 
 
 def ordered(made: Tracer, x: Any, order: Any) -> Tracer:
-    """A copy of x laid out as `order` says."""
+    """A copy of x in the given memory order."""
     shape, memory = made.shape, as_tracer(x)._memory()
     answers: dict[str, Callable[[], tuple[int, ...] | None]] = {
         "C": lambda: None, "F": lambda: fortran_strides(shape), "K": lambda: copied_strides(shape, memory.shadow()),
@@ -390,7 +390,7 @@ def copy_method(x: Tracer, order: Any = "C") -> Any:
 
 
 def contiguous(x: Tracer, order: Any) -> Tracer:
-    """x itself where it lies in the given order, else a copy that does."""
+    """x itself if it has the given memory order, else a copy."""
     if order is None or _strings(order, "C", "F", "A", "K") in "AK":
         return x
     return _reshaped(x, x.shape, "contiguous") if order == "C" else transpose(_reshaped(transpose(x), x.shape[::-1], "contiguous"))
@@ -413,17 +413,17 @@ def astype_function(x: Any, dtype: Any, /, *, copy: Any = True, device: Any = No
 
 
 def real(x: Tracer) -> Tracer:
-    """x.real, a view; of a real array: itself."""
+    """x.real, a view; for a real array x itself."""
     return part(x, "real") if x._type.dtype.is_complex else viewed(x, x._chain, x.shape)
 
 
 def imag(x: Tracer) -> Tracer:
-    """x.imag, a view; of a real array: zeros."""
+    """x.imag, a view; for a real array zeros."""
     return part(x, "imag") if x._type.dtype.is_complex else HANDLERS["zeros_like"](x)
 
 
 def part(x: Tracer, name: Literal["real", "imag"]) -> Tracer:
-    """The view of the real or imaginary parts of a complex array; of a NumPy scalar, which has no memory to share, a scalar."""
+    """The view of the real or imaginary parts of a complex array; for a NumPy scalar, which has no memory to share, a scalar."""
     step = PartView(x.shape, name)
     if not x._storage.writable and not x.shape:
         weak = float if x._kind is complex else None

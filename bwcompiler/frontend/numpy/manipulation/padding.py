@@ -44,7 +44,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **options: Any) -> A
     moving = not x.type.is_fixed or any(isinstance(amount, Affine) for pair in widths for amount in pair)
     if moving and (mode not in ("constant", "empty") or is_traced(options.get("constant_values", 0))):
         raise UnsupportedError(f"np.pad: mode={mode!r} by amounts that depend on a loop index, or of an array whose shape does, {x.shape}, "
-                               "is supported with constants alone\n  hint: np.concatenate")
+                               "is supported only with mode='constant'\n  hint: np.concatenate")
     if callable(mode):
         return _written_by(mode, fresh_array(_constant(x, widths, 0)), widths, options)
     if mode not in KEYWORDS:
@@ -93,7 +93,7 @@ def _widths(pad_width: Any, rank: int) -> list[tuple[Any, Any]]:
 
 
 def _written_by(function: Callable[..., Any], padded: Any, widths: list[tuple[int, int]], options: dict[str, Any]) -> Any:
-    """The user's function writes to each row of the padded array, along one axis after the other."""
+    """Call the user's function on each row of the padded array, along one axis after the other."""
     for axis, pair in enumerate(widths):
         rows = np.moveaxis(padded, axis, -1)
         for position in np.ndindex(rows.shape[:-1]):
@@ -172,7 +172,7 @@ def _odd(x: Value, axis: int, low: int, high: int, mode: str) -> Value:
 
 
 def _odd_by_more(x: Any, axis: int, places: Any, skip: int) -> Value:
-    """Reflected at both ends again and again: after a period everything is as before, and 2 (last - first) higher."""
+    """Repeated reflection at both ends: the result is periodic, up to 2 (last - first) per period."""
     size = x.shape[axis]
     turns, rest = np.divmod(places, 2 * (size - skip))
     mirrored = rest >= size

@@ -1,6 +1,6 @@
-"""NumPy's functions that choose, replace, insert and delete elements, by positions or conditions.
+"""NumPy's functions that select, replace, insert and delete elements, by positions or conditions.
 
-What selects must be known while tracing where the number of results depends on it.
+Positions and conditions must be known while tracing if the number of results depends on them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ implements(np.flatnonzero)(positions.flatnonzero)
 implements(np.argwhere)(positions.argwhere)
 
 
-# ----- choosing
+# ----- selection
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     payloads, kinds = zip(*[operand(choice) for choice in choices], strict=True)
@@ -80,7 +80,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
     elif mode == "raise":
         if not isinstance(a, Tracer) and np.size(a) and not 0 <= np.min(a) <= np.max(a) < len(payloads):
             raise ValueError("invalid entry in choice array")
-        #                                                              here -1 is not the last one, but out of range
+        #                                                              -1 is not the last element here, but out of range
         positions = ops.select(ops.less(positions, filled(0, I64, shape)), count, positions)
         positions = ops.normalize_index(positions, extent=len(payloads))
     else:
@@ -116,7 +116,7 @@ def extract(condition: Any, arr: Any) -> Any:
 
 @implements(np.piecewise, states_layout=True)
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """Every function is applied to all of x; the conditions choose.  (NumPy applies it to the elements that it is for.)"""
+    """Every function is applied to all of x, and the conditions select.  (NumPy applies each only to its elements.)"""
     whole = as_tracer(x)
     single = np.isscalar(condlist) or isinstance(condlist, ScalarTracer) or (
         whole.ndim != 0 and not isinstance(condlist[0], list | np.ndarray | ArrayTracer))
@@ -136,7 +136,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
 
 
 def _over_leading_axes(condition: Any, x: Tracer) -> Tracer:
-    """A mask as an index of x would take it: over the leading axes."""
+    """A mask broadcast like a boolean index of x: over the leading axes."""
     mask = truth(value_as(condition))
     if mask.shape != x.shape[:mask.rank]:
         raise IndexError(f"boolean index did not match indexed array: shapes {mask.shape} and {x.shape}")
@@ -151,13 +151,13 @@ def _target(x: Any, name: str) -> Tracer:
 
 
 def _repeated(values: Any, count: int) -> Any:
-    """The elements of `values` (not none), as often as needed; no more than `count`."""
+    """The elements of `values` (at least one), repeated as needed to `count`."""
     flat = reshaped(as_tracer(values), (as_tracer(values).size,))
     return flat if flat.size == count else take(flat, np.arange(count) % flat.size)
 
 
 def repeated_for(line: Tracer, index: Any, values: Any) -> Any:
-    """What `x.flat[index] = values` stores: as often as needed; None if nothing is selected."""
+    """The elements that `x.flat[index] = values` stores, repeated as needed; None if nothing is selected."""
     if isinstance(index, Tracer) and is_mask(index):
         raise UnsupportedError("x.flat[mask] = values with a traced mask is not supported\n  hint: x[mask] = value, np.where")
     chosen = as_tracer(getitem(line, index))
@@ -175,7 +175,7 @@ def set_flat(x: Tracer, values: Any) -> None:
 
 
 def _put_positions(ind: Any) -> Any:
-    """The positions of np.put as integers; NumPy converts lists by force, arrays only safely."""
+    """The positions of np.put as integers; NumPy casts lists unsafely, arrays only safely."""
     if isinstance(ind, Tracer):
         if ind._type.dtype.kind not in "iub":
             raise DTypeError(f"np.put: the positions must be integers, got {ind.dtype}")
@@ -217,7 +217,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 def _place_by_data(target: Tracer, mask: Any, values: Any) -> None:
-    """The k-th place that the mask selects gets the k-th of the values, which begin again where there are fewer."""
+    """The k-th selected element gets the k-th value; values are repeated if there are fewer."""
     if not target.size:
         return
     chosen, new = np.ravel(mask), np.ravel(values)
@@ -229,7 +229,7 @@ def _place_by_data(target: Tracer, mask: Any, values: Any) -> None:
 
 
 def _fitting(values: Any, target: Tracer) -> Any:
-    """What is put into an array: Python's numbers, and lists of them, become numbers of its dtype, or do not fit."""
+    """A value to store into an array: Python numbers, and lists of them, are converted to its dtype, or rejected."""
     if isinstance(values, bool | int | float | complex | list | tuple) and not is_traced(values):
         return np.asarray(values, target.dtype)
     return values
@@ -286,7 +286,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         raise IndexError(f"index {positions[0]} is out of bounds for axis {axis} with size {extent}")
     positions = np.where(positions < 0, positions + extent, positions)
     new = fresh(cast(value_as(_fitting(values, x)), x._type.dtype))
-    if positions.size == 1:                               # a block: all of its rows go to one place
+    if positions.size == 1:                               # a block, inserted at one position
         new = _raised(new, x.ndim)
         new = moveaxis(new, 0, axis) if number else new
         positions = np.repeat(positions, new.shape[axis])
@@ -294,13 +294,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
         new = getitem(new, 0)
     shape = tuple([positions.size if k == axis else n for k, n in enumerate(x.shape)])
     both = concatenate([x, np.broadcast_to(new, shape)], axis)
-    # np.insert of positions: where the elements of both come in the result
+    # the positions of the elements of both in the result of np.insert
     order = np.insert(np.arange(extent), positions, extent + np.arange(positions.size))
     return _along(both, axis, order)
 
 
 def _raised(x: Tracer, rank: int) -> Tracer:
-    """x with leading axes of extent 1, so that it has at least that rank."""
+    """x with leading axes of extent 1 up to at least this rank."""
     return fresh(reshape(value_of(x), (1,) * max(rank - x.ndim, 0) + x.shape))
 
 
@@ -367,7 +367,7 @@ def diag_indices_from(arr: Any) -> Any:
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: Any = False, writeable: Any = False) -> Any:
     if writeable:
         raise UnsupportedError("sliding_window_view(..., writeable=True): writes through windows that overlap are not supported on "
-                               "traced arrays\n  hint: leave writeable=True away and write to x itself, which the windows see")
+                               "traced arrays\n  hint: leave out writeable=True and write to x itself, which the windows see")
     array = as_tracer(x)
     sizes = tuple(window_shape) if isinstance(window_shape, tuple | list) else (window_shape,)
     if axis is None and len(sizes) != array.ndim:
@@ -380,7 +380,7 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: A
                          "elements.")
     if any(size < 0 for size in sizes):
         raise ValueError("`window_shape` cannot contain negative values")
-    for places in _without_repeats(axes):           # an axis that comes again has windows of what the first ones leave of it
+    for places in _without_repeats(axes):           # a repeated axis has windows of the remaining positions
         spans = tuple([sizes[place] for place in places])
         along = tuple([axes[place] for place in places])
         if any(array.shape[k] < size for k, size in zip(along, spans, strict=True)):
@@ -391,7 +391,7 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None, *, subok: A
 
 
 def _without_repeats(axes: tuple[int, ...]) -> list[list[int]]:
-    """The places in `axes`, cut where an axis comes again."""
+    """The places in `axes`, in groups without repeated axes."""
     found: list[list[int]] = [[]]
     for place, axis in enumerate(axes):
         if axis in [axes[k] for k in found[-1]]:
@@ -410,11 +410,11 @@ def view(x: Tracer, dtype: Any = None, type: Any = None) -> Any:
     if own is component_of(target) or target is component_of(own):
         return _other_numbers(x, target.is_complex)
     raise UnsupportedError(f"x.view({target.numpy}) reads the bits of {own.numpy} as other numbers, which is not supported on traced "
-                           "arrays\n  hint: x.astype for the same numbers in another dtype; z.view(float) and x.view(complex) are taken")
+                           "arrays\n  hint: x.astype for the same numbers in another dtype; z.view(float), x.view(complex) are supported")
 
 
 def _other_numbers(x: Tracer, complex: bool) -> Tracer:
-    """Complex numbers as their parts, or parts as complex numbers: a view, if they lie one after the other."""
+    """Complex numbers as their parts, or parts as complex numbers: a view if the last axis is contiguous."""
     if not x.ndim:
         raise ValueError("Changing the dtype of a 0d array is only supported if the itemsize is unchanged")
     *lead, size = x.shape

@@ -1,7 +1,7 @@
 """NumPy's functions on sequences of traced arrays (`mean([x, y])`, `r_[x, 0:3]`), which NumPy itself does not dispatch.
 
-`bwcompiler.numpy` has them; they are NumPy's own unless an argument is traced, or a sequence that holds traced arrays:
-NumPy asks some arguments only (not the indices of `take(A, y)`).
+`bwcompiler.numpy` has them; they call NumPy's own functions unless an argument is traced, or is a sequence of traced arrays:
+NumPy dispatches only on some arguments (not on the indices of `take(A, y)`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-# What makes an array makes a traced one inside a trace, whatever it is like: it can be assigned to.
+# Creation functions make traced arrays inside a trace, whatever their arguments: they can be assigned to.
 _MAKERS = (np.zeros_like, np.ones_like, np.empty_like, np.full_like)
 
 
 def on_sequences(function: Any) -> Callable[..., Any] | None:
-    """The function of `bwcompiler.numpy` for one of NumPy's; None where NumPy's own will do."""
+    """The function of `bwcompiler.numpy` for one of NumPy's; None if NumPy's own works."""
     if function not in FUNCTIONS:
         return None
 
@@ -44,11 +44,11 @@ def on_sequences(function: Any) -> Callable[..., Any] | None:
 
 
 class _TracedPieceError(Exception):
-    """A function gives traced values at known places."""
+    """A function returns traced values at known places."""
 
 
 def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) -> Any:
-    """np.piecewise at places that are known, of functions that may give traced values."""
+    """np.piecewise with known conditions and functions that may return traced values."""
     def known(function: Any) -> Any:
         def piece(*given: Any, **options: Any) -> Any:
             found = function(*given, **options)
@@ -75,7 +75,7 @@ def on_operands(function: Any) -> Callable[..., Any]:
 
 
 class Concatenator:
-    """np.r_ and np.c_: what is in the brackets, joined along the first axis (r_), or as columns (c_).
+    """np.r_ and np.c_: the items joined along the first axis (r_), or as columns (c_).
 
     Raises UnsupportedError for a leading string (`r_["0,2", x]`) with traced arrays.
 
@@ -112,7 +112,7 @@ def _is_traced_part(part: Any) -> bool:
 
 
 def _steps(part: slice) -> Any:
-    """start:stop:step, of which the bounds may be indices of loops."""
+    """start:stop:step, with bounds that may be loop indices."""
     if not _is_traced_part(part):
         return np.r_[part]
     return arange(0 if part.start is None else part.start, part.stop, 1 if part.step is None else part.step)

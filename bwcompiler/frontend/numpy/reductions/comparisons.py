@@ -21,7 +21,7 @@ NOTHING = np._NoValue
 @implements(np.isclose)
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
     """Tolerances may be arrays, and traced."""
-    y = b if strong(kind_of(b)).is_differentiable else operator("multiply", b, 1.0)                # no integers: abs(-128)
+    y = b if strong(kind_of(b)).is_differentiable else operator("multiply", b, 1.0)                # not as integers, because of abs(-128)
     margin = operator("add", atol, operator("multiply", rtol, np.abs(y)))
     near = (np.abs(operator("subtract", a, y)) <= margin) & np.isfinite(y) | operator("equal", a, y)
     if equal_nan:
@@ -63,7 +63,7 @@ def isposinf(x: Any, out: Any = None) -> Any:
 
 
 def _ordered(x: Any, name: str) -> Any:
-    """The operand, which has a sign."""
+    """The operand; raises for dtypes without sign."""
     if value_as(x).dtype.is_complex:
         raise TypeError(f"np.{name} does not take {value_as(x).dtype.numpy}: it would be ambiguous")
     return x

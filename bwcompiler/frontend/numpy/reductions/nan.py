@@ -65,7 +65,7 @@ def _nan_extreme(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, initial: An
         raise ValueError(f"reduction operation 'f{op.name}' does not have an identity, so to use a where mask one has to specify 'initial'")
     worst = -np.inf if op is ops.max else np.inf
     x, missing = _without_nan(a, complex(worst, worst) if value_as(a).dtype.is_complex else worst)
-    if missing is None or initial is not NOTHING:  # of integers nothing is nan; with initial= nan is skipped like what where= leaves out
+    if missing is None or initial is not NOTHING:  # integers have no nan; with initial=, nan is skipped like elements excluded by where=
         return (max_ if op is ops.max else min_)(fresh(x), axis, out, keepdims, initial, where)
     axes = reduction_axes(axis, x.rank)
     value = reduce_value(op, x, axes)

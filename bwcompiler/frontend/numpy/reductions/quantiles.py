@@ -1,4 +1,4 @@
-"""Order statistics: np.median, quantile, percentile, with weights or not, and those that skip nan."""
+"""Order statistics: np.median, quantile, percentile, with or without weights, and their nan-skipping versions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOTHING = np._NoValue
 
 
 def _lanes(a: Any, axis: Any) -> tuple[Value, Value, tuple[int, ...]]:
-    """The operand; it again with the reduced axes merged into one, put last; those axes."""
+    """The operand; the operand with the reduced axes merged into one last axis; the reduced axes."""
     x = value_as(a)
     axes = normalize_axes(axis, x.rank)
     rest = [k for k in range(x.rank) if k not in axes]
@@ -36,7 +36,7 @@ def _lanes(a: Any, axis: Any) -> tuple[Value, Value, tuple[int, ...]]:
 
 
 def _between(low: Value, high: Value, fraction: float, dtype: DType) -> Value:
-    """low + (high - low) fraction in `dtype`, from the end that is nearer; as in NumPy nan beside infinity, also where fraction is 0."""
+    """low + (high - low) fraction in `dtype`, from the nearer end; as in NumPy, nan next to infinity even for fraction 0."""
     distance = cast(ops.subtract(high, low), dtype)
     low, high = cast(low, dtype), cast(high, dtype)
     if fraction < 0.5:
@@ -45,7 +45,7 @@ def _between(low: Value, high: Value, fraction: float, dtype: DType) -> Value:
 
 
 def _nan_if_any(result: Value, ordered: Value) -> Value:
-    """nan where a lane has one (sorted, it is last)."""
+    """nan for lanes that contain one (after sorting, it is last)."""
     if not ordered.dtype.is_differentiable:
         return result
     return ops.select(ops.isnan(last_axis_element(ordered, ordered.shape[-1] - 1)), constant(math.nan, result), result)
@@ -93,7 +93,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     ordered = sorted_value(lanes, lanes.rank - 1)
     if count == 0:
         raise IndexError(f"np.{name} of no elements")
-    # Where between the sorted elements the quantile lies: NumPy's own answer for the elements 0, 1, 2, ...
+    # The position of the quantile between the sorted elements: NumPy's quantile of the elements 0, 1, 2, ...
     numpy: Any = np.quantile if scale == 1.0 else np.percentile
     places = numpy(np.arange(count, dtype=np.float64), q, method=method)
     whole = bool((places == np.floor(places)).all()) and (
@@ -115,12 +115,12 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
 
 
 def _is_of_ends(q: Any, method: str, scale: float) -> bool:
-    """Whether these are levels 0 and 1 given as integers: the first and last elements themselves."""
+    """Whether these are levels 0 and 1 given as integers, which select the first and last elements."""
     return method == "linear" and scale == 1.0 and (q.dtype if isinstance(q, Tracer) else np.asarray(q).dtype).kind in "iub"
 
 
 def _quantile_dtype(dtype: DType, q: Any) -> DType:
-    """What NumPy interpolates in: the dtype of the array for a number q, else at least that of the array q (float64)."""
+    """The dtype of NumPy's interpolation: that of the array for a number q, else at least that of the array q (float64)."""
     is_number = isinstance(q._kind, type) if isinstance(q, Tracer) else isinstance(q, int | float)
     if dtype.is_float and is_number:
         return dtype
@@ -129,7 +129,7 @@ def _quantile_dtype(dtype: DType, q: Any) -> DType:
 
 
 def _place_dtype(q: Any) -> DType:
-    """What NumPy computes positions in: the dtype of a float array q, else float64."""
+    """The dtype of NumPy's positions: that of a float array q, else float64."""
     levels = q._kind if isinstance(q, Tracer) else dtype_of(q.dtype) if isinstance(q, np.ndarray | np.floating) else F64
     return levels if isinstance(levels, DType) and levels.is_float else F64
 
@@ -155,7 +155,7 @@ def _collected(results: list[Value], x: Value, axes: tuple[int, ...], levels: An
 
 def _weighted_quantile(name: str, a: Any, q: Any, weights: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float,
                        skips_nan: bool) -> Any:
-    """The first element, in order, up to which the weights make up the share q of all: NumPy's "inverted_cdf"."""
+    """The first element in order at which the cumulated weights reach the share q: NumPy's "inverted_cdf"."""
     if method != "inverted_cdf":
         raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     require_known(q, name, "q")
@@ -179,7 +179,7 @@ def _weighted_quantile(name: str, a: Any, q: Any, weights: Any, axis: Any, out: 
     sums = np.where(sums[..., -1:] > 0, sums / sums[..., -1:], np.nan)
     results = []
     for level in np.ravel(levels):
-        place: Any = np.sum(sums < level, -1) if level else np.argmax(counted > 0, -1)     # weights of 0 count for nothing
+        place: Any = np.sum(sums < level, -1) if level else np.argmax(counted > 0, -1)     # elements with weight 0 are ignored
         place = np.minimum(place, lanes.shape[-1] - 1)[..., None]
         found = at_positions(value_of(ordered), value_of(place), lanes.rank - 1)
         result = last_axis_element(found, 0)
@@ -200,9 +200,9 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
     return _quantiles("percentile", a, q, axis, out, method, keepdims, weights)
 
 
-# ----- order statistics that skip nan: where they are depends on how many elements are left
+# ----- order statistics that skip nan: their positions depend on the number of remaining elements
 def _counted(lanes: Value) -> tuple[Value, Value]:
-    """The lanes sorted (nan last), and how many of each are not nan, as floats."""
+    """The lanes sorted (nan last), and their numbers of elements that are not nan, as floats."""
     ordered = sorted_value(lanes if lanes.dtype.is_differentiable else cast(lanes, F64), lanes.rank - 1)
     present = cast(ops.invert(ops.isnan(ordered)), F64)
     return ordered, reduce_value(ops.sum, present, (ordered.rank - 1,))
@@ -245,7 +245,7 @@ def _interpolated(ordered: Value, place: Value, count: Value, dtype: DType, meth
 
 
 def _place_of(count: Value, level: Value, method: str) -> Value:
-    """Where the quantile lies, counted from 0, among `count` sorted elements."""
+    """The position of the quantile, counted from 0, among `count` sorted elements."""
     last = ops.subtract(count, constant(1.0, count))
     linear = ops.multiply(last, level)
     simple = {"lower": ops.floor, "higher": ops.ceil, "nearest": ops.rint, "linear": lambda x: x}
@@ -256,7 +256,7 @@ def _place_of(count: Value, level: Value, method: str) -> Value:
     if method == "inverted_cdf":
         above = ops.subtract(ops.ceil(ops.multiply(count, level)), constant(1.0, count))
         return ops.maximum(above, constant(0.0, count))
-    if method == "closest_observation":            # of two that are equally near that of even number, counted from 1
+    if method == "closest_observation":            # of two equally near elements the one with even number, counted from 1
         half = ops.subtract(ops.multiply(count, level), constant(1.5, count))
         below = ops.floor(half)
         odd = ops.equal(ops.remainder(below, constant(2.0, count)), constant(1.0, count))
@@ -272,7 +272,7 @@ def _place_of(count: Value, level: Value, method: str) -> Value:
 
 
 def _plotting_position(count: int, level: float, method: str) -> float:
-    """As `_place_of` gives it, of what is known; below 0 it is the first element."""
+    """`_place_of` for known numbers; positions below 0 become the first element."""
     alpha, beta = _PLOTTING_POSITIONS[method]
     return count * level + (alpha + level * (1.0 - alpha - beta)) - 1.0
 
@@ -284,7 +284,7 @@ _PLOTTING_POSITIONS = {"interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0
 
 def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Tracer, axes: tuple[int, ...], out: Any, method: str,
                       keepdims: Any, scale: float) -> Any:
-    """Quantiles at traced levels among the first `count` sorted elements; what is no level is an index out of range at run time."""
+    """Quantiles at traced levels among the first `count` sorted elements; an invalid level is an IndexError at run time."""
     dtype, levels_in = _quantile_dtype(ordered.dtype, q), _place_dtype(q)
     lead, extent, many = ordered.shape[:-1], ordered.shape[-1], q.size
     level = ops.divide(cast(value_of(q), levels_in), filled(scale, levels_in, q.shape))
@@ -306,7 +306,7 @@ def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Trac
     return out
 
 
-_OF_ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")          # methods that give elements, of their dtype
+_OF_ELEMENTS = ("lower", "higher", "nearest", "inverted_cdf", "closest_observation")          # methods that return elements
 
 
 def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, scale: float) -> Any:
@@ -351,7 +351,7 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = 
     middle = ops.multiply(ops.subtract(count, constant(1.0, count)), constant(0.5, count))
     low, high = _at_traced(ordered, ops.floor(middle)), _at_traced(ordered, ops.ceil(middle))
     average = ops.divide(ops.add(low, high), constant(2.0, low))
-    whole = ops.equal(middle, ops.floor(middle))                              # an odd number of them: inf + inf is still inf
+    whole = ops.equal(middle, ops.floor(middle))                              # an odd number of elements: inf + inf is still inf
     return finished(ops.select(whole, low, average), x, axes, keepdims, out, "nanmedian")
 
 

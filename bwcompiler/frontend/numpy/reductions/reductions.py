@@ -36,12 +36,12 @@ from bwcompiler.ir.types import BOOL, F16, F32, F64, I64, DType
 
 
 def reduce_value(op: Op, x: Value, axes: Axes) -> Value:
-    """The core reduction; nothing where there are no axes."""
+    """The core reduction; x itself if there are no axes."""
     return op(x, axes=axes) if axes or op is ops.sum else x
 
 
 def keep_axes(value: Value, like: Value, axes: Axes) -> Value:
-    """The reduced axes put back with extent 1."""
+    """The reduced axes restored with extent 1."""
     return reshape(value, tuple([1 if axis in axes else extent for axis, extent in enumerate(like.shape)]))
 
 
@@ -82,7 +82,7 @@ _NEUTRAL = {ops.sum: 0, ops.prod: 1}
 
 
 def with_out(x: Value, out: Any) -> DType | None:
-    """The dtype that a reduction computes in where there is an out=, and nobody asks for another."""
+    """The dtype of a reduction with out= and without dtype=."""
     out = out[0] if isinstance(out, tuple) else out
     if out is None or out is NOTHING:
         return None
@@ -195,7 +195,7 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NOTHING
 
 # ----- means and moments
 def _count(x: Value, axes: Axes, where: Any, dtype: DType) -> Value:
-    """How many elements each result is made of, as a value of the result's shape."""
+    """The number of elements per result, as a value of the result's shape."""
     shape = tuple([extent for axis, extent in enumerate(x.shape) if axis not in axes])
     if where is True or where is NOTHING:
         return count_value([x.shape[axis] for axis in axes], dtype, shape)
@@ -208,7 +208,7 @@ def _mean_dtype(x: Value, dtype: Any) -> DType:
 
 
 def _axes_of_mean(axis: Any, rank: int, where: Any) -> Axes:
-    """With where= NumPy counts the elements by a sum, which takes axis=0 of arrays without axes; else it asks for the extent."""
+    """Normalise axes as in NumPy: with where= it counts elements by a sum, which takes axis=0 of 0-d arrays; else it reads the extent."""
     refuse_list(axis)
     return normalize_axes(axis, rank) if where is NOTHING or where is True else reduction_axes(axis, rank)
 
@@ -226,10 +226,10 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
         target = with_out(x, out) or target
     axes = _axes_of_mean(axis, x.rank, where)
     if target.is_differentiable:
-        x = cast(x, F32 if x.dtype is F16 and dtype is None else target)                               # as NumPy: sums outgrow halves
+        x = cast(x, F32 if x.dtype is F16 and dtype is None else target)                               # sums overflow float16
         return finished(cast(mean_value(x, axes, where), target), x, axes, keepdims, out, "mean")
     whole = cast(cast(x, BOOL), I64) if target is BOOL else cast(x, target)
-    total = reduce_value(ops.sum, masked(whole, where, 0), axes)                                       # NumPy sums as integers,
+    total = reduce_value(ops.sum, masked(whole, where, 0), axes)                                       # NumPy sums integers,
     count = _count(x, axes, where, F64)                                                                # then divides as floats
     return finished(cast(ops.divide(cast(total, F64), count), target), x, axes, keepdims, out, "mean")
 
@@ -260,12 +260,12 @@ def square_of_magnitude(x: Value) -> Value:
 
 
 def root(x: Value) -> Value:
-    """The square root, with derivative 0 at 0: of the norm of zeros, of the standard deviation of equal elements."""
+    """The square root, with derivative 0 at 0: for the norm of zeros, or the standard deviation of equal elements."""
     return flat_at_zero(ops.sqrt, x)
 
 
 def flat_at_zero(function: Callable[[Value], Value], x: Value) -> Value:
-    """function(x), 0 with derivative 0 where x is 0."""
+    """function(x); 0 with derivative 0 where x is 0."""
     zero = ops.equal(x, constant(0, x))
     return ops.select(zero, constant(0, x), function(ops.select(zero, constant(1, x), x)))
 
@@ -278,14 +278,14 @@ def moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdi
     x = value_as(a)
     target = _mean_dtype(x, dtype)
     if not target.is_differentiable:
-        raise DTypeError(f"np.{name}: dtype={target.numpy} computes in integers, which is not supported; leave dtype= away, and "
+        raise DTypeError(f"np.{name}: dtype={target.numpy} computes in integers, which is not supported; leave out dtype=, and "
                          f"convert the result: np.{name}(...).astype(np.{target.numpy})")
     x = cast(x, target)
     axes = _axes_of_mean(axis, x.rank, where)
     given_mean = NOTHING if given_mean is None else given_mean
     value = variance(x, axes, ddof if correction is NOTHING else correction, where, given_mean, nan_if_too_few)
     value = root(value) if name == "std" else value
-    if target.is_complex and dtype is not None:                     # a real number, but of the dtype that was asked for
+    if target.is_complex and dtype is not None:                     # a real number, but with the requested dtype
         value = cast(value, target)
     return finished(value, x, axes, keepdims, out, name)
 
@@ -304,7 +304,7 @@ def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any 
 
 @implements(np.average)
 def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = NOTHING) -> Any:
-    axis = tuple(axis) if isinstance(axis, list) else axis                  # which the sums do not take
+    axis = tuple(axis) if isinstance(axis, list) else axis                  # the sums do not take lists
     if weights is None:
         found = mean(a, axis, keepdims=keepdims)
         x = value_as(a)

@@ -214,9 +214,9 @@ REFUSED = {
     "np.sum(np.squeeze(x[:k - 1]))": "which axes have one element depends on a loop index",
     "np.sum(np.ones(k - 3)) if k > 2 else x[0]": "that may be negative, as far as bounds of loops say",
     "np.argmax(x[:k - 2]) if k > 2 else 0": "attempt to get argmax of an empty sequence",
-    "np.sum(np.diff(x[:k - 2]))": "as far as the bounds of the loop say, there may be none",
+    "np.sum(np.diff(x[:k - 2]))": "by the bounds of the loop, there may be none",
     "np.logaddexp.reduce(x[:k])": r"reduce of an array of shape \(k \+ 2,\), which depends on a loop index",
-    "np.sum(np.pad(x[:k], (0, 2), mode='edge'))": "is supported with constants alone",
+    "np.sum(np.pad(x[:k], (0, 2), mode='edge'))": "is supported only with mode='constant'",
 }
 
 

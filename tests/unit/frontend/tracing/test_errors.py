@@ -74,7 +74,7 @@ HINTS: dict[str, Row] = {
     "np.polynomial": (lambda x: np.polynomial.polynomial.polyval(2.0, x), errors.TracerArrayError, "with NumPy's functions"),
     "sparse": (lambda x: scipy.sparse.eye(3, format="csr") @ x, errors.TracerArrayError, "np.bincount(rows, data * x[columns], minlength=n)"),
     "ufunc of another library": (lambda x: x.__array_ufunc__(SimpleNamespace(__name__="k", signature=None), "__call__", x), errors.UnsupportedError,
-                                 "call the Python function that it is made of"),
+                                 "call the Python function behind it"),
     "frompyfunc": (lambda x: np.frompyfunc(lambda t: t, 1, 1)(x), errors.UnsupportedError, "call the function on the array itself"),
     "if array": (lambda x: 1 if x.any() else 2, errors.TracerBoolError, "bw.cond"),
     "in": (lambda x: 1.0 in x, errors.TracerBoolError, "np.any"),
