@@ -1,7 +1,7 @@
-"""The exceptions a user may see; every message starts with the user's own line.
+"""The exceptions that users may see; every message starts with the user's own line.
 
 `at(source)` prefixes a message with file, line and source text.  Errors of the compiler itself (verifier failures)
-are `InternalError`: they are our bugs, not the user's.
+are `InternalError`: bugs of bwcompiler, not of the user's program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Error = TypeVar("Error", bound=Exception)
 
 
 class SourceLike(Protocol):
-    """What an error needs to know of a place in the user's program."""
+    """The parts of a place in the user's program that errors use."""
 
     @property
     def file(self) -> str: ...
@@ -33,15 +33,15 @@ class ShapeError(BwError, ValueError):
 
 
 class MatrixError(ShapeError, np.linalg.LinAlgError):
-    """An array that is no matrix, or not a square one, where linear algebra needs one: what NumPy raises LinAlgError for."""
+    """An array that is not a matrix, or not square, where linear algebra needs one; NumPy raises LinAlgError."""
 
 
 class DTypeError(BwError, TypeError):
-    """An operand of a dtype that the operation does not take."""
+    """An operand with a dtype that the operation does not support."""
 
 
 class TracerError(BwError, TypeError):
-    """Python asked a traced value for something only a concrete array has."""
+    """Python code needs something of a traced value that only a concrete array has."""
 
 
 class TracerBoolError(TracerError):
@@ -61,7 +61,7 @@ class EscapedTracerError(TracerError):
 
 
 class TargetError(BwError, ValueError):
-    """A text that names no CPU to compile for (BW_TARGET, `bwc dump --target`), or one whose code this machine cannot run."""
+    """An unknown name of a CPU to compile for (BW_TARGET, `bwc dump --target`), or one whose code this machine cannot run."""
 
 
 class UnsupportedError(BwError, NotImplementedError):
@@ -69,7 +69,7 @@ class UnsupportedError(BwError, NotImplementedError):
 
 
 class GradientError(BwError, TypeError):
-    """A derivative that was asked of something that has none (integer argument, non-scalar output ...)."""
+    """A derivative that does not exist (integer argument, non-scalar output ...)."""
 
 
 class SeedError(BwError, ValueError):
@@ -81,11 +81,11 @@ class TangentError(BwError, TypeError, ValueError):
 
 
 class DerivativeError(BwError, AssertionError):
-    """A derivative that disagrees with differences, as `check_grads` found."""
+    """`check_grads` found a derivative that disagrees with finite differences."""
 
 
 class CallbackError(BwError, TypeError, ValueError):
-    """A Python function that a program calls back returned something else than it declares."""
+    """A Python function that a program calls back returned another structure, shape or dtype than declared."""
 
 
 class SignatureError(BwError, TypeError):
@@ -101,19 +101,19 @@ class InternalError(BwError, AssertionError):
 
 
 class StaleValueWarning(UserWarning):
-    """A compiled function will go on with something that it read while it was traced, and that plain Python would read again."""
+    """A compiled function keeps using a value that it read while tracing, and that plain Python would read again."""
 
 
 class LeftOutWarning(UserWarning):
-    """A message of the function (`print`, `warnings.warn`, a logger) in a loop or branch that was compiled as one: it is not told."""
+    """A message of the function (`print`, `warnings.warn`, a logger) in a captured loop or branch, which is not printed."""
 
 
 class RecompileWarning(UserWarning):
-    """A function is traced again and again; the message says what differed."""
+    """A function is traced again and again; the message has the difference."""
 
 
 def at(source: SourceLike | None, message: str) -> str:
-    """`message` below the user's line it is about; just `message` where the line is unknown."""
+    """`message` below the user's line; only `message` if the line is unknown."""
     if source is None:
         return message
     text = linecache.getline(source.file, source.line).strip()
@@ -134,7 +134,7 @@ _LINE = re.compile(r".+:\d+:[ \n]")
 
 
 def is_located(error: Exception) -> bool:
-    """Whether the text of an error begins with a line of the user's."""
+    """Whether the text of an error begins with the user's line."""
     return _LINE.match(str(error)) is not None
 
 

@@ -1,7 +1,7 @@
 """Graphs for other programs: `graph_json` (networkx's node-link format) and `graph_dot` (graphviz).
 
-Both show a `GraphView`: a graph with what later stages decided about its values, such as the step that computes them.
-Everything is in the order of the graph, so equal graphs give equal texts.
+Both show a `GraphView`: a graph with decisions of later stages about its values, such as the step that computes them.
+The output follows the order of the graph, so equal graphs give equal texts.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from bwcompiler.ir.texts.graph_printer import Names, attributes_text, first_free
 from bwcompiler.ir.types import DType, TensorType, TupleType
 from bwcompiler.locks import renewed_properties
 
-SCHEMA = 1                         # of the JSON; a change that readers notice makes it 2
+SCHEMA = 1                         # version of the JSON format; increased by incompatible changes
 
 
 @renewed_properties
 @dataclass
 class GraphView:
-    """A graph and what is known of its values.
+    """A graph with additional facts about its values.
 
     groups          number of the step that computes a value, once fusion has decided it.
-    places          where a value is stored, once memory is planned.
-    forward_names   what the text of the graph that this one differentiates calls its values, where that is another graph.
+    places          the location of a value, once memory is planned.
+    forward_names   for an adjoint graph: the names of values in the text of its forward graph.
     """
 
     graph: Graph
@@ -47,7 +47,7 @@ class GraphView:
 
     @cached_property
     def texts(self) -> dict[Value, str]:
-        """What values are called where they are read: `%name`, or a literal."""
+        """The text of values as operands: `%name`, or a literal."""
         return names_in_text(self.graph, self.forward_names)
 
     @cached_property
@@ -62,7 +62,7 @@ class GraphView:
         return found
 
     def name_of_forward(self, value: Value) -> str | None:
-        """What the value that `value` differentiates is called, here or in the forward graph; None if it is in neither."""
+        """The name of the value that `value` differentiates, here or in the forward graph; None if it is in neither."""
         of = value.forward
         if of is None or of in self.ids:
             return None if of is None else self.ids[of]
@@ -190,7 +190,7 @@ def label_lines(view: GraphView, value: Value) -> list[str]:
 
 
 def details(view: GraphView, value: Value) -> str:
-    """Where a value comes from, for tooltips."""
+    """The source of a value, for tooltips."""
     parts = []
     forward = view.name_of_forward(value)
     if forward is not None:

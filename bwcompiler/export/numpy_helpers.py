@@ -1,6 +1,6 @@
-"""Functions that exported NumPy modules bring along: references of ops that NumPy does not have, copied without annotations.
+"""Helper functions in exported NumPy modules: references of ops that NumPy does not have, copied without annotations.
 
-A function is copied with the functions and constants of this package that it names; `np`, `math` and `itertools` are imported.
+A function is copied with the functions and constants of this package that it uses; `np`, `math` and `itertools` are imported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MODULES = ("itertools", "math")                   # np is imported by every expo
 
 
 def helper_source(functions: Iterable[Function]) -> tuple[list[str], str]:
-    """(modules to import, source) of these functions and of what they name, callees before callers."""
+    """(modules to import, source) of these functions and their dependencies, callees before callers."""
     needed = _needed(sorted(functions, key=copied_name))
     modules = {name for part in needed.values() for name in part.modules}
     constants = {name: value for part in needed.values() for name, value in part.constants.items()}
@@ -47,7 +47,7 @@ def _reserved(count: int) -> frozenset[str]:
 
 
 class _Names:
-    """What a function names outside of itself."""
+    """The global names that a function uses."""
 
     def __init__(self, function: Function) -> None:
         self.functions: list[Function] = []

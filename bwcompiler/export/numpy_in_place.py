@@ -1,7 +1,7 @@
-"""Which updates of arrays in a loop's body may be written into the array that the loop carries: `written_in_place`.
+"""`written_in_place`: the updates in a loop's body that exported code can do in place, in the array that the loop carries.
 
-An update is a new array in the graph, and a copy in NumPy.  In a loop that would copy the whole array in every iteration: the
-stack of a derivative has as many elements as there are iterations.
+An update makes a new array in the graph, and a copy in NumPy.  In a loop this would copy the whole array in every iteration, which is
+quadratic for stacks of residuals, whose size is the number of iterations.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _MADE_ANEW = ("elementwise", "reduction")          # kinds of ops whose results 
 
 
 def written_in_place(body: Graph, carried: int) -> dict[int, list[Value]]:
-    """Per carried position the updates, one after the other, from the array of one iteration to that of the next.
+    """Per carried position the sequence of updates from the array of one iteration to that of the next.
 
-    Nothing may look at the array as it was before an update after that: not its readers, nor what may be a view of it.
+    After an update, nothing may read the array in its old state: neither its readers, nor possible views of it.
     """
     places = {value: place for place, value in enumerate(body.body)}
     readers: dict[Value, list[Value]] = {}
@@ -37,7 +37,7 @@ def written_in_place(body: Graph, carried: int) -> dict[int, list[Value]]:
 
 
 def _updates(parameter: Value, last: Value) -> list[Value]:
-    """The updates that make `last` of the parameter; none if something else does."""
+    """The updates that turn the parameter into `last`; none if there are other ops in between."""
     found = []
     while last.op in ops.WRITES and last.rank:
         found.append(last)
@@ -46,7 +46,7 @@ def _updates(parameter: Value, last: Value) -> list[Value]:
 
 
 def _views(array: Value, readers: dict[Value, list[Value]]) -> Iterable[Value]:
-    """The array, and what may share its memory, but for what updates it."""
+    """The array and values that may share its memory, except its updates."""
     seen, waiting = {array}, [array]
     while waiting:
         value = waiting.pop()
@@ -59,7 +59,7 @@ def _views(array: Value, readers: dict[Value, list[Value]]) -> Iterable[Value]:
 
 
 def _is_last(array: Value, update: Value, readers: dict[Value, list[Value]], places: dict[Value, int]) -> bool:
-    """Whether the update is the last that reads an array or its views, and what it writes is no part of it."""
+    """Whether the update is the last reader of an array and its views, and the value that it writes is not a view of it."""
     views = {array, *_views(array, readers)}
     return views.isdisjoint(update.operands[1:]) and all(
         reader is update or places[reader] < places[update] for view in views for reader in readers.get(view, ()))

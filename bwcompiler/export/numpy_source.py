@@ -1,13 +1,13 @@
-"""A program as a NumPy module that people read and run: `program_source`.
+"""`program_source`: exports a program as a readable and runnable NumPy module.
 
-The module imports NumPy only (and `math`, `itertools` where a helper needs them) and defines
+The module imports only NumPy (and `math`, `itertools` if a helper needs them) and defines
 
     forward(*args) -> (out, residuals)
     backward(residuals, *seeds) -> one gradient per argument, None for those not differentiated
     value_and_grad(*args, *seeds) -> (out, gradients)            without seeds for a function with one scalar output
 
-with one statement per operation, whose comment names the user's line.  How an operation is written: its declaration's field
-`numpy`.
+with one statement per operation and the user's line as a comment.  The field `numpy` of a declaration defines how an
+operation is written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LISTED = 1000                      # captured arrays of at most this many elemen
 
 
 class ProgramLike(Protocol):
-    """What this module needs of a program."""
+    """The part of a program that this module uses."""
 
     fun: Callable[..., Any]
     traced: Any
@@ -48,7 +48,7 @@ class ProgramLike(Protocol):
 class Split(NamedTuple):
     """The two graphs of a program.
 
-    residuals  values of the forward graph: what it returns after the function's own outputs.
+    residuals  values of the forward graph, which it returns after the function's own outputs.
     captured   the arrays that the captured inputs of both graphs stand for.
     connected  per differentiated leaf, whether an output depends on it: then the adjoint graph has an output for it.
     seeds      number of outputs that have a cotangent.

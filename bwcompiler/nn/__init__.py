@@ -2,6 +2,11 @@
 
 PyTorch's keywords (`input`, `target`, `weight`, `bias`, `dim`, `keepdim`) are accepted where functions here use other names.
 
+Unless a docstring says otherwise: arguments are arrays of real floating-point numbers, activations take any shape, and results have the
+dtype to which NumPy promotes the floating-point arguments (float16 and float32 are kept); integers become float64.  Functions raise
+DTypeError for other dtypes (complex numbers, strings), ShapeError (a ValueError) for shapes that do not fit, numpy.exceptions.AxisError
+for axes that do not exist, and TypeError for unknown keywords.
+
 The functions are composed of NumPy's functions and of ops, one file per subject; `activations.py` is the simplest.
 """
 

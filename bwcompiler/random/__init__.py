@@ -6,7 +6,12 @@
 
 A key is an array of two uint32 numbers.  The same key gives the same numbers, compiled or not, mapped or not, and the bits of
 `jax.random` with 64-bit types; use each key once.  Continuous distributions are differentiable in their parameters: samples
-are functions of them (reparameterised), those of `gamma` and what is made of it by implicit differentiation.
+are functions of them (reparameterised); those of `gamma` and of distributions composed of it by implicit differentiation.
+
+Unless a docstring says otherwise: samples have the given shape (None: that of the broadcast parameters), and the dtype float64, or int64
+for integers; `dtype` selects another one (float32, or another integer dtype).  Functions raise ShapeError (a ValueError) for keys that are
+not two uint32 numbers, negative extents and parameters that do not broadcast to shape, DTypeError (a TypeError) for a dtype of another
+kind, and TypeError for unknown keywords.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""Functions of SciPy that are refused."""
+"""SciPy functions that are not supported on traced values, as functions that raise UnsupportedError with a hint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bwcompiler.errors import UnsupportedError
 
 
 def refused(name: str, why: str, instead: str) -> Any:
-    """A function, named as `scipy.<name>`, that raises UnsupportedError: why traced values cannot go there, and what to do."""
+    """A function named like `scipy.<name>` that raises UnsupportedError: why traced values are not supported, and what to write instead."""
     def function(*_: Any, **__: Any) -> NoReturn:
         raise UnsupportedError(f"scipy.{name} of traced values: {why}\n  hint: {instead}")
 

@@ -193,7 +193,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, *, assume_
 
 @graph_function
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The determinant.
+    """The determinants of the matrices in the last two axes, in the dtype of a (SciPy returns float64 for float32).
 
     >>> import numpy as np, bwcompiler as bw
     >>> float(bw.scipy.linalg.det(np.array([[4.0]])))

@@ -1,8 +1,8 @@
-"""Functions named as in scipy.ndimage that work on traced and on plain arrays: filters, and splines on grids at other places.
+"""Functions named as in scipy.ndimage that work on traced and on plain arrays: filters, and interpolation of grids by splines.
 
-A filter is a sum of shifted arrays (`filters.py`), or a reduction over windows (`ranks.py`, `morphology.py`), of the array continued beyond
-its edges (`edges.py`).  Interpolation is a sum over the neighbours of a place, with the weights of B-splines (`places.py`).  Numbers are
-doubles inside; results have the input's dtype.
+A filter is a sum of shifted arrays (`filters.py`), or a reduction over windows (`ranks.py`, `morphology.py`), of the array extended beyond
+its edges (`edges.py`).  Interpolation is a sum over the neighbours of a position, with B-spline weights (`places.py`).  Computations are in
+double precision; results have the input's dtype.
 """
 
 from __future__ import annotations

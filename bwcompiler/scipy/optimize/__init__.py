@@ -1,6 +1,6 @@
-"""SciPy's solvers, with the derivatives that they use taken from the functions that they are given: see `minimize`.
+"""SciPy's solvers, with derivatives computed from the functions that they are given: see `minimize`.
 
-Inside of traced functions programs call SciPy back, and solutions have the derivatives that the implicit function theorem gives.
+Inside traced functions, programs call SciPy back, and solutions are differentiated by the implicit function theorem.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """Functions of scipy.special that work on traced and on plain arrays: `dir(bw.scipy.special)` lists them.
 
-Those that are not formulas of ours are computed by the loops of SciPy, which has to be installed, but without Python and the GIL; any
-real ufunc of scipy.special is found here by its name.
+Functions without a formula in this package are computed by SciPy's inner loops, without Python and the GIL; SciPy has to be installed for
+these.  Every real ufunc of scipy.special is available here under its name.
 """
 
 from typing import Any

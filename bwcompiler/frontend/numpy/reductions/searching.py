@@ -24,7 +24,7 @@ from bwcompiler.ir.types import C128, F64, I64, DType
 
 
 def search(a: Value, v: Value, right: bool) -> Value:
-    """How many elements of the sorted a are less than v (right: or equal); nan counts as largest.  log2(n) steps."""
+    """The number of elements of the sorted a that are less than v (right: or equal), by binary search; nan is largest."""
     count = a.shape[0]
     found = filled(0, I64, v.shape)
     if not count:
@@ -79,7 +79,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
 
 
 def _digitized_by_data(x: Any, bins: Any, side: str) -> Any:
-    """Traced bins, of which data say whether they increase or decrease."""
+    """Traced bins, which may increase or decrease depending on data."""
     if bins.ndim != 1:
         raise ValueError("object too deep for desired array" if bins.ndim else "object of too small depth for desired array")
     steps = bins[1:] - bins[:-1]
@@ -113,7 +113,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         slope = ops.divide(ops.subtract(y1, y0), cast(ops.subtract(x1, x0), heights.dtype))
         inside, other = (ops.add(ops.multiply(slope, cast(ops.subtract(at, knot), heights.dtype)), height)
                          for knot, height in ((x0, y0), (x1, y1)))
-        if not heights.dtype.is_complex:           # beside an infinite height, as NumPy does it: from the other side, or the height itself
+        if not heights.dtype.is_complex:           # next to an infinite height, as in NumPy: from the other side, or the height itself
             level = ops.bitwise_or(ops.equal(at, x0), ops.bitwise_and(ops.isnan(other), ops.equal(y0, y1)))
             inside = ops.select(ops.isnan(inside), ops.select(level, y0, other), inside)
         inside = ops.select(ops.equal(at, end), last, inside)
@@ -122,7 +122,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 
 def _periodic_interp(x: Any, xp: Any, fp: Any, period: Any) -> Any:
-    """As NumPy does it: everything modulo the period, sorted, one point more at each end."""
+    """As in NumPy: everything modulo the period, sorted, with one more point at each end."""
     if not isinstance(period, Tracer) and period == 0:
         raise ValueError("period must be a non-zero value")
     length: Any = abs(fresh(cast(value_as(period), F64)))
@@ -147,7 +147,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 
 
 def _traced_bincount(x: Tracer, weights: Any, minlength: Any) -> Any:
-    """As many numbers as `minlength` says, if there are no more: else the program raises."""
+    """`minlength` counts; raises at run time if there is a larger number."""
     size = operator.index(minlength)
     if size < 0:
         raise ValueError("'minlength' must not be negative")
@@ -163,7 +163,7 @@ def _traced_bincount(x: Tracer, weights: Any, minlength: Any) -> Any:
         raise ValueError("The weights and list don't have the same length.")
     positions: Any = fresh(value_as(x, I64))
     HANDLERS["raise_where"](np.any((positions < 0) | (positions >= size)), ValueError(
-        f"np.bincount of traced numbers gives minlength={size} results, and there are numbers that are negative or not less than that\n"
+        f"np.bincount of traced numbers: the result has minlength={size} elements, but some numbers are negative or not less than that\n"
         "  hint: a larger minlength"))
     return fresh(ops.scatter_add(filled(0, counted.dtype, (size,)), counted, value_of(positions), axes=(0,)))
 
@@ -239,7 +239,7 @@ def histogramdd(sample: Any, bins: Any = 10, range: Any = None, density: Any = N
 
 
 def _bins(flat: Value, line: Value) -> tuple[Value, Value]:
-    """The number of the bin of every element, and whether it is in one; the last bin has both its edges."""
+    """The bin of every element, and whether it is in any; the last bin includes both edges."""
     count = line.shape[0] - 1
     last = filled(count, I64, flat.shape)
     at_end = ops.equal(flat, broadcast_value(last_axis_element(line, count), flat.shape))
@@ -249,7 +249,7 @@ def _bins(flat: Value, line: Value) -> tuple[Value, Value]:
 
 
 def _proper_edges(flat: Value, bins: Any, limits: Any, dtype: DType) -> Any:
-    """The edges of bins of elements of a dtype, in the dtype of these and the limits, no two of them the same."""
+    """The distinct edges of bins, in the common dtype of the elements and the limits."""
     common = dtype if limits is None else common_dtype((dtype, *map(kind_of, limits)))
     edges = _edges(flat, bins, limits, common if common.is_float else F64, dtype.is_float)
     if np.ndim(bins) == 0:
@@ -258,7 +258,7 @@ def _proper_edges(flat: Value, bins: Any, limits: Any, dtype: DType) -> Any:
 
 
 def _edges(flat: Value, bins: Any, limits: Any, dtype: DType, holds_floats: bool) -> Any:
-    """The edges of bins: given, or equally far apart between limits or the least and greatest element."""
+    """The edges of bins: given, or equidistant between limits or the least and greatest element."""
     if isinstance(bins, str):
         raise UnsupportedError(f"np.histogram: bins={bins!r} is not supported on traced arrays\n  hint: a number, or edges")
     if not isinstance(bins, int | np.integer):
@@ -289,7 +289,7 @@ def _edges(flat: Value, bins: Any, limits: Any, dtype: DType, holds_floats: bool
 
 
 def _require_range(low: Any, high: Any, given: bool) -> None:
-    """No bins lie between limits that are not finite, or in the wrong order."""
+    """Raise for limits that are not finite or in the wrong order."""
     if given:
         _refuse(np.greater(low, high), "max must be larger than min in range parameter.")
     kind = "supplied" if given else "autodetected"
@@ -299,7 +299,7 @@ def _require_range(low: Any, high: Any, given: bool) -> None:
 
 
 def _refuse(failing: Any, text: str) -> None:
-    """Raises; at run time where data decide it."""
+    """Raise the error; at run time if the condition is data-dependent."""
     if isinstance(failing, Tracer):
         HANDLERS["raise_where"](failing, ValueError(text))
     elif failing:

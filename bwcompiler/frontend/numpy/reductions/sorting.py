@@ -1,4 +1,4 @@
-"""Sorting: np.sort, argsort, partition, lexsort.  What is at which place of the order: `quantiles.py`."""
+"""Sorting: np.sort, argsort, partition, lexsort.  Order statistics are in `quantiles.py`."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def at_positions(x: Value, positions: Value, axis: int) -> Value:
 
 
 def sorted_value(x: Value, axis: int, kind: str | None = None) -> Value:
-    """x sorted along an axis; the cotangent goes back to where the elements came from."""
+    """x sorted along an axis; cotangents go back to the original positions."""
     return ops.sort(x, axis=axis, kind=kind)
 
 
 def _line(a: Any, axis: Any) -> tuple[Value, int]:
-    """The value and the axis to work along; axis=None flattens."""
+    """The operand and the axis; axis=None flattens."""
     x = value_as(a)
     if axis is None:
         return reshape(x, (exact_count(x.shape),)), 0
@@ -74,7 +74,7 @@ def sort_complex(a: Any) -> Any:
 
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    """Sorted altogether: one of the orders that np.partition may give."""
+    """Sorted completely: one of the valid results of np.partition."""
     _check_kth(a, kth, axis, "partition")
     return sort(a, axis, None, order)
 
@@ -118,7 +118,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
         raise ValueError("all keys need to be the same shape")
     place = normalize_axis(axis, columns[0].rank)
     found: Value | None = None
-    for column in columns:                                        # the last key counts most: stable sorts, least key first
+    for column in columns:                                        # the last key is primary: stable sorts, primary key last
         ordered = column if found is None else at_positions(column, found, place)
         positions = _positions(ordered, place, "stable")
         found = positions if found is None else at_positions(found, positions, place)

@@ -1,5 +1,5 @@
-"""NumPy's functions of selections by a traced mask (`tracing/indexing/masked_selection.py`), and of positions that a mask gives.
+"""NumPy's functions on selections by a traced mask (`tracing/indexing/masked_selection.py`), and on positions of a mask.
 
-Begin with `packing`: what all others need; then `elementwise`, `reducing`, `ordering`, `products`, `fitting`, `items`, `accumulating`,
+Begin with `packing`, which all others use; then `elementwise`, `reducing`, `ordering`, `products`, `fitting`, `items`, `accumulating`,
 `positions`, `sets`.
 """

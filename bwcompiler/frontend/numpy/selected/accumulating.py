@@ -1,4 +1,4 @@
-"""Adding up at positions that a mask selects, which may repeat: `np.add.at(y, labels[mask], x[mask])`, `np.bincount(labels[mask])`."""
+"""Accumulation at positions that a mask selects, which may repeat: `np.add.at(y, labels[mask], x[mask])`, `np.bincount(labels[mask])`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 
 
 def at(ufunc: Any, target: Any, index: Any, *operands: Any) -> None:
-    """ufunc.at(target, index, *operands), where a mask selects positions, operands or both."""
+    """ufunc.at(target, index, *operands) with positions, operands or both selected by a mask."""
     entries = entries_of(index)
     if not isinstance(target, Tracer) or not any(isinstance(one, Tracer | Selection) for one in entries):
         refuse(f"np.{ufunc.__name__}.at")
     if is_selecting(entries) and mask_of_places(target, entries) is None:
         write_selected(target, entries, operands[0] if operands else 0,
                        lambda room, places, value: ufunc.at(room, places, *([value] if operands else [])))
-    else:                                                                       # of a mask, every element once
+    else:                                                                       # by a mask, each element once
         target[index] = ufunc(target[index], *operands)
 
 
@@ -37,11 +37,11 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         refuse("np.bincount of numbers or weights that are not selected")
     numbers, *others = aligned([merged(one) for one in given])
     if size < 1:
-        return np.bincount(numbers.array, minlength=size)                       # says what is to be given
+        return np.bincount(numbers.array, minlength=size)                       # raises the error with the hint
     outside = np.logical_or(numbers.array < 0, numbers.array >= size)
     require(np.logical_not(np.any(np.logical_and(numbers.where, outside))),
-            ValueError(f"np.bincount of traced numbers gives minlength={size} results, and there are numbers that are negative or not less "
-                       "than that\n  hint: a larger minlength"))
-    places = np.where(numbers.where, numbers.array, size)                       # the last one takes what is not selected
+            ValueError(f"np.bincount of traced numbers: the result has minlength={size} elements, but some numbers are negative or not "
+                       "less than that\n  hint: a larger minlength"))
+    places = np.where(numbers.where, numbers.array, size)                       # an extra last element receives unselected values
     added = np.where(others[0].where, others[0].array, 0) if others else None
     return np.bincount(places, added, minlength=size + 1)[:size]

@@ -1,6 +1,6 @@
-"""Arrays as long as data says: np.arange(n), np.ones(n), np.linspace(a, b, n) where n counts what data selects.
+"""Arrays of data-dependent length: np.arange(n), np.ones(n), np.linspace(a, b, n), where n is a count of selected elements.
 
-They have room for the largest number that n can be, which the way that it is computed says (`most`), and are selections of their first n
+They are allocated for an upper bound of n, which is derived from its computation (`most`), and are selections of their first n
 elements.
 """
 
@@ -27,11 +27,11 @@ from bwcompiler.ir.extent import lower, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, I64
 
-_PARTS = (ops.slice, ops.reshape, ops.transpose, ops.broadcast, ops.flip, ops.gather, ops.cast)     # of the first operand
+_PARTS = (ops.slice, ops.reshape, ops.transpose, ops.broadcast, ops.flip, ops.gather, ops.cast)     # these move elements of operand 0
 
 
 def is_count(x: Any) -> bool:
-    """Whether it is an integer that data says."""
+    """Whether it is a traced integer."""
     return isinstance(x, ScalarTracer) and not isinstance(x, IndexTracer) and x._type.dtype.is_integer and known(x) is x
 
 
@@ -39,7 +39,7 @@ def _room(count: Any, what: str = "") -> int:
     """The largest number that `count` can be."""
     high = _ends(value_of(count), open_region())[1]
     if high == inf:
-        raise TracerIndexError(f"a traced value as a size{what}: the number is not known while tracing, nor how large it can be\n"
+        raise TracerIndexError(f"a traced value as a size{what}: the number is not known while tracing, nor an upper bound of it\n"
                                "  hint: make it static (static_argnums), or np.minimum(n, 100), which is at most 100; what a mask selects "
                                "is at most as much as the mask has elements")
     return max(int(high), 0)
@@ -47,7 +47,7 @@ def _room(count: Any, what: str = "") -> int:
 
 # ----- np.zeros, ones, empty, full
 def filled_by_count(make: Callable[..., Any], shape: Any, *args: Any) -> Selection | None:
-    """make(shape, *args) of a shape, one extent of which data says; None where none is."""
+    """make(shape, *args) for a shape with one data-dependent extent; None if it has none."""
     extents = list(shape) if isinstance(shape, tuple | list) else [shape]
     places = [place for place, extent in enumerate(extents) if is_count(extent)]
     if len(places) != 1:
@@ -61,11 +61,11 @@ def filled_by_count(make: Callable[..., Any], shape: Any, *args: Any) -> Selecti
 
 # ----- np.arange, np.linspace
 def arange(*bounds: Any, dtype: Any = None) -> Selection:
-    """np.arange of integers, some of which data says."""
+    """np.arange of integers, some of which are traced."""
     start, stop, step = (*bounds, 1)[:3] if len(bounds) > 1 else (0, *bounds, 1)
     step = known(step)
     if not isinstance(step, int | np.integer) or isinstance(step, bool) or not all(_is_integer(bound) for bound in (start, stop)):
-        raise UnsupportedError("np.arange of traced bounds: they are to be integers, and the step one that is known\n"
+        raise UnsupportedError("np.arange of traced bounds: the bounds must be integers, and the step a known integer\n"
                                "  hint: start + step * np.arange(n)")
     if not step:
         raise ZeroDivisionError("division by zero")
@@ -76,7 +76,7 @@ def arange(*bounds: Any, dtype: Any = None) -> Selection:
 
 
 def linspace(start: Any, stop: Any, num: Any, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Selection:
-    """np.linspace of as many numbers as data says."""
+    """np.linspace with a data-dependent number of elements."""
     if retstep or axis or np.ndim(start) or np.ndim(stop):
         raise UnsupportedError("np.linspace of a traced number of elements: with endpoint= and dtype=, between numbers")
     places = np.arange(_room(num))
@@ -92,13 +92,13 @@ def _is_integer(x: Any) -> bool:
     return (isinstance(x, ScalarTracer) and x._type.dtype.is_integer) or (isinstance(x, int | np.integer) and not isinstance(x, bool))
 
 
-# ----- between which numbers an integer is
+# ----- bounds of integers
 def _ends(value: Value, region: Region, depth: int = 24) -> tuple[float, float]:
-    """The least and the largest number that an integer, or the elements of an array of such, can be."""
+    """A lower and an upper bound of an integer, or of the elements of an integer array."""
     value, region = outside(value, region)
     if value.dtype is BOOL:
         return 0, 1
-    if not depth or value.dtype is not I64:        # of few bits, which sums may leave
+    if not depth or value.dtype is not I64:        # of small dtypes, whose sums may overflow
         return -inf, inf
     if value.op is ops.full:
         return value.attrs["value"], value.attrs["value"]
@@ -119,14 +119,14 @@ def _times(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float
 
 
 def _added_up(value: Value, ends: tuple[float, float], empty: bool) -> tuple[float, float]:
-    """Of sums of as many elements as an axis has, or fewer."""
+    """Bounds of sums of at most as many elements as an axis has."""
     count = math.prod([upper(extent) for extent in value.operands[0].shape])
     low, high = _times(ends, (count, count))
     return min(low, ends[0], 0 if empty else low), max(high, 0 if empty else ends[1])
 
 
 def _chosen(value: Value, a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
-    """Of one of two numbers: the smaller or larger one, if the test compares them."""
+    """Bounds of a selection of two numbers; tighter if the condition compares them (minimum, maximum)."""
     test, x, y = value.operands
     turned = 1 if test.op in (ops.less, ops.less_equal) else -1 if test.op in (ops.greater, ops.greater_equal) else 0
     if turned and same_value(test.operands[0], y) and same_value(test.operands[1], x):

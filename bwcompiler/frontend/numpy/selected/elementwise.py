@@ -1,4 +1,4 @@
-"""What is computed of selections element by element: operators, ufuncs, and NumPy's functions that do so."""
+"""Elementwise computations on selections: operators, ufuncs, and other elementwise NumPy functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bwcompiler.frontend.tracing.tracer import fresh
 
 
 def elementwise(function: Callable[..., Any], *inputs: Any) -> Any:
-    """function(*inputs), of selections and of what broadcasts against them."""
+    """function(*inputs) of selections and of arrays that broadcast against them."""
     found = iter(aligned([x for x in inputs if isinstance(x, Selection)], broadcast=True))
     inputs = tuple([next(found) if isinstance(x, Selection) else as_tracer(x) if is_traced(x) else x for x in inputs])
     selections = [x for x in inputs if isinstance(x, Selection)]
@@ -46,7 +46,7 @@ def _behind(x: Selection) -> int:
 
 
 def _spread_out(x: Any, rows: int, axes: int) -> Any:
-    """An array whose axis of extent 1 is to meet that of the selection."""
+    """An array whose axis of extent 1 is broadcast against that of the selection."""
     shape = np.shape(x)
     if len(shape) <= rows or axes == 1:
         return x
@@ -63,9 +63,9 @@ def of_selections(name: str, *inputs: Any) -> Any:
 
 
 def require_unshared(x: Selection) -> None:
-    """Before a selection changes."""
-    if x.viewed is not None or (_has_views(x) and (gc.collect() or True) and _has_views(x)):      # some may wait for the collector
-        raise UnsupportedError("x[mask] with a traced mask is changed in place, of which there are views\n  hint: y = y + 1, which makes "
+    """Raise if a selection that is changed in place has views."""
+    if x.viewed is not None or (_has_views(x) and (gc.collect() or True) and _has_views(x)):      # views may be garbage
+        raise UnsupportedError("x[mask] with a traced mask cannot be changed while it has views\n  hint: y = y + 1, which makes "
                                "a new array, or y = y[1:].copy()")
 
 
@@ -74,7 +74,7 @@ def _has_views(x: Selection) -> bool:
 
 
 def in_place(name: str, x: Selection, other: Any) -> Selection:
-    """`y += other`, where y is what was selected: a copy, which other names of it see changing."""
+    """`y += other` for a selection y, which is a copy; other names of y see the change."""
     require_unshared(x)
     found = of_selections(name, x, other)
     if not isinstance(found, Selection) and np.ndim(found) != x.ndim:
@@ -83,7 +83,7 @@ def in_place(name: str, x: Selection, other: Any) -> Selection:
     require_cast(array._type.dtype, x.array._type.dtype, "same_kind", f"np.{name}: in place")
     if isinstance(found, Selection) and has_mask_of(found, x) and found.array.shape == x.array.shape:
         assign(x.array, cast(value_of(found.array), x.array._type.dtype))
-    else:                                          # by another mask, or its axes as one: element by element in their order
+    else:                                          # by another mask, or flattened: elements are matched in order
         HANDLERS["set_item_of_selection"](x, slice(None), found.astype(x.dtype))
     x.places = None
     return x
@@ -91,7 +91,7 @@ def in_place(name: str, x: Selection, other: Any) -> Selection:
 
 HANDLERS.update(of_selections=of_selections, selection_in_place=in_place)
 
-# Of NumPy's functions that are no ufuncs: which arguments may be selections.
+# Per NumPy function that is not a ufunc: the arguments that may be selections.
 _PLACES: dict[Any, int] = {np.where: 3, np.clip: 3, np.round: 1, np.around: 1, np.nan_to_num: 1, np.angle: 1,
                            np.isclose: 2, np.sinc: 1, np.fix: 1, np.digitize: 1, np.isin: 1, np.i0: 1, np.isreal: 1, np.iscomplex: 1,
                            np.zeros_like: 1, np.ones_like: 1, np.empty_like: 1, np.full_like: 1}

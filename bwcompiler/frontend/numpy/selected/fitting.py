@@ -1,5 +1,5 @@
-"""Least squares and covariances over what data selects: rows that are not selected are zeros, which change neither solution nor
-singular values, and observations that are not selected have the weight 0.
+"""Least squares and covariances of selected data: rows that are not selected become zeros, which change neither the solution nor the
+singular values, and observations that are not selected have weight 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, ref
 
 
 def _rows(name: str, *operands: Any) -> list[Selection]:
-    """Operands whose rows are selected alike."""
+    """Operands whose rows are selected by the same mask."""
     if not all(isinstance(x, Selection) and not x.lead for x in operands):
         refuse(f"np.{name} of an array that has not been selected by the mask")
     return aligned([merged(x) for x in operands])
@@ -40,7 +40,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
         raise ShapeError(f"np.linalg.lstsq: {matrix.ndim} and {right.ndim} axes do not fit")
     count, columns = number(matrix), matrix.array.shape[1]
     solution, residuals, rank, values = np.linalg.lstsq(zeroed(matrix), zeroed(right), rcond)
-    if matrix.array.shape[0] > columns:            # there are none where there are as many equations as unknowns, or fewer
+    if matrix.array.shape[0] > columns:            # there are no residuals with at most as many equations as unknowns
         residuals = Selection(residuals, np.broadcast_to(count > columns, residuals.shape))
     return solution, residuals, rank, prefix(values, np.minimum(count, columns), 0)
 

@@ -1,4 +1,4 @@
-"""Items of selections, selections as indices, and what is assigned where a mask is true."""
+"""Items of selections, selections as indices, and assignments at masked positions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bwcompiler.ir.op import Value
 
 # ----- x[mask][index]
 def item(x: Selection, index: Any) -> Any:
-    """Rows by number or slice or selection, columns; IndexError when the program runs and there are fewer."""
+    """Rows by number, slice or selection, and columns; IndexError at run time if there are fewer rows."""
     index = _as_tuple(index)
     if x.of_rows and (x.lead or sum(one is not None and one is not Ellipsis for one in index) > 1):
         wrong = "index 0 is out of bounds for axis 0 with size 0" if x.lead else (
@@ -49,7 +49,7 @@ def _as_tuple(index: Any) -> tuple[Any, ...]:
 
 
 def rows(x: Selection) -> Iterator[Any]:
-    """What a loop goes over, or is unpacked, where the first axis has a known extent."""
+    """The items for iteration or unpacking, if the first axis has a known extent."""
     count = x.array.shape[0]
     if x.of_rows:
         require(number(x) > 0, ValueError(f"not enough values to unpack (expected {count}, got 0)"))
@@ -60,7 +60,7 @@ HANDLERS["rows_of_selection"] = rows
 
 
 def _with_other_axes(x: Selection, index: tuple[Any, ...]) -> tuple[Selection, Any]:
-    """x with the other axes indexed, and what its own axis is indexed with."""
+    """x with the other axes indexed, and the index of its own axis."""
     consumed = sum(one is not None and one is not Ellipsis for one in index)
     if not any(one is Ellipsis for one in index):
         index = (*index, Ellipsis)
@@ -93,13 +93,13 @@ def _by_selection(x: Selection, index: Selection) -> Selection:
 
 
 def _taken(x: Selection, index: Selection) -> Any:
-    """The elements of a packed selection at positions of another."""
+    """The elements of a packed selection at the positions of another selection."""
     places = _from_start(index, number(x), "an index is out of bounds: fewer elements are selected")
     return np.take(x.array, np.clip(places, 0, max(x.array.shape[x.lead] - 1, 0)), axis=x.lead)
 
 
 def _place(x: Selection, index: Any) -> Any:
-    """Where among all elements those stand that have these numbers among the selected ones."""
+    """The positions among all elements for given positions among the selected ones."""
     rank = np.cumsum(x.where) if x.count is None else None
     count = x.count if rank is None else rank[-1] if x.where.shape[0] else 0
     wanted = np.where(np.less(index, 0), index + count, index) if not isinstance(index, int) else index if index >= 0 else count + index
@@ -123,7 +123,7 @@ def _at(x: Selection, index: Any) -> Any:
 
 
 def set_item(x: Selection, index: Any, value: Any) -> None:
-    """y[index] = value, where y is what was selected: a copy of x."""
+    """y[index] = value for a selection y, which is a copy of x."""
     require_unshared(x)
     if isinstance(x, DataSlice):
         refuse("an assignment to a part of it")
@@ -146,7 +146,7 @@ def set_item(x: Selection, index: Any, value: Any) -> None:
 
 
 def _of_slice(x: Selection, part: slice) -> Any:
-    """The mask of the elements in a slice of those that are selected."""
+    """The mask of the elements in a slice of the selected ones."""
     step = 1 if part.step is None else part.step
     if isinstance(step, Tracer) or step < 1:
         refuse("an assignment to a slice with such a step")
@@ -167,12 +167,12 @@ HANDLERS.update(item_of_selection=item, set_item_of_selection=set_item)
 
 # ----- x[positions that a mask selects]
 def is_selecting(entries: Sequence[Any]) -> bool:
-    """Whether a selection is among what x is indexed with."""
+    """Whether one of the indices is a selection."""
     return any(isinstance(entry, Selection) for entry in entries)
 
 
 def by_selections(x: Any, entries: list[Any]) -> Selection:
-    """x[entries], of which some are positions or truth values that a mask selects."""
+    """x[entries] with entries that are positions or booleans selected by a mask."""
     found = mask_of_places(x, entries)
     if found is not None:
         return selection(x, found)
@@ -182,7 +182,7 @@ def by_selections(x: Any, entries: list[Any]) -> Selection:
 
 
 def _adjacent(entries: list[Any]) -> tuple[list[Any], Any, int]:
-    """The entries with selections by one mask of one axis, that mask, and where NumPy puts the axis."""
+    """The entries with selections by one mask of one axis, the mask, and the position of the axis in the result."""
     selections = [entry for entry in entries if isinstance(entry, Selection)]
     if any(entry.dtype.kind not in "iu" or entry.ndim != 1 for entry in selections):
         refuse("an index of another kind")
@@ -203,7 +203,7 @@ def _is_number(entry: Any) -> bool:
 
 
 def mask_of_places(x: Any, entries: list[Any]) -> Any:
-    """The mask for entries that are np.nonzero(mask), of the leading axes of x; None if they are others."""
+    """The mask if the entries are np.nonzero(mask) for the leading axes of x; None otherwise."""
     first = entries[0]
     if not isinstance(first, Selection) or first.places is None or len(entries) != first.where.ndim or (
             first.where.shape != x.shape[:len(entries)]):
@@ -224,7 +224,7 @@ def set_selected(x: Any, entries: list[Any], value: Any) -> None:
 
 
 def write_selected(x: Any, entries: list[Any], value: Any, write: Callable[[Any, Any, Any], object]) -> None:
-    """Let `write(x, index, value)` write at positions that a mask selects, along the first axes of x."""
+    """Call `write(x, index, value)` for positions that a mask selects, along the first axes of x."""
     selections = [entry for entry in entries if isinstance(entry, Selection)]
     if len(selections) != len(entries) or any(one.ndim != 1 or one.dtype.kind not in "iu" for one in selections) or (
             isinstance(value, Selection) and value.lead):
@@ -235,24 +235,24 @@ def write_selected(x: Any, entries: list[Any], value: Any, write: Callable[[Any,
         value = value.array
     elif np.ndim(value) == x.ndim - len(indices) + 1 and np.shape(value)[0] != 1:
         indices, count = [packed(one) for one in aligned(indices)], np.shape(value)[0]
-        require(indices[0].count == count, ValueError(f"{count} values are assigned to another number of elements"))
+        require(indices[0].count == count, ValueError(f"cannot assign {count} values: another number of elements is selected"))
         indices = [Selection(one.array[:count], one.where[:count]) for one in indices]
     else:
         indices = aligned(indices)
     places = [_inside(one, axis, x.shape[axis]) for axis, one in enumerate(indices)]
     places[0] = np.where(indices[0].where, places[0], size)
-    room = np.concatenate([x, x[:1]])              # the last row takes what is not selected
+    room = np.concatenate([x, x[:1]])              # an extra last row receives unselected values
     write(room, tuple(places), value)
     x[...] = room[:size]
 
 
 def _inside(index: Selection, axis: int, size: int) -> Any:
-    """The positions from the start of an axis, 0 where none is selected; IndexError when the program runs and one lies outside."""
+    """Positions counted from the start of an axis, 0 for unselected ones; IndexError at run time if one is out of range."""
     return np.where(index.where, _from_start(index, size, f"an index is out of bounds for axis {axis} with size {size}"), 0)
 
 
 def _from_start(index: Selection, count: Any, text: str) -> Any:
-    """Positions among `count` elements, those from the end too; IndexError when the program runs and one that is selected is none."""
+    """Positions among `count` elements, possibly negative; IndexError at run time if a selected one is out of range."""
     outside = np.logical_or(index.array >= count, index.array < -count)
     require(np.logical_not(np.any(np.logical_and(index.where, outside))), IndexError(text))
     return np.where(index.array < 0, index.array + count, index.array)
@@ -260,7 +260,7 @@ def _from_start(index: Selection, count: Any, text: str) -> Any:
 
 # ----- x[..., mask] = value
 def set_where(x: Any, mask: Any, lead: int, value: Any) -> None:
-    """x[..., mask] = value behind `lead` slices: numbers, arrays, and what a mask selects."""
+    """x[..., mask] = value after `lead` slices, for numbers, arrays and selections."""
     if mask.shape != x.shape[lead:lead + mask.ndim]:
         raise IndexError(f"boolean index did not match indexed array: shapes {mask.shape} and {x.shape[lead:]}")
     target = Selection(x, mask, lead)
@@ -272,7 +272,7 @@ def set_where(x: Any, mask: Any, lead: int, value: Any) -> None:
 
 
 def _of_places(target: Selection, value: Any, behind: int) -> Value:
-    """Values one for each that is selected, where they are to stand."""
+    """Values, one per selected element, at the positions of these."""
     if not isinstance(value, Selection):
         array = as_tracer(value)
         extents, size = array.shape[array.ndim - behind:], array.shape[array.ndim - behind - 1]
@@ -284,7 +284,7 @@ def _of_places(target: Selection, value: Any, behind: int) -> Value:
         require(number(target) == size, ValueError(
             f"NumPy boolean array indexing assignment cannot assign {size} input values to the output values where the mask is true: "
             "another number is selected"))
-        if not size:                               # nothing is written
+        if not size:                               # nothing to write
             return value_of(target.array)
         return value_of(_expanded(target, array, array.ndim - behind - 1))
     if value.array.ndim - value.lead - value.where.ndim != behind or value.lead > target.lead:
@@ -302,7 +302,7 @@ def _of_places(target: Selection, value: Any, behind: int) -> Value:
 
 
 def _expanded(target: Selection, values: Any, axis: int, count: Any = None) -> Any:
-    """The values along an axis at the places where the mask is true, in order."""
+    """The values along an axis, distributed in order over the true places of the mask."""
     ranks = np.cumsum(target.where.ravel()) - 1
     last = values.shape[axis] - 1
     ranks = ranks if count is None else np.where(count == 1, 0, ranks)

@@ -1,4 +1,4 @@
-"""What counts or moves the elements of selections: slices, cumulative sums, differences, sorting, quantiles, joining."""
+"""Functions that depend on the order of selected elements: slices, cumulative sums, differences, sorting, quantiles, joining."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def sliced(x: Selection, part: slice) -> Selection:
 
 
 def _along_own(x: Selection, axis: Any) -> Selection | None:
-    """x with one axis for its mask, if a function works along that one; None if it works along another."""
+    """x with one axis for its mask, if a function works along that axis; None if it works along another."""
     if axis is None:
         return flat(x)
     return merged(x) if selected_axis(x, axis) == x.lead else None
@@ -127,7 +127,7 @@ def flip(m: Selection, axis: Any = None) -> Any:
 
 # ----- sorting
 def _last(dtype: Any) -> Any:
-    """What is sorted behind everything that is selected, or is equal to it."""
+    """An element that is sorted after all selected ones, or equals the largest."""
     return dtype.type(np.nan) if dtype.kind == "f" else lowest(dtype, False)
 
 
@@ -172,7 +172,7 @@ def _ordered(a: Selection, axis: Any, name: str) -> Selection | None:
 
 
 def _or_nan(x: Selection, found: Any) -> Any:
-    """The number, or nan where one is among the selected, or none is selected."""
+    """The number; nan if one of the selected elements is nan, or none is selected."""
     last = _at(x, x.count - 1)
     return np.where(np.logical_or(np.isnan(last), x.count == 0), np.nan, found)[()].astype(x.dtype)
 
@@ -316,7 +316,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     places, values = [packed(one) for one in aligned([xp, fp])]
     require(places.count > 0, ValueError("array of sample points is empty: none is selected"))
     size = min(places.array.shape[0], values.array.shape[0])
-    last = np.minimum(np.arange(size), places.count - 1)           # the last one again and again
+    last = np.minimum(np.arange(size), places.count - 1)           # the last element, repeated
     return np.interp(x, np.take(cut(places, size).array, last), np.take(cut(values, size).array, last), left, right)
 
 

@@ -1,4 +1,4 @@
-"""Selections with their elements in front, of one mask, of a known number; and what fails when the program runs."""
+"""Packed selections (selected elements first), selections by a common mask, and checks at run time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
 def selected(*functions: Any) -> Callable[[Handler], Handler]:
-    """The decorated function is what NumPy's `functions` do on selections."""
+    """Register the decorated function as the implementation of NumPy's `functions` for selections."""
     def register(handler: Handler) -> Handler:
         SELECTED.update(dict.fromkeys(functions, handler))
         return handler
@@ -29,7 +29,7 @@ def selected(*functions: Any) -> Callable[[Handler], Handler]:
 
 
 def require(holds: Any, error: Exception) -> None:
-    """Raise the error when the program runs and `holds` is false."""
+    """Raise the error at run time if `holds` is false."""
     if not isinstance(holds, Tracer):
         if not holds:
             raise error
@@ -40,7 +40,7 @@ def require(holds: Any, error: Exception) -> None:
 
 
 def merged(x: Selection) -> Selection:
-    """With one axis in the place of those of the mask."""
+    """The selection with the axes of its mask merged into one."""
     if x.where.ndim == 1:
         return x
     extents = x.array.shape
@@ -49,7 +49,7 @@ def merged(x: Selection) -> Selection:
 
 
 def flat(x: Selection) -> Selection:
-    """All its elements along one axis: `x.ravel()`."""
+    """`x.ravel()`: all its elements along one axis."""
     if x.lead:
         x = Selection(np.moveaxis(x.array, range(x.lead, x.lead + x.where.ndim), range(x.where.ndim)), x.where) if x.ndim == 1 else _rows(x)
     if x.ndim == 1:
@@ -59,13 +59,13 @@ def flat(x: Selection) -> Selection:
 
 
 def _rows(x: Selection) -> Selection:
-    """With a mask that has all axes."""
+    """The selection with its mask broadcast to all axes."""
     mask = x.where.reshape((1,) * x.lead + x.where.shape + (1,) * (x.array.ndim - x.lead - x.where.ndim))
     return Selection(x.array, np.broadcast_to(mask, x.array.shape))
 
 
 def number(x: Selection) -> Any:
-    """How many are selected, an integer of NumPy's."""
+    """The number of selected elements, a NumPy integer."""
     return np.sum(x.where) if x.count is None else x.count
 
 
@@ -75,7 +75,7 @@ def prefix(array: Any, count: Any, lead: int) -> Selection:
 
 
 def packed(x: Selection) -> Selection:
-    """With the elements that are selected in front, in their order."""
+    """The packed selection: the selected elements first, in order."""
     x = merged(x)
     if x.count is not None:
         return x
@@ -84,13 +84,13 @@ def packed(x: Selection) -> Selection:
         return prefix(np.take(x.array, np.minimum(x.start + np.arange(size), size - 1), axis=0), x.number, 0)
     if not size:
         return prefix(x.array, np.sum(x.where), x.lead)
-    rank = np.cumsum(x.where)                      # of each that is selected, from 1
+    rank = np.cumsum(x.where)                      # the rank of each selected element, from 1
     places = np.minimum(np.searchsorted(rank, np.arange(1, size + 1)), size - 1)
     return prefix(np.take(x.array, places, axis=x.lead), rank[-1], x.lead)
 
 
 def cut(x: Selection, size: int) -> Selection:
-    """A packed selection of which only the first `size` elements can be there."""
+    """A packed selection with at most `size` elements."""
     if x.array.shape[x.lead] <= size:
         return x
     assert x.count is not None
@@ -98,23 +98,23 @@ def cut(x: Selection, size: int) -> Selection:
 
 
 def fixed(x: Selection, size: int) -> Any:
-    """The elements of a selection that have to be `size`; raises when the program runs and they are not."""
+    """The elements of a selection whose number must be `size`; raises at run time if it is not."""
     x = packed(x)
-    require(x.count == size, ValueError(f"operands could not be broadcast together: {size} elements, and another number is selected"))
+    require(x.count == size, ValueError(f"operands could not be broadcast together: {size} elements with another number of selected ones"))
     if x.array.shape[x.lead] < size:
         raise ValueError(f"operands could not be broadcast together: {size} elements, and at most {x.array.shape[x.lead]} are selected")
     return x.array[(slice(None),) * x.lead + (slice(0, size),)]
 
 
 def has_mask_of(x: Selection, other: Selection) -> bool:
-    """Whether both are by one mask, of as many axes."""
+    """Whether both have the same mask and number of axes."""
     return x.where.shape == other.where.shape and same_value(value_of(x.where), value_of(other.where))
 
 
 def aligned(selections: Sequence[Selection], broadcast: bool = False) -> list[Selection]:
-    """The selections with one mask; those by different masks packed, which fails when the program runs and their numbers differ.
+    """The selections by a common mask.  Those by different masks are packed; raises at run time if their numbers of elements differ.
 
-    broadcast: single elements may stand for many.
+    broadcast: single elements may be repeated.
     """
     if all(has_mask_of(other, selections[0]) for other in selections):
         return list(selections)
@@ -133,7 +133,7 @@ def aligned(selections: Sequence[Selection], broadcast: bool = False) -> list[Se
 
 
 def _broadcast(selections: list[Selection]) -> list[Selection]:
-    """Packed selections of as many elements, or of one, which is repeated."""
+    """Packed selections with equal numbers of elements; single elements are repeated."""
     count = selections[0].count
     for x in selections[1:]:
         require(np.logical_or(np.logical_or(count == 1, x.count == 1), count == x.count),
@@ -149,12 +149,12 @@ def _broadcast(selections: list[Selection]) -> list[Selection]:
 
 
 def with_all(x: Selection, array: Any, lead: int | None = None) -> Selection:
-    """Other elements by the same mask."""
+    """A selection of other elements by the same mask."""
     return Selection(array, x.where, x.lead if lead is None else lead, x.count)
 
 
 def as_view(x: Selection, view: Selection) -> Selection:
-    """A view of x that shows no later changes: while it is there, there may be none."""
+    """A view of x that does not follow later changes; x must not change while it exists."""
     if isinstance(x, DataSlice):
         refuse("a view of it")
     if view is not x:

@@ -1,4 +1,4 @@
-"""Positions that a mask gives, and what has as many elements: np.nonzero, where, argwhere, compress, extract, delete, unique."""
+"""Positions of true elements, and functions with results of that size: np.nonzero, where, argwhere, compress, extract, delete, unique."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _mask(condition: Any) -> Any:
 
 
 def nonzero(a: Any) -> tuple[Selection, ...]:
-    """The positions of what is true, along each axis."""
+    """The positions of true elements, along each axis."""
     mask = _mask(a)
     if not mask.ndim:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
@@ -78,7 +78,7 @@ def extract(condition: Any, arr: Any) -> Any:
 
 
 def delete(x: Any, obj: Any, axis: Any) -> Selection:
-    """np.delete at positions that a mask gives, or a mask."""
+    """np.delete at selected positions, or by a mask."""
     if axis is None:
         x, axis = x.ravel(), 0
     lead = axis % x.ndim
@@ -100,7 +100,7 @@ def delete_from_selection(arr: Any, obj: Any, axis: Any = None) -> Any:
 @selected(np.unique)
 def unique(ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None, *,
            equal_nan: Any = True, **options: Any) -> Any:
-    """The different numbers, in order; where each stands first, which each element is, how many there are of each."""
+    """np.unique: the distinct numbers in order; the first index, the inverse and the count of each."""
     if axis is not None or options:
         raise UnsupportedError("np.unique of a traced array with axis=: the number of results is not known while tracing\n"
                                "  hint: np.lexsort of its columns, and a mask of the rows that differ from the one before")
@@ -113,7 +113,7 @@ def unique(ar: Any, return_index: Any = False, return_inverse: Any = False, retu
     x = packed(x)
     size, order = x.array.shape[0], argsort(x).array
     numbers, positions = np.take(x.array, order), np.arange(size)
-    rank = np.cumsum(np.logical_and(x.where, _is_new(numbers, equal_nan))) - 1     # which of the different numbers each is
+    rank = np.cumsum(np.logical_and(x.where, _is_new(numbers, equal_nan))) - 1     # the inverse: the rank among the distinct numbers
     count = rank[-1] + 1 if size else 0
     starts = np.searchsorted(rank, positions)
     found = [prefix(np.take(numbers, np.minimum(starts, max(size - 1, 0))), count, 0)]
@@ -138,7 +138,7 @@ def _in_one_row(ar: Any) -> Selection:
 
 
 def _is_new(ordered: Any, equal_nan: Any) -> Any:
-    """Where a number differs from the one before."""
+    """The mask of numbers that differ from the one before."""
     if not ordered.shape[0]:
         return np.zeros(0, bool)
     new = ordered[1:] != ordered[:-1]

@@ -1,4 +1,4 @@
-"""Reductions of selections: those along their axis leave out what is not selected."""
+"""Reductions of selections: along the selected axis, elements that are not selected are excluded."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ HANDLERS.update(number_selected=number_selected, size_of_selection=size)
 
 
 def axes_of(x: Selection, axis: Any) -> tuple[int, ...]:
-    """The axes that a reduction is along, from 0."""
+    """The axes of a reduction, counted from 0."""
     if axis is None:
         return tuple(range(x.ndim))
     return tuple([selected_axis(x, one) for one in (axis if isinstance(axis, tuple) else (axis,))])
 
 
 def _inner(x: Selection, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of all elements that these axes of the selection are."""
+    """The axes of the full array that correspond to axes of the selection."""
     more = x.where.ndim - 1
     found: list[int] = []
     for axis in axes:
@@ -47,7 +47,7 @@ def _inner(x: Selection, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def along(function: Callable[..., Any], x: Selection, axis: Any, keepdims: Any, leaving_out: Callable[..., Any]) -> Any:
-    """A reduction: leaving_out(x, axes) along the axis of the selection, else function(array, axes) of all rows."""
+    """A reduction: leaving_out(x, axes) along the selected axis, else function(array, axes) of all rows."""
     if keepdims is True:
         x = merged(x)
     axes = axes_of(x, axis)
@@ -92,7 +92,7 @@ SELECTED.update({np.var: _moment(np.var), np.std: _moment(np.std), np.any: _trut
 
 
 def lowest(dtype: Any, largest: bool) -> Any:
-    """The number of a dtype that no maximum (or, not `largest`, minimum) is changed by."""
+    """The neutral element of the maximum of a dtype (of the minimum if not `largest`)."""
     if dtype.kind == "f":
         return dtype.type(-np.inf if largest else np.inf)
     if dtype.kind == "b":
@@ -103,12 +103,12 @@ def lowest(dtype: Any, largest: bool) -> Any:
 
 
 def filled(x: Selection, value: Any) -> Any:
-    """All elements, those that are not selected being `value`."""
+    """All elements, with `value` for those that are not selected."""
     return np.where(spread(x), x.array, value)
 
 
 def zeroed(x: Selection) -> Any:
-    """All elements, those that are not selected being 0."""
+    """All elements, with 0 for those that are not selected."""
     return filled(x, np.zeros((), x.dtype)[()])
 
 
@@ -157,7 +157,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False
 
 
 def place(function: Any) -> Callable[..., Any]:
-    """np.argmax or np.argmin: counted among those that are selected."""
+    """np.argmax or np.argmin, counted among the selected elements."""
     largest = function is np.argmax
 
     def handler(a: Selection, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
@@ -172,7 +172,7 @@ def place(function: Any) -> Callable[..., Any]:
         require(number(x) > 0, ValueError(f"{function.__name__} of no elements: none is selected"))
         best = (np.max if largest else np.min)(filled(x, lowest(x.dtype, largest)))
         hit = x.array == best
-        if x.dtype.kind == "f":                    # of the first nan, if there is one
+        if x.dtype.kind == "f":                    # the position of the first nan, if there is one
             hit = np.logical_or(hit, np.isnan(x.array))
         return (np.cumsum(x.where) - 1)[np.argmax(np.logical_and(x.where, hit))]
     return handler

@@ -1,4 +1,4 @@
-"""NumPy's functions of sets: different numbers, in order; how many is data."""
+"""NumPy's set functions: distinct numbers in order; their count is data-dependent."""
 
 from __future__ import annotations
 
