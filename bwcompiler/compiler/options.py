@@ -24,7 +24,7 @@ def pass_options() -> PassOptions:
 
 
 def dump_folder() -> Path | None:
-    """Where compilations are dumped, if they are."""
+    """The folder for dumps of compilations (BW_DUMP); None if it is not set."""
     folder = os.environ.get("BW_DUMP")
     return Path(folder) if folder else None
 

@@ -191,7 +191,7 @@ class _Module:
         return _function_text("backward", ["residuals", *seeds], "One gradient per argument, for the cotangents of the outputs.", lines)
 
     def _names_again(self) -> dict[Value, str]:
-        """What the values that the adjoint graph computes again are called in `forward`."""
+        """The names in `forward` of the values that the adjoint graph recomputes."""
         forward, adjoint = self.split.forward, self.split.adjoint
         computed = {(value.op, id(value.attrs), value.operands): value for value in reversed(forward.body)}
         same: dict[Value, Value] = {value: value for value in forward.inputs}

@@ -11,7 +11,7 @@ from bwcompiler.ir.graph import Graph
 
 
 class ProgramLike(Protocol):
-    """What this module needs of a program."""
+    """The part of a program that this module uses."""
 
     @property
     def adjoint(self) -> Graph: ...

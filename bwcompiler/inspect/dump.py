@@ -44,7 +44,7 @@ FILE_SUFFIX = {"graph": "graph", "simplified": "graph", "forward": "graph", "adj
 
 
 class ProgramLike(SourceOfProgram, Protocol):
-    """What this module needs of a program."""
+    """The part of a program that this module uses."""
 
     __name__: str
 

@@ -52,7 +52,7 @@ class HalvesLike(Protocol):
 
 
 class ProgramLike(Protocol):
-    """What this module needs of a program."""
+    """The part of a program that this module uses."""
 
     __name__: str
     fun: Callable[..., Any]
@@ -418,7 +418,7 @@ def _copies(program: ProgramLike, fused: FusedProgram, names: Names) -> list[str
 
 
 def _reader(lowered: Lowered, fused: FusedProgram, number: int, array: Value) -> str:
-    """Where a step reads an array."""
+    """The user's line at which a step reads an array."""
     step = lowered.steps[number]
     for value in lowered.simplified.body:
         placed = fused.step_of.get(value)

@@ -99,7 +99,7 @@ def step_text(step: FusionGroup | Call, names: dict[Any, str]) -> str:
 
 
 def plan_lines(lowered: Lowered) -> list[str]:
-    """Where every stored value lives."""
+    """The location of every stored value, as text."""
     names = names_in_text(lowered.simplified)
     lines = [f"arena {lowered.plan.arena_bytes} B"]
     lines += [f"{names.get(value, value.label)}: {value.type} @ {place.kind} {place.number}"

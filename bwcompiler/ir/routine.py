@@ -53,7 +53,7 @@ class InnerLoop:
         return self.module.startswith("scipy")
 
     def name(self, attrs: Any) -> str:
-        """Of the ufunc."""
+        """The name of the ufunc."""
         return self.names[0] if self.choose is None else self.choose(**attrs)
 
     def dtype(self, value: Any) -> DType:

@@ -339,7 +339,7 @@ def _template(text: str) -> Rule:
 
 
 def rule_of(op: Op) -> Rule | None:
-    """How the op is written; None for inputs and ops that own graphs, which are statements."""
+    """The rule by which an op is written; None for inputs and region ops, which are statements."""
     if isinstance(op.numpy, str):
         return _template(op.numpy)
     if op.numpy is not None or op.kind in WITHOUT_NUMPY:

@@ -46,7 +46,7 @@ def _sort_batch(operands: Sequence[Value], batched: Any, size: Extent, *, axis: 
 
 
 def _indices(x: Value, axis: int) -> list[Value]:
-    """Where the sorted elements come from: of equal ones, the first comes first."""
+    """Index arrays, one per axis, of the elements in sorted order (a stable argsort)."""
     positions = argsort(x, axis=axis, kind="stable")
     return [positions if k == axis else iota(shape=x.shape, axis=k, dtype=I64) for k in range(x.rank)]
 

@@ -1,8 +1,8 @@
-"""Ctrl-C and other signals during long native calls: `bw_poll`, which programs call now and then.
+"""Ctrl-C and other signals during long native calls: `bw_poll`, which programs call periodically.
 
-Signal handlers are Python functions of the main thread, so another thread returns at once.  The main thread looks at the clock
-and, every LOOK_NANOSECONDS at most, takes the interpreter's lock and runs the handlers that are due.  If one raises, the
-exception stays set, `bw_poll` returns INTERRUPTED, and so does the program; its entry gives back the arena and drops the results.
+Signal handlers are Python functions of the main thread, so other threads return at once.  The main thread reads the clock
+and, at most every LOOK_NANOSECONDS, takes the GIL and runs pending handlers.  If one raises, the exception stays set,
+`bw_poll` returns INTERRUPTED, and so does the program; its entry releases the arena and drops the results.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bwcompiler.runtime import jit, object_cache, python_abi
 from bwcompiler.runtime.locks_and_clocks import DECLARE_CLOCK, clock
 from bwcompiler.target import default_target
 
-LOOK_NANOSECONDS = 20_000_000      # another thread that computes in Python gives up its lock after 5 ms: a quarter of this
+LOOK_NANOSECONDS = 20_000_000      # another thread that runs Python code releases the GIL after 5 ms, a quarter of this
 
 # {identity of the main thread, time of the next look}: only the main thread reads and writes the second.
 _state = (ctypes.c_int64 * 2)()

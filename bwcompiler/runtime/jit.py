@@ -38,15 +38,15 @@ class Tuning(NamedTuple):
     Loops come as vectors, unrolled and with what is constant in them before them (`kernels/loops_to_llvm.py`), so LLVM has little to do.
     None of its vectorisers: what they make takes most of LLVM's time, and the SLP vectoriser joins scalars by shuffles of any form, some
     of which LLVM's X86 code generation gets wrong (tests/properties/test_targets.py has one).
-    What level 3 of code generation adds to level 1 is mostly a second scheduling, of what registers have been given to: a fifth of LLVM's
-    time, and no CPU with out-of-order execution runs the code faster for it.
+    Level 3 of code generation mostly adds a second scheduling, after register allocation, to level 1: a fifth of LLVM's time, for code
+    that is not faster on CPUs with out-of-order execution.
     """
 
     passes: tuple[str, ...] = ("always_inliner", "sroa", "new_gvn", "instruction_combine", "simplify_cfg",
                                "global_dead_code_eliminate")
-    only_short: tuple[str, ...] = ("new_gvn",)     # of the passes, those whose time grows faster than blocks do: see `_level`
-    level: int = 1                                 # of code generation
-    longest: int = 20_000                          # lines of a basic block that it is used for: see `_level`
+    only_short: tuple[str, ...] = ("new_gvn",)     # passes with superlinear time in the size of blocks: see `_level`
+    level: int = 1                                 # level of code generation
+    longest: int = 20_000                          # most lines of a basic block for this level: see `_level`
 
 
 TUNING = Tuning()

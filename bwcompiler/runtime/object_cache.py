@@ -65,7 +65,7 @@ def default_folder() -> Path | None:
 class DiskCache:
     """A folder of files <key>.bwo: magic, SHA-256 of the rest, object code.  `get` and `put` tolerate every OSError.
 
-    look_every: a process looks through the folder, which takes longer than compiling a small program, after one first write in so many.
+    look_every: one in this many processes scans the folder after its first write (a scan takes longer than compiling a small program).
     """
 
     def __init__(self, folder: Path, limit: int = _DISK_BYTES, look_every: int = 16) -> None:

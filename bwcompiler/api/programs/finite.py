@@ -88,7 +88,7 @@ class _Run(NamedTuple):
 
 
 class _Finding(NamedTuple):
-    """Where it began."""
+    """The origin of a nan or infinity."""
 
     run: _Run
     value: Value

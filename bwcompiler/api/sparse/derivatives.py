@@ -106,7 +106,7 @@ class SparseDerivative:
 
     @shows_users_frames
     def products(self, *args: Any, **kwargs: Any) -> int:
-        """How many products with vectors a call takes."""
+        """The number of products with vectors that a call computes."""
         return self._compressed(args, kwargs).used
 
     # ----- once for each kind of arguments

@@ -29,7 +29,7 @@ def refuse_list(axis: Any) -> None:
 
 
 def reduction_axes(axis: Any, rank: int) -> Axes:
-    """As `normalize_axes`, for reductions that take axis=0 and axis=-1 of arrays without axes, and no lists (ufunc.reduce does)."""
+    """Like `normalize_axes`, for reductions by ufunc.reduce, which accepts axis=0 and axis=-1 for 0-d arrays, and no lists."""
     refuse_list(axis)
     if rank == 0 and isinstance(axis, int | np.integer) and axis in (0, -1):
         return ()

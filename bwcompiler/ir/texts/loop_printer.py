@@ -332,13 +332,13 @@ def _sum(parts: Sequence[str]) -> str:
 
 
 def _dtypes_beside(args: Sequence[Scalar], expected: DType | None) -> list[DType | None]:
-    """What a literal is taken for in each operand's place: the dtype of the first operand that is none decides for the others."""
+    """The dtype of a literal at each operand position: that of the first operand that is not a literal; for that one, `expected`."""
     first = next((k for k, arg in enumerate(args) if arg.op != "const"), None)
     return [expected if first is None or k == first else args[first].dtype for k in range(len(args))]
 
 
 def default_dtype(value: bool | int | float) -> DType:
-    """What a literal is where nothing says."""
+    """The dtype of a literal without typed neighbours."""
     return BOOL if isinstance(value, bool) else I64 if isinstance(value, int) else F64
 
 

@@ -1,4 +1,4 @@
-"""What the parsers of graphs and of kernels share: tokens made on demand, errors with their place, extents."""
+"""The common base of the parsers of graphs and kernels: tokens made on demand, errors with positions, extents."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ from bwcompiler.lowering.kernels.vector_loops import (
 from bwcompiler.lowering.kernels.zeros import zeroed_by
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, register_type
 
-COPIES, LONG_BODY = 4, 64     # of the body of a loop that is no vector, at most so many, and so many operations
+COPIES, LONG_BODY = 4, 64     # most copies of the body of a sequential loop, and most operations of all copies
 
 
 class KernelText(NamedTuple):

@@ -136,7 +136,7 @@ def _part(function: FunctionText) -> str | None:
 
 
 def substitute(function: FunctionText, value: Value, triangle: Triangle, x: str, libraries: Libraries) -> None:
-    """Solve T X = B for the X that lies, as B, in `x`: row by row, (n, columns) of value's shape."""
+    """Solve T X = B in place: `x` holds B, then X, with rows and columns of value's shape."""
     n, columns = value.shape[-2:]
     routine = libraries.blas("trsv" if columns == 1 else "trsm", value.dtype)
     order = matrix_order(ArrayView(value, 0, (triangle.down, triangle.right)), n, n)

@@ -131,7 +131,7 @@ def _segments(loop: Loop) -> list[tuple[int, int, bool]]:
 
 
 def _bounds(guard: Scalar, index: Index, inner: Set[Index]) -> list[int]:
-    """Where a guard on an index changes, alone, or counting panels (64 p + l): then where it begins to change inside of them, and ends."""
+    """Iterations at which a guard on an index changes; for an index of panels (64 p + l), the range of panels in which it changes."""
     position, low, high = guard.data
     if not isinstance(position, Affine) or not isinstance(low, int) or not isinstance(high, int):
         return []

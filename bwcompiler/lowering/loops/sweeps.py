@@ -37,7 +37,7 @@ MOST_BYTES = 1 << 18
 LEAST_ELEMENTS = 256           # least shared elements of a few iterations: with fewer, the loop overhead dominates
 LEAST_BLOCKS = 16              # least blocks of iterations, to divide among threads
 PRODUCT_BYTES = 3 << 17        # bytes that a few rows of matrix products touch, in the L2 cache,
-LEAST_ROWS = 64                # and how many rows: the other matrix is read for each few of them
+LEAST_ROWS = 64                # and the least number of rows: the other matrix is read once per block of rows
 MOST_KERNELS = 24
 BEFORE, INSIDE, AFTER = "before", "inside", "after"
 
@@ -226,7 +226,7 @@ class Sweep:
         return made.kernel(), made.arrays
 
     def _is_inner(self, array: Value) -> bool:
-        """Whether the array is made and read in the loops alone, by moving parts; it may have to start as one number."""
+        """Whether only the loops write and read the array, each iteration its own part; before them it may be filled with a number."""
         found = [part.accesses[array] for part in self.parts if array in part.accesses]
         roles, offsets = self.roles(array), self.offsets.get(array, [])
         return (UPDATED not in roles and OUTPUT in roles and all(AFTER not in one.touched and one.is_only_filled for one in found)
@@ -234,20 +234,20 @@ class Sweep:
 
 
 def _sums(loop: Loop) -> list[LoopProduct]:
-    """The products in a loop that are added, element by element, to what lies like the result, and is nothing that they multiply."""
+    """The products in a loop that are added to an array with the layout of the result, other than their operands."""
     products = [product_of(one) for one, _ in statements([loop]) if isinstance(one, Loop) and one.kind == PRODUCT]
     return [one for one in products if one is not None and one.start is not None and one.start[1:] == one.c[1:]
             and one.start.buffer not in (one.a.buffer, one.b.buffer)]
 
 
 def _keeps_order(one: Part, other: Part) -> bool:
-    """Whether what the other does before its loop can be done before the loop of the one, and what this does after it, after both."""
+    """Whether the statements before the other loop can run before this one, and the statements after this loop after both."""
     return not any(_meet(first, accesses, INSIDE, BEFORE) or _meet(first, accesses, AFTER, BEFORE) or _meet(first, accesses, AFTER, INSIDE)
                    for array, accesses in other.accesses.items() if (first := one.accesses.get(array)) is not None)
 
 
 def _meet(one: Accesses, other: Accesses, when: str, other_when: str) -> bool:
-    """Whether at least one of two statements that touch an array then writes it."""
+    """Whether both touch the array in these phases, and at least one writes it."""
     return (when in one.touched and other_when in other.written) or (when in one.written and other_when in other.touched)
 
 
@@ -256,7 +256,7 @@ def _with_index(offset: Offset | None, old: Index, new: Index) -> Offset | None:
 
 
 def _step(offsets: Sequence[Offset | None], index: Index) -> int:
-    """How many elements further on the first of these accesses is in the next iteration; 0 where data decide."""
+    """The step of the first access between iterations, in elements; 0 if it is data-dependent."""
     first = offsets[0] if offsets else None
     return dict(first.affine.terms).get(index, 0) if first is not None and isinstance(first.affine, Affine) else 0
 
@@ -273,7 +273,7 @@ class _Joined:
         self.buffers: list[Buffer] = []
         self.arrays: list[Value | None] = []
         self.of_array: dict[Value, Buffer] = {}
-        self.starts: dict[Buffer, Extent] = {}               # of what shrinks: where its part begins in the array
+        self.starts: dict[Buffer, Extent] = {}               # for arrays that shrink: the start of the part in the array
         self.laid_over = sweep.laid_over()
 
     def kernel(self) -> Kernel:

@@ -3,8 +3,8 @@
 A formula is written as Python arithmetic (`body.multiply_add(r * r, q, r)`); equal instructions are emitted once.  There are
 no branches, calls or fast-math flags, so the same formula is a function of one number and of a vector of any width, with the same bits.
 
-Products that are added to something have two spellings.  `multiply_add` is for those whose rounding does not matter;
-`fma` for those whose last bits are what is wanted.  Both are one instruction where the CPU has it; else the first costs
+Products that are added to something have two forms.  `multiply_add` is used if the rounding of the product does not matter,
+`fma` if the exact product is needed.  Both are one instruction if the CPU has it; otherwise the first costs
 two, the second 17 (a call of libm's fma would cost a hundred, per element).
 """
 
@@ -150,7 +150,7 @@ class Value:
         return self._compare("uno", other)
 
     def is_zero(self) -> Value:
-        """For integers."""
+        """Whether an integer is zero."""
         return self.body.emit(f"icmp eq {self.whole} {self.text}, {self.body.same('0', self.type)}", "i1")
 
     def bits(self) -> Value:

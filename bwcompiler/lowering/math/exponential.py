@@ -85,7 +85,7 @@ class Exponential:
 
 
 def reduce_exponential(body: Body, x: Value, low: Value | None = None) -> Exponential:
-    """Of e^(x + low), for x that is clamped so that n stays in range; NaN passes through r."""
+    """The reduction of e^(x + low), with x clamped so that n stays in range; NaN passes through r."""
     dtype = x.format.dtype
     n, power = round_to_power(body, x, math.log2(math.e))
     r = body.multiply_add(-n, LN2_LOW[dtype], body.multiply_add(-n, LN2_HIGH[dtype], x))

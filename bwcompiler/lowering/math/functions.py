@@ -27,7 +27,7 @@ Formula = Callable[..., Value]
 _CALLS = re.compile(r"call [^@\n]*(@bw\.[\w.]+)\(")
 
 
-# The scalar operations on floats that are functions here rather than instructions; name: (number of operands, formula).
+# The float operations that are functions instead of instructions; name: (number of operands, formula).
 # Special functions that are composed of these (an op's `scalar`) have no row.
 FUNCTIONS: dict[str, tuple[int, Formula]] = {
     "arccos": (1, math_trigonometric.arccos),
@@ -63,7 +63,7 @@ FUNCTIONS: dict[str, tuple[int, Formula]] = {
 }
 
 
-INLINED_CALLS = 2              # functions of at most so many call sites are inlined
+INLINED_CALLS = 2              # functions with at most this many call sites are inlined
 Wanted = tuple[str, str, int]  # name, dtype, width
 
 

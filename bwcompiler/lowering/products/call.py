@@ -49,12 +49,12 @@ _TOLD = ("ptr a", "ptr b", "ptr c", "ptr words")
 _SYMBOL = re.compile(r"bw_product_(alone_)?([a-z]+\d+)((?:\.\w+)*)")
 
 Needs = tuple[str, ...]
-"""What a product needs besides what all do, in words; none of them: anything, as its sizes are known when it is called.
+"""The parts that a product needs besides those of all products.  Empty: any part, as its sizes are known only when it is called.
 
-    RxC      tiles for so many rows and columns            vector   what `vectors.py` computes
-    turned   squares are turned to be packed               large    threads, and looks for signals
-    long     they are where rows of the result are so long that those of a are packed
-    huge     threads are there before it is called first,   many     and what turns squares is (`parts.later_for`)
+    RxC      tiles for R rows and C columns                vector   the code of `vectors.py`
+    turned   transposing copies, for packing               large    threads, and polls for signals
+    long     transposing copies, as long rows of the result require packing of a
+    huge     threads already at the first call             many     transposing copies already at the first call (`parts.later_for`)
 """
 
 
@@ -109,7 +109,7 @@ class Shape(NamedTuple):
 
 
 def needs_of(shape: Shape, dtype: DType, matrices: int = 1, adds: bool = False, alone: bool = False) -> Needs:
-    """What a product needs, if that is known."""
+    """The needs of a product with known numbers."""
     rows, columns, terms, a, b, c_row = shape
     if not all(isinstance(number, int) for number in (rows, columns, *a, *b, c_row)):
         return ()

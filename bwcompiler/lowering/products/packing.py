@@ -147,7 +147,7 @@ def _turn(tiling: Tiling, name: str, groups: int) -> Routine:
         target = f.moved("%target", f.product("%spacing", f.times(square, lanes)))
         for number, sides in enumerate(passes):
             is_first, is_last, near, count = number == 0, number == len(passes) - 1, sides[-1], 1 << len(sides)
-            for unit in f.each(0, lanes // count):                         # of rows that change places with each other
+            for unit in f.each(0, lanes // count):                         # blocks of rows that exchange parts
                 rows = [f.plus(unit if is_first else f.times(unit, count), near * k) for k in range(count)]
                 turned = []
                 for group in range(groups):

@@ -1,4 +1,4 @@
-"""What is known of matrices from the ops that made them."""
+"""Recognises triangular matrices by the ops that computed them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bwcompiler.ops.linalg.cholesky import cholesky
 
 
 def known_triangle(a: Value) -> tuple[Value, bool, bool] | None:
-    """(t, lower, transpose) where a is a matrix of zeros on one side of the diagonal: the t of triangular_solve; else None."""
+    """(t, lower, transpose) as for triangular_solve, if a is known to be triangular; else None."""
     turned = is_matrix_transpose(a)
     if turned is not None:
         found = known_triangle(turned)

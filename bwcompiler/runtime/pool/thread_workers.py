@@ -5,7 +5,7 @@ from __future__ import annotations
 from bwcompiler.runtime.pool.thread_state import CPU_BYTES, MOST_THREADS, OPEN, WAITING, at, get, put
 
 SPIN_NANOSECONDS = 200_000
-STACK_BYTES = 8 * 2**20            # of address space
+STACK_BYTES = 8 * 2**20            # bytes of address space per thread stack
 PLACE_NANOSECONDS = 100_000_000    # interval of looking up the CPUs that the caller may use, if it stays on one
 
 # A thread waits for the gate to open with a new region number, enters by adding 1 to the gate, and leaves by subtracting 1.
