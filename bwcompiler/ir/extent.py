@@ -260,7 +260,7 @@ class Section(NamedTuple):
         return distance.constant % common != 0 and all(factor % common == 0 for _, factor in distance.terms)
 
     def joined(self, other: Section) -> Section | None:
-        """The union, where it is a section again: neighbours along one axis that agree along the others."""
+        """The union if it is a section again (neighbours along one axis that agree along the others); else None."""
         different = [axis for axis in range(len(self.starts))
                      if (self.starts[axis], self.sizes[axis]) != (other.starts[axis], other.sizes[axis])]
         if self.steps != other.steps or len(different) != 1 or self.steps[different[0]] != 1:

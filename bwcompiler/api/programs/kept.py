@@ -2,7 +2,7 @@
 
 Entries are stored on the function, so that both are freed together.  Bound methods are new objects at each access, and so are lambdas
 that a loop body creates: a few of the methods used last are kept with their objects, and functions without closure, defaults or attributes
-(which hold no data) are found by equal code, module and options.
+(which hold no data) are found by their code object, module and options.
 """
 
 from __future__ import annotations
