@@ -84,10 +84,10 @@ GRADIENTS = {
     "comparison": (lambda x, y: x * (y > 0.5), (X, X), "greater: a boolean result has no derivative"),
     "piecewise": (lambda x: x + np.floor(x), (X,), "floor: piecewise constant: its derivative is zero"),
     "position": (lambda x: x + np.argmax(x), (X,), "argmax: a position has no derivative"),
-    "integer output": (lambda x: np.argsort(x), (X,), "gradient of x is zero: on every way from it to what is returned"),
+    "integer output": (lambda x: np.argsort(x), (X,), "gradient of x is zero: on every path from it to a returned value"),
     "operand": (lambda x, y: np.nextafter(x, y), (X, X), "nextafter: y only gives the direction"),
     "own rule": (lambda x, y: scaled(x, y), (X, X), "the function's own backward rule gives None for it"),
-    "zero": (lambda x: np.sum(flat(x)), (X,), "gradient of x is zero: the derivatives on the way from it"),
+    "zero": (lambda x: np.sum(flat(x)), (X,), "gradient of x is zero: the derivatives on the path from it"),
     "computed": (lambda x: np.sum(x), (X,), "gradient of x is computed: f64[3], 24 B"),
 }
 

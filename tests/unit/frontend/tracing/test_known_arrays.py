@@ -58,7 +58,7 @@ def test_arrays_that_only_the_program_reads_stay_arguments(matrix):
         np.testing.assert_allclose(compiled(matrix, np.array([0]), shown), free_determinant(matrix, np.array([0]), shown), rtol=1e-12)
     assert "1 kind " in repr(compiled)
     text = compiled.explain(matrix, np.array([0]), np.array([1, 2]))
-    assert "what fixed holds is compiled in" in text and "shown holds" not in text
+    assert "the contents of fixed are compiled in" in text and "contents of shown" not in text
 
 
 def test_programs_and_pullbacks(matrix):
