@@ -113,7 +113,7 @@ def check_regions(graph: Graph, outer: Scope, scope: Scope) -> None:
     if graph.index is not None:
         if graph.index in outer:
             fail(graph, None, f"loop index {graph.index} is that of an enclosing loop")
-        _require_scope(graph, None, (graph.index.lo, graph.index.hi), outer, f"the bounds of loop index {graph.index}")
+        _require_scope(graph, None, (graph.index.lo, graph.index.hi), outer, "the bounds of loop index", graph.index)
     for value in graph.body:
         for name, attribute in value.attrs.items():
             if isinstance(attribute, Graph) != (name in value.op.regions):
@@ -185,7 +185,7 @@ def check_extents(graph: Graph, scope: Scope) -> None:
             for extent in _type_extents(value.type):
                 _require_extent(graph, value, extent, scope)
         if value.attrs:
-            _require_scope(graph, value, value.attrs.values(), scope, f"an attribute of {value}")
+            _require_scope(graph, value, value.attrs.values(), scope, "an attribute of", value)
 
 
 def _type_extents(type_: Any) -> Iterator[Any]:
@@ -199,20 +199,20 @@ def _type_extents(type_: Any) -> Iterator[Any]:
 def _require_extent(graph: Graph, value: Value, extent: Extent, scope: Scope) -> None:
     if type(extent) is not int and not isinstance(extent, Affine):
         fail(graph, value, f"{value}: an extent is of type {type(extent).__name__}")
-    _require_scope(graph, value, (extent,), scope, f"the type of {value}")
+    _require_scope(graph, value, (extent,), scope, "the type of", value)
     if (extent if isinstance(extent, int) else lower(extent)) < 0:
         fail(graph, value, f"{value}: the extent {extent} can be negative")
 
 
-def _require_scope(graph: Graph, value: Value | None, found: Iterable[Any], scope: Scope, what: str) -> None:
+def _require_scope(graph: Graph, value: Value | None, found: Iterable[Any], scope: Scope, what: str, of: object) -> None:
     for part in found:
         kind = type(part)
         if kind is tuple:
-            _require_scope(graph, value, part, scope, what)
+            _require_scope(graph, value, part, scope, what, of)
         elif kind is Affine:
             for index, _ in part.terms:
                 if index not in scope:
-                    fail(graph, value, f"{what} mentions loop index {index}, which is not in scope")
+                    fail(graph, value, f"{what} {of} mentions loop index {index}, which is not in scope")
 
 
 def check_types(graph: Graph) -> None:

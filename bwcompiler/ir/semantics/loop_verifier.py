@@ -19,7 +19,7 @@ The invariants of every kernel:
                          the loop's index or with data.
     check_products       a product loop has one of the forms of `product_loop.py`.
 
-Every check is one walk over the kernel.
+Every check is one walk over the kernel, with the scalars below each statement (`_below`), which are found once for all.
 """
 
 from __future__ import annotations
@@ -51,16 +51,19 @@ from bwcompiler.ir.scalar import OPERATIONS, PREDICATES, Scalar
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import BOOL, I64, DType
 
+Below = dict[int, list[tuple[Scalar, bool]]]           # by the id of a statement: its `scalars`
+
 
 def verify_kernel(kernel: Kernel) -> None:
     """Raise InternalError unless every invariant holds."""
-    check_buffers(kernel)
-    check_words(kernel)
-    check_indices(kernel)
-    check_lets(kernel)
-    check_accumulators(kernel)
-    check_offsets(kernel)
-    check_dtypes(kernel)
+    below = _below(kernel)
+    check_buffers(kernel, below)
+    check_words(kernel, below)
+    check_indices(kernel, below)
+    check_lets(kernel, below)
+    check_accumulators(kernel, below)
+    check_offsets(kernel, below)
+    check_dtypes(kernel, below)
     check_roles(kernel)
     check_vector_loops(kernel)
     check_products(kernel)
@@ -113,6 +116,10 @@ def scalars(statement: Statement) -> Iterator[tuple[Scalar, bool]]:
             stack += scalar.args[::-1]
 
 
+def _below(kernel: Kernel) -> Below:
+    return {id(statement): list(scalars(statement)) for statement, _ in statements(kernel.body)}
+
+
 def targets(statement: Statement) -> list[tuple[Buffer, Offset | None]]:
     """The buffers that a statement writes, with the offsets (None: the whole buffer)."""
     if isinstance(statement, Store):
@@ -129,7 +136,7 @@ def _indices(extent: Extent) -> list[Index]:
 
 
 # ----- the invariants
-def check_buffers(kernel: Kernel) -> None:
+def check_buffers(kernel: Kernel, below: Below) -> None:
     declared = set(kernel.buffers)
     if len(declared) != len(kernel.buffers):
         fail(kernel, "a buffer is declared twice")
@@ -140,23 +147,23 @@ def check_buffers(kernel: Kernel) -> None:
             fail(kernel, f"buffer {buffer} has the unknown role {buffer.role!r}")
     for statement, _ in statements(kernel.body):
         used = [buffer for buffer, _ in targets(statement)]
-        used += [scalar.data[0] for scalar, _ in scalars(statement) if scalar.op == "load"]
+        used += [scalar.data[0] for scalar, _ in below[id(statement)] if scalar.op == "load"]
         for buffer in used:
             if buffer not in declared:
                 fail(kernel, f"buffer {buffer} is used but not declared")
 
 
-def check_words(kernel: Kernel) -> None:
+def check_words(kernel: Kernel, below: Below) -> None:
     declared = set(kernel.words)
     if len(declared) != len(kernel.words):
         fail(kernel, "a word is declared twice")
     for statement, _ in statements(kernel.body):
-        for scalar, _ in scalars(statement):
+        for scalar, _ in below[id(statement)]:
             if scalar.op == "word" and (scalar.data not in declared or scalar.data.dtype is not scalar.dtype):
                 fail(kernel, f"word {scalar.data} is read but not declared as {scalar.dtype}")
 
 
-def check_indices(kernel: Kernel) -> None:
+def check_indices(kernel: Kernel, below: Below) -> None:
     words = {word for word in kernel.words if isinstance(word, Index)}
     for statement, loops in statements(kernel.body):
         scope = words | {loop.index for loop in loops}
@@ -170,7 +177,7 @@ def check_indices(kernel: Kernel) -> None:
             found += _indices(statement.extent)
         for _, offset in targets(statement):
             found += [] if offset is None else _indices(offset.affine)
-        for scalar, _ in scalars(statement):
+        for scalar, _ in below[id(statement)]:
             if scalar.op == "load":
                 found += _indices(scalar.data[1].affine)
             elif scalar.op == "index":
@@ -182,13 +189,13 @@ def check_indices(kernel: Kernel) -> None:
                 fail(kernel, f"index {index} is read outside of its loop")
 
 
-def check_lets(kernel: Kernel) -> None:
+def check_lets(kernel: Kernel, below: Below) -> None:
     made: set[Let] = set()
 
     def walk(body: list[Statement], visible: set[Let]) -> None:
         visible = set(visible)
         for statement in body:
-            for scalar, _ in scalars(statement):
+            for scalar, _ in below[id(statement)]:
                 if scalar.op == "local" and scalar.data not in visible:
                     fail(kernel, f"let {scalar.data.name} is read where it is not defined")
             if isinstance(statement, Loop):
@@ -202,7 +209,7 @@ def check_lets(kernel: Kernel) -> None:
     walk(kernel.body, set())
 
 
-def check_accumulators(kernel: Kernel) -> None:
+def check_accumulators(kernel: Kernel, below: Below) -> None:
     fed: set[Accumulator] = set()
     known: set[Accumulator] = set()
 
@@ -224,7 +231,7 @@ def check_accumulators(kernel: Kernel) -> None:
     def walk(body: list[Statement], opened: set[Accumulator], lanes: set[Accumulator]) -> None:
         opened = set(opened)
         for statement in body:
-            for scalar, _ in scalars(statement):
+            for scalar, _ in below[id(statement)]:
                 if scalar.op in ("total", "found"):
                     read(scalar.data, opened, lanes)
             if isinstance(statement, Loop):
@@ -246,19 +253,19 @@ def _fed_in_lanes(loop: Loop) -> set[Accumulator]:
     return {s.target for s in loop.body if isinstance(s, Accumulate) and isinstance(s.target, Accumulator)}
 
 
-def check_offsets(kernel: Kernel) -> None:
+def check_offsets(kernel: Kernel, below: Below) -> None:
     for statement, loops in statements(kernel.body):
         if any(upper(loop.extent) <= 0 for loop in loops):
             continue
         places = [(buffer, offset) for buffer, offset in targets(statement) if offset is not None]
-        places += [scalar.data for scalar, guarded in scalars(statement) if scalar.op == "load" and not guarded]
+        places += [scalar.data for scalar, guarded in below[id(statement)] if scalar.op == "load" and not guarded]
         for buffer, offset in places:
             if not offset.terms and not (lower(offset.affine) >= 0 and upper(offset.affine) < buffer.size):
                 low, high = lower(offset.affine), upper(offset.affine)
                 fail(kernel, f"offset {offset.affine} into {buffer} runs over {low}..{high}, the buffer has {buffer.size} elements")
 
 
-def check_dtypes(kernel: Kernel) -> None:
+def check_dtypes(kernel: Kernel, below: Below) -> None:
     for statement, _ in statements(kernel.body):
         if isinstance(statement, Store | Fill):
             _require(kernel, statement.value, statement.buffer.dtype, f"what is written into {statement.buffer}")
@@ -270,7 +277,7 @@ def check_dtypes(kernel: Kernel) -> None:
         for _, offset in targets(statement):
             for term, _ in offset.terms if offset is not None else ():
                 _require(kernel, term, I64, "an offset term")
-        for scalar, _ in scalars(statement):
+        for scalar, _ in below[id(statement)]:
             _check_scalar(kernel, scalar)
 
 
