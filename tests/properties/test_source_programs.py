@@ -18,7 +18,8 @@ from bwcompiler.ir.semantics.graph_interpreter import interpret
 from tests.support.gradcheck import directional, inner
 from tests.support.source_programs import arguments, source_program
 
-DEFAULT = range(8)
+DEFAULT = (0, 1, 2, 3, 5, 6, 7, 8)
+REFUSED_LATE = 4                   # of floats: refused after half a minute, since each loop in a loop is recorded in several ways
 CAMPAIGN = range(1000, 1400)
 CAMPAIGN_CHUNK = 50
 LARGEST = 1e4                      # programs whose numbers grow beyond are left out
@@ -106,6 +107,12 @@ def check_gradient(seed: int, kind: str, compiled: bool = False) -> bool:
 def test_programs(check: Callable[[int, str], bool], kind: str) -> None:
     accepted = [check(seed, kind) for seed in DEFAULT]
     assert sum(accepted) >= 0.7 * len(DEFAULT), "most programs must compile"
+
+
+@pytest.mark.slow
+def test_five_loops_in_each_other_are_refused_or_right() -> None:
+    check_values(REFUSED_LATE, "f")
+    check_gradient(REFUSED_LATE, "f")
 
 
 @pytest.mark.slow
