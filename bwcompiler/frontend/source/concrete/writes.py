@@ -34,20 +34,20 @@ def places_of(function: Any) -> Places | None:
     if isinstance(owner, np.ufunc):
         name = function.__name__
         return _first("a") if name == "at" else _outputs(_OUTPUT_AT[name]) if name in _OUTPUT_AT else None
-    if isinstance(function, np.ufunc | types.FunctionType | types.BuiltinFunctionType | _ARRAY_FUNCTION):
-        return _of_function(function)
-    return None
-
-
-@functools.cache
-def _of_function(function: Any) -> Places | None:
     if isinstance(function, np.ufunc):
         return _outputs(function.nin, function.nout)
+    if not isinstance(function, types.FunctionType | types.BuiltinFunctionType | _ARRAY_FUNCTION):
+        return None
+    return _of_function(function) if str(function.__module__).startswith("numpy") else None
+
+
+@functools.cache                                   # of NumPy's alone: others would be kept for ever, and lists by their `append`
+def _of_function(function: Any) -> Places | None:
     if function in _FIRST:
         return _first(_FIRST[function])
     if function is np.nan_to_num:
         return lambda args, kwargs: () if kwargs.get("copy", args[1] if len(args) > 1 else True) else _first("x")(args, kwargs)
-    position = _output_position(function) if str(getattr(function, "__module__", "")).startswith("numpy") else None
+    position = _output_position(function)
     return None if position is None else _outputs(position)
 
 
