@@ -17,7 +17,7 @@ from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value, constant
-from bwcompiler.ir.types import F64, I32, I64, DType, component_of, dtype_of
+from bwcompiler.ir.types import F32, F64, I32, I64, DType, component_of, dtype_of
 from bwcompiler.random.keys import Shape, Words, joined, key_words, random_words, shape_of, split_words, words_of
 
 MANTISSA = {32: 23, 64: 52}
@@ -28,6 +28,9 @@ def float_dtype(dtype: Any, name: str) -> DType:
     found = dtype_of(dtype)
     if not found.is_float:
         raise DTypeError(f"random.{name} gives floating-point numbers; got dtype {found.numpy}")
+    if found not in (F32, F64):
+        raise DTypeError(f"random.{name} gives float32 or float64; got dtype {found.numpy}\n"
+                         f"  hint: random.{name}(..., dtype=np.float32).astype(np.{found.numpy})")
     return found
 
 

@@ -13,9 +13,14 @@ from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import F64, I32, I64, DType, dtype_of
+from bwcompiler.ir.types import F32, F64, I32, I64, DType, dtype_of
 from bwcompiler.random.continuous import as_float, between, common_shape, standard_gumbel, tiny
 from bwcompiler.random.keys import Shape, Words, key_words, random_bits, random_words, shape_of, split_words, words_of
+
+
+def _dtype_beside(dtype: Any) -> DType:
+    """The dtype of the uniform numbers that parameters of this dtype are compared with."""
+    return F32 if np.dtype(dtype) in (np.float16, np.float32) else F64
 
 
 @graph_function
@@ -26,7 +31,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
     >>> bw.random.bernoulli(bw.random.key(42), 0.3, (4,)).tolist()
     [False, True, False, False]
     """
-    dtype = dtype_of(p.dtype) if hasattr(p, "dtype") and np.dtype(p.dtype).kind == "f" else F64
+    dtype = _dtype_beside(getattr(p, "dtype", F64.numpy))
     words = words_of(key, "bernoulli", common_shape(shape, "bernoulli", p))
     return between(words, dtype) < as_float(p, dtype)
 
@@ -181,7 +186,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
     >>> bw.random.categorical(bw.random.key(42), np.log(np.array([0.1, 0.2, 0.7])), shape=(8,)).tolist()
     [2, 2, 2, 2, 2, 2, 1, 2]
     """
-    dtype = dtype_of(logits.dtype) if np.dtype(logits.dtype).kind == "f" else F64
+    dtype = _dtype_beside(logits.dtype)
     axis = axis % logits.ndim
     batch = tuple([extent for k, extent in enumerate(logits.shape) if k != axis])
     found = batch if shape is None else shape_of(shape)

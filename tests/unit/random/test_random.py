@@ -251,6 +251,7 @@ def test_complex_normal_numbers() -> None:
 ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "no key": (lambda: random.normal(np.zeros(2), (3,)), ShapeError, "a key is an array of two uint32 numbers.*got float64"),
     "keys": (lambda: random.normal(random.split(KEY, 3), (3,)), ShapeError, r"of shape \(3, 2\)\n.*bw.vmap"),
+    "half": (lambda: random.normal(KEY, (3,), np.float16), DTypeError, "random.normal gives float32 or float64; got dtype float16"),
     "dtype": (lambda: random.normal(KEY, (3,), int), DTypeError, "random.normal gives floating-point numbers; got dtype int64"),
     "bits": (lambda: random.bits(KEY, (3,), np.int32), DTypeError, "the dtype is unsigned"),
     "randint": (lambda: random.randint(KEY, (3,), 0, 5, float), DTypeError, "random.randint gives integers"),
@@ -274,3 +275,10 @@ def test_errors(case: str) -> None:
     call, kind, message = ERRORS[case]
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_parameters_of_half_precision():
+    p = np.array([0.0, 1.0, 0.0], np.float16)
+    assert random.bernoulli(KEY, p, (2, 3)).tolist() == [[False, True, False]] * 2
+    with np.errstate(divide="ignore"):
+        assert random.categorical(KEY, np.log(p), shape=(4,)).tolist() == [1] * 4
