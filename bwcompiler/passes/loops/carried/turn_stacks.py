@@ -98,8 +98,8 @@ def _parts(body: Graph, number: int, shape: Sequence[Extent]) -> list[tuple[Valu
     users = readers_of(body)
     found: list[tuple[Value, Sequence[Value | None]]] = []
     for part in users.get(body.inputs[number], ()):
-        if part is None or part.op is not ops.slice or part.shape != (1, *shape):
-            return None
+        if part is None or part.op is not ops.slice or part.shape != (1, *shape) or any(start != 0 for start in part.attrs["starts"][1:]):
+            return None                                        # an entry that is read backwards begins at its end
         for entry in users.get(part, ()):
             if entry is None or entry.op is not ops.reshape or entry.shape != shape:
                 return None

@@ -19,14 +19,14 @@ from bwcompiler.passes.loops.carried.turn_stacks import turn_stacks
 X = np.random.default_rng(3).standard_normal((6, 9))
 
 
-def stacked(read, *, extra=False, whole=False) -> Graph:
+def stacked(read, *, extra=False, whole=False, backwards=False) -> Graph:
     """A loop that stacks transposes of a 6 x 9 matrix that it changes, and one that reads entries of the stack: what `read` makes of them."""
     x = input_value(tensor(F64, (6, 9)), "x")
     with Record() as record:
         filling = _filling(extra)
         first = ops.loop(x, ops.unset(shape=(5, 9, 6), dtype=F64), lo=0, hi=4, step=1, carried=2, body=filling)
         stack = ops.item(first, index=1)
-        reading = _reading(read)
+        reading = _reading(read, backwards)
         begin = ops.full(value=0.0, shape=reading.inputs[0].shape, dtype=F64)
         second = ops.item(ops.loop(begin, stack, lo=0, hi=4, step=-1, carried=1, body=reading), index=0)
         outputs = [second, ops.item(first, index=0), *([stack] if whole else [])]
@@ -46,11 +46,12 @@ def _filling(extra: bool) -> Graph:
     return Graph("filling", [x, stack], record.values, [after, filled], index)
 
 
-def _reading(read) -> Graph:
+def _reading(read, backwards) -> Graph:
     index = Index(0, 4, "t")
     stack = input_value(tensor(F64, (5, 9, 6)), "stack")
     with Record() as record:
-        part = ops.slice(stack, starts=(index.extent(), 0, 0), sizes=(1, 9, 6), steps=(1, 1, 1))
+        start, step = (8, -1) if backwards else (0, 1)
+        part = ops.slice(stack, starts=(index.extent(), start, 0), sizes=(1, 9, 6), steps=(1, step, 1))
         made = read(ops.reshape(part, shape=(9, 6)))
     total = input_value(made.type, "total")
     with record:
@@ -86,7 +87,7 @@ def test_stacks_that_are_read_transposed_are_turned(read, extra):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("read, arguments", [(as_it_is, {"extra": True}), (back, {"whole": True})])
+@pytest.mark.parametrize("read, arguments", [(as_it_is, {"extra": True}), (back, {"whole": True}), (back, {"backwards": True})])
 def test_others_stay(read, arguments):
     graph = stacked(read, **arguments)
     assert turn_stacks(graph) is graph
