@@ -321,7 +321,7 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
             for_loop(elements, body, names, flag, policy)
         else:
             counted(body, names, elements, policy, divisible=isinstance(elements.count, int) and elements.count > iteration.MOST_PARTS * 2,
-                    parted=policy.parts < MOST_PARTED)
+                    parted=policy.parts < MOST_PARTED, may_peel=may_peel)
         return True
     except NotCapturable as refused:
         if refused.end is not None:

@@ -18,16 +18,18 @@ from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced,
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle, index_like
 from bwcompiler.frontend.tracing.indexing.index_sides import Parted
 from bwcompiler.frontend.tracing.policy import Policy
+from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Index, add_extents, lower, mentions_index, substitute
 from bwcompiler.ir.op import Value, input_value
 
 
 def counted(body: Callable[[Any], None], variables: Variables, elements: Elements, policy: Policy,
-            inner: Callable[[Any], None] | None = None, divisible: bool = False, parted: bool = False) -> None:
+            inner: Callable[[Any], None] | None = None, divisible: bool = False, parted: bool = False, may_peel: bool = False) -> None:
     """Record a loop over elements of which the number is an extent of at least one; `inner` is the user's body that `body` calls.
 
     divisible, parted   whether NotCapturable may ask for several iterations to be one, and for two parts of the loop.
+    may_peel            whether it may ask for the first iteration to be another one than the others.
     """
     whole, body = body, inner or body
     names, count = Names(body), elements.count
@@ -46,6 +48,8 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
     try:
         leaves, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
         _check(traceable, leaves, traced, elements)
+        if may_peel and isinstance(count, int):
+            _require_types_kept(traceable, leaves, traced)
         items = call(_emit, leaves, traced, index)
     except BaseException as refused:
         traceable.restore()
@@ -82,6 +86,15 @@ def _check(traceable: Traceable, leaves: Sequence[Leaf], traced: Traced, element
         not_capturable("it computes with an integer that may have more than 64 bits")
     if lower(elements.count) < 1 and any(result.name not in traceable.carried for result in traceable.results):
         not_capturable("the loop may have no iterations, and a variable that it binds is used after it")
+
+
+def _require_types_kept(traceable: Traceable, leaves: Sequence[Leaf], traced: Traced) -> None:
+    """Raise NotCapturable for a body that gives a narrower type than is carried, float32 for float64: NumPy has that from the first
+    iteration on."""
+    names = [name for name in traceable.order() for _ in traceable.kinds[name]]
+    for name, leaf, kind in zip(names, leaves, traced.kinds, strict=False):
+        if strong(leaf.kind) is not strong(kind):
+            not_capturable(f"{name} is {strong(leaf.kind).numpy} before the first iteration and {strong(kind).numpy} after it", peel=True)
 
 
 def _settle_counters(traceable: Traceable, traced: Traced, count: int) -> None:
