@@ -13,7 +13,7 @@ and likewise for sums that are accumulated in memory (the gradient of a bias: a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents
@@ -141,7 +141,10 @@ def _is_fixed(offset: Offset, index: Index) -> bool:
 
 
 class _Blocks:
-    """The kernel with `count` blocks instead of a loop: first those with one more iteration, then the others."""
+    """The kernel with `count` blocks instead of a loop: first those with one more iteration, then the others.
+
+    borders: per sum the other statements that add to it, each a block of its own; others: all of these statements.
+    """
 
     def __init__(self, kernel: Kernel, loop: Loop, sums: _Sums, count: int) -> None:
         self.old = kernel
@@ -149,10 +152,12 @@ class _Blocks:
         self.sums = sums
         self.count = count
         self.taken = {buffer.name for buffer in kernel.buffers}
-        self.others = [statement for statement in kernel.body if statement is not loop
-                       and not set(sums.accumulators).isdisjoint(_fed_by(statement))]
-        slots = count + len(self.others)
-        self.partial_totals = {accumulator: self._scratch(accumulator, (slots,)) for accumulator in sums.accumulators}
+        fed = {statement: _fed_by(statement) for statement in kernel.body if statement is not loop}
+        self.borders = {accumulator: [statement for statement, found in fed.items() if accumulator in found]
+                        for accumulator in sums.accumulators}
+        self.others = {statement for feeding in self.borders.values() for statement in feeding}
+        self.partial_totals = {accumulator: self._scratch(accumulator, (count + len(feeding),))
+                               for accumulator, feeding in self.borders.items()}
         self.partials = {buffer: self._scratch(buffer, (count, buffer.size)) for buffer in sums.buffers}
 
     def _scratch(self, whole: Accumulator | Buffer, shape: tuple[int, ...]) -> Buffer:
@@ -167,7 +172,7 @@ class _Blocks:
         before = self._rest([statement for statement in self.old.body[:place]
                              if not (isinstance(statement, Reduce) and statement.accumulator in self.partial_totals)])
         after = self.old.body[place + 1:]
-        last = max([after.index(other) + 1 for other in self.others if other in after], default=0)
+        last = max([place for place, statement in enumerate(after, 1) if statement in self.others], default=0)
         fills: list[Statement] = [Fill(partial, const(identity_of(combine, buffer.dtype), buffer.dtype))
                                   for (buffer, combine), partial in zip(self.sums.buffers.items(), self.partials.values(), strict=True)]
         blocks = self._blocks(0, longer, size + 1, 0) + self._blocks(longer, self.count - longer, size, longer * (size + 1))
@@ -179,22 +184,16 @@ class _Blocks:
         """The other statements; loops that add to the same sums (borders of a loop that was split at guards) become blocks of their own."""
         found: list[Statement] = []
         for statement in body:
-            if statement in self.others:
-                found += self._block(statement, Offset(self.count + self.others.index(statement)))
-            else:
-                found.append(statement)
+            found += self._block(statement) if statement in self.others else [statement]
         return found
 
-    def _block(self, statement: Statement, place: Offset) -> list[Statement]:
-        own = self._own()
+    def _block(self, statement: Statement) -> list[Statement]:
+        places = {accumulator: Offset(self.count + feeding.index(statement))
+                  for accumulator, feeding in self.borders.items() if statement in feeding}
+        own = _own(places)
         [redirected] = _Redirected(own, {}, 0).statements([statement])
         return [*[Reduce(accumulator) for accumulator in own.values()], redirected,
-                *[Store(partial, place, own[accumulator].total()) for accumulator, partial in self.partial_totals.items()]]
-
-    def _own(self) -> dict[Accumulator, Accumulator]:
-        """Accumulators of one block, instead of those of the whole loop."""
-        return {accumulator: Accumulator(accumulator.name, accumulator.combine, accumulator.dtype, accumulator.origin)
-                for accumulator in self.partial_totals}
+                *[Store(self.partial_totals[accumulator], place, own[accumulator].total()) for accumulator, place in places.items()]]
 
     def _blocks(self, first: int, count: int, size: int, start: int) -> list[Statement]:
         """`count` blocks of `size` iterations each, numbered from `first`, beginning at iteration `start`."""
@@ -202,7 +201,7 @@ class _Blocks:
             return []
         block, inner = Index(0, count - 1, "b"), Index(0, size - 1, self.loop.index.name)
         position = add_extents(block.extent() * size + inner.extent(), start)
-        own = self._own()
+        own = _own(self.partial_totals)
         number = block.extent() + first
         body = _Redirected(own, self.partials, number).statements(with_index(self.loop.body, self.loop.index, position))
         stores: list[Statement] = [Store(partial, Offset(number), own[accumulator].total())
@@ -223,6 +222,12 @@ class _Blocks:
             add = Accumulate((buffer, Offset(k.extent())), self.sums.buffers[buffer], element)
             found.append(Loop(block, self.count, [Loop(k, buffer.size, [add], "vector")]))
         return found
+
+
+def _own(accumulators: Iterable[Accumulator]) -> dict[Accumulator, Accumulator]:
+    """Accumulators of one block, in the place of those of the whole."""
+    return {accumulator: Accumulator(accumulator.name, accumulator.combine, accumulator.dtype, accumulator.origin)
+            for accumulator in accumulators}
 
 
 class _Redirected:

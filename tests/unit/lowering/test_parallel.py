@@ -199,6 +199,22 @@ def test_short_loops_that_feed_the_same_sum_are_blocks(rng: np.random.Generator,
     np.testing.assert_allclose(y, 0.5 * (2 * x[:2].sum() + x[2:48].sum() + 3 * x[48:].sum()), rtol=1e-13)
 
 
+def test_borders_feed_some_of_the_sums(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sums of one loop, each without another end: a border is a block of the one that it feeds."""
+    monkeypatch.setattr(blocks, "LEAST_WORK", 60)
+    kernel = kernel_of("%x: in f64[50], %y: out f64[], %z: out f64[]", (
+        "  reduce s: f64 = add\n  reduce m: f64 = maximum\n  s add= %x[0]\n  for i in 0..48\n    s add= %x[i + 1]\n    m maximum= %x[i + 1]\n"
+        "  m maximum= %x[49]\n  store %y[], s\n  store %z[], m\n"))
+    cut = in_blocks(kernel)
+    verify_kernel(cut)
+    assert cut is not kernel
+    arrays = arrays_for(kernel, rng)
+    run_kernel(cut, [*arrays, *[np.full(buffer.shape, np.nan) for buffer in cut.buffers[3:]]])
+    x, y, z = arrays
+    np.testing.assert_allclose(y, x[:49].sum(), rtol=1e-13)
+    assert z == x[1:].max()
+
+
 @pytest.mark.parametrize(("array", "count"), [("f64[256,256]", 4), ("f64[331,256]", 5), ("f32[256,256]", 0), ("f32[512,256]", 8)])
 def test_blocks_have_one_length_where_they_can(array: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """And numbers of half the size are added twice as fast: where that takes no time, there are none."""
