@@ -190,7 +190,7 @@ class JitFunction(CompiledFunction[P, R]):
         >>> bw.jit(np.sin).lower(np.ones(3))
         <compiled sin(x: f64[3])>
         """
-        return Program(self.fun, self._positional("lower(", args, kwargs), autoloop=self.autoloop)
+        return Program(self.fun, self._positional("lower(", args, kwargs), autoloop=self.autoloop, floats=True)
 
     @shows_users_frames
     def explain(self, *args: Any, **kwargs: Any) -> str:
@@ -241,7 +241,7 @@ class JitFunction(CompiledFunction[P, R]):
         return self._arguments(bound.args, bound.kwargs)
 
     def _shown(self, arguments: Arguments) -> Program:
-        return Program(self.fun, arguments, autoloop=self.autoloop, windows=self._windows)
+        return Program(self.fun, arguments, autoloop=self.autoloop, windows=self._windows, floats=True)
 
     def _notes(self, traced: TraceResult) -> list[str]:
         return [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
@@ -317,7 +317,7 @@ class Specialisation:
         owner = self.owner
         self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop, unrolled=unrolled,
                                                    any_results=True, rebound=tuple(owner._outside.rebound.values()),
-                                                   windows=owner._windows)
+                                                   windows=owner._windows, floats=True)
         traced = self.traced
         self.may_be_cut = owner._windows and traced.may_be_cut and not traced.mutated
         outputs = len(traced.outputs)

@@ -90,8 +90,8 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
                  mutates: Any = True, memory_limit: int | None = None, autoloop: bool = True, varying: Sequence[OutsideRead] = (),
-                 rebound: Sequence[OutsideRead] = (), windows: bool = False) -> None:
-        super().__init__(fun, arguments, wrt, mutates, memory_limit, autoloop, varying, rebound, windows)
+                 rebound: Sequence[OutsideRead] = (), windows: bool = False, floats: bool = False) -> None:
+        super().__init__(fun, arguments, wrt, mutates, memory_limit, autoloop, varying, rebound, windows, floats)
         self._runners: dict[Any, Runner] = {}
         self._lowered: Lowered | None = None
         self._shared: SharedArguments | None = None

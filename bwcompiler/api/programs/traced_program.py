@@ -40,6 +40,7 @@ class TracedProgram:
 
     options         as given to `compile`: wrt, mutates, memory_limit, autoloop.
     _windows        `windows` of `trace_arguments`: with True, an IndexError may mean that NumPy would shorten a slice.
+    floats          `floats` of `trace_arguments`; False if all arguments that can be are differentiated: those compiled in have no derivative.
     operands        values outside of the arguments that were seen to change between calls (`varying` of `trace_arguments`): the
                     leaves after those of the arguments.
     written         leaves that a call writes back to; `forward_graph` writes result k to the memory of input `into[k]`.
@@ -50,7 +51,7 @@ class TracedProgram:
 
     def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None, mutates: Any,
                  memory_limit: int | None, autoloop: bool, varying: Sequence[OutsideRead] = (),
-                 rebound: Sequence[OutsideRead] = (), windows: bool = False) -> None:
+                 rebound: Sequence[OutsideRead] = (), windows: bool = False, floats: bool = False) -> None:
         self.fun = fun
         self.memory_limit = memory_limit
         self.__name__ = getattr(fun, "__name__", "program")
@@ -60,6 +61,7 @@ class TracedProgram:
         self.options = (wrt, mutates, memory_limit, autoloop)
         self._rebound = rebound
         self._windows = windows
+        self._floats = floats or wrt is not None
         self._halves: dict[Request, Halves] = {}
         self._trace(varying)
 
@@ -69,7 +71,8 @@ class TracedProgram:
         try:
             with collector_paused():
                 self.traced: TraceResult = trace_arguments(self.fun, self.arguments, varying=varying, autoloop=autoloop,
-                                                           unrolled=unrolled, rebound=self._rebound, windows=self._windows)
+                                                           unrolled=unrolled, rebound=self._rebound, windows=self._windows,
+                                                           floats=self._floats)
         except Exception as error:
             cut_to_user_frames(error)
             raise

@@ -37,6 +37,7 @@ from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twi
 from bwcompiler.frontend.source.library.seeds import seeded
 from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
+from bwcompiler.frontend.source.library.wrappers import around_users
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
@@ -113,6 +114,10 @@ def _copying(call: _Call) -> Any:
 
 def _of_seed(call: _Call) -> Any:
     return None if call.policy.depth else seeded(call.function)
+
+
+def _of_wrapper(call: _Call) -> Any:
+    return around_users(call.function, call.policy)
 
 
 def _of_python(call: _Call) -> Any:
@@ -256,6 +261,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     _of_polynomials,
     _copying,
     _of_seed,
+    _of_wrapper,
     _of_python,
     _of_counting,
     _of_set,

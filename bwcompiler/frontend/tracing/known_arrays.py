@@ -3,6 +3,9 @@
 By default such an array is data, like every array.  If the function is refused so (its numbers say how many elements something has, or
 which elements of a sparse matrix exist), it is traced with the contents of all such arrays, and then once more with only those that were
 read while tracing: arrays that only the program reads stay arguments.  The result is kept under these contents (`contents_key`).
+
+Numbers of floats are likewise given only if the function is refused otherwise (`np.zeros(int(end / step))`); those that it asks for are
+compiled in.
 """
 
 from __future__ import annotations
@@ -20,11 +23,16 @@ Traced = TypeVar("Traced")
 
 
 class KnownArrays:
-    """The arrays, which nobody can write to, by their ids; of which what they hold was read."""
+    """The arrays, which nobody can write to, by their ids; of which what they hold was read.
 
-    def __init__(self, arrays: Sequence[np.ndarray[Any, Any]] = ()) -> None:
+    floats  whether numbers of floats are given, too; floats_asked: whether any that is not was asked for.
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray[Any, Any]] = (), floats: bool = False) -> None:
         self.arrays = {id(array): array for array in arrays}
         self.read: set[int] = set()
+        self.floats = floats
+        self.floats_asked = False
 
     def note_read(self, array: Any) -> None:
         """An array is read while tracing: one of these, perhaps, or a view of one."""
@@ -40,7 +48,7 @@ def contents_key(array: np.ndarray[Any, Any]) -> Any:
     return ("contents", array.dtype, array.shape, layout, hashlib.blake2b(array.tobytes(), digest_size=32).digest())
 
 
-def known_in(arguments: Arguments) -> KnownArrays:
+def known_in(arguments: Arguments, floats: bool = False) -> KnownArrays:
     """The arrays among the compile-time values, which from now on have memory of their own that nobody writes to."""
     found = []
     for position in arguments.static:
@@ -50,7 +58,18 @@ def known_in(arguments: Arguments) -> KnownArrays:
                 leaf = arguments.leaves[position] = np.array(leaf, order="K")
                 leaf.flags.writeable = False
             found.append(leaf)
-    return KnownArrays(found)
+    return KnownArrays(found, floats)
+
+
+def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | None:
+    """What `attempt` traces when it is given numbers of floats; None where it is still refused."""
+    before = copy.copy(arguments)
+    _restore(arguments, before)
+    try:
+        return attempt(known_in(arguments, floats=True))
+    except Exception:
+        _restore(arguments, before)
+        return None
 
 
 def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> tuple[Traced, list[int]] | None:

@@ -106,6 +106,8 @@ class Policy:
         self.undone: dict[int, Site] = {}                           # loops that are unrolled where one of them is changed
         self.containers: dict[int, tuple[Any, Site, int]] = {}      # where containers are made, and of what size;
         self.wishes: dict[Site, Any] = {}                           # those that are to have room, if all else is refused
+        self.remembered: dict[Any, Any] = {}                        # what functions with a cache gave (`source.library.wrappers`),
+        self.remembering: list[Any] = []                            # and those that are being called
         self.events: list[Any] = []                                 # accesses by keys that move (`array_backed`), additions (`bounded`)
 
     def _restart_choices(self) -> None:

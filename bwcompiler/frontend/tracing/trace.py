@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import BwError, TracerError, UnsupportedError
+from bwcompiler.errors import BwError, TracerError, TracerIndexError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.known_arrays import KnownArrays, knowing_arrays, known_in
+from bwcompiler.frontend.tracing.known_arrays import KnownArrays, knowing_arrays, knowing_floats, known_in
 from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
@@ -20,6 +20,7 @@ from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.outside.varying import Written, narrowed, replaced, without
 from bwcompiler.frontend.tracing.policy import Policy, Recapture, Reconsidered, Site
+from bwcompiler.frontend.tracing.refusals.demands import number_of
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.notes import add_notes
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback, with_users_line
@@ -119,7 +120,8 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
 def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str | None = None,
                     argument_types: Sequence[ArgumentType] | None = None, varying: Sequence[OutsideRead] = (),
                     autoloop: bool = True, unrolled: bool = False, outer: Source | None = None,
-                    any_results: bool = False, rebound: Sequence[OutsideRead] = (), windows: bool = False) -> TraceResult:
+                    any_results: bool = False, rebound: Sequence[OutsideRead] = (), windows: bool = False,
+                    floats: bool = False) -> TraceResult:
     """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
 
     varying: numbers and arrays outside that are to be inputs, and arrays whose contents the program is to read; what fun needs to know
@@ -130,6 +132,7 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     any_results: whether results may be texts and types, and have as many elements as data says (`results`).
     windows: whether slices of known sizes may be views although NumPy might cut them: who calls the program then traces again where it
     raises IndexError.  Not where fun assigns to its arguments, which then may have changed.
+    floats: whether numbers of floats may be had, where fun is refused otherwise: who calls compiles again for other ones.
     Arrays of integers whose numbers have to be known are static in the arguments then, too (`known_arrays`).
     """
     region = active_region()
@@ -143,14 +146,18 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     def attempt(known: KnownArrays) -> TraceResult:
         return _in_ways(fun, arguments, known, name, argument_types, varying, autoloop, unrolled, outer, any_results, rebound, windows)
 
+    first = known_in(arguments)
     try:
-        return attempt(known_in(arguments))
+        return attempt(first)
     except BwError as error:
         refusal: Exception = error.with_traceback(user_traceback(error.__traceback__))
     except RecursionError as error:                # a recursion that ends by numbers in an array, perhaps
         refusal = error
     again = None
     if argument_types is None and isinstance(refusal, TracerError | UnsupportedError | RecursionError):
+        found = knowing_floats(arguments, attempt) if floats and first.floats_asked else None
+        if found is not None:
+            return found
         again = knowing_arrays(arguments, attempt)
     if again is None:
         raise refusal
@@ -191,6 +198,7 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
     """Trace until nothing more is asked for; the policy is that of the outermost region."""
     demanded: dict[int, Source | None] = {}
     unknown: set[int] = set()                      # positions of integers that nobody can have the number of
+    numbers: dict[int, Any] = {}                   # those of floats that stay operands, since there are derivatives with respect to them
     given = None if argument_types is None else dict(zip(arguments.dynamic, argument_types, strict=True))
     while True:
         names = arguments.dynamic_names()
@@ -202,14 +210,14 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
             policy.restart()
             region.policy = policy
         try:
-            outcome = _trace_once(fun, arguments, types, names, region, demanded, unknown, varying, rebound)
+            outcome = _trace_once(fun, arguments, types, names, region, demanded, unknown, varying, rebound, numbers)
         except StaticDemand as demand:
             if demand.region is not region:
                 raise
             if any(number >= len(types) for number in demand.numbers):
                 varying = without(varying, [number - len(types) for number in demand.numbers])
             else:
-                _answer(arguments, demand, demanded, unknown)
+                _answer(arguments, demand, demanded, unknown, None if policy is not None else numbers)
         except Written as found:
             varying = without(varying, found.numbers)
         except Reconsidered as found:
@@ -273,8 +281,12 @@ def _with_notes(result: TraceResult, policy: Policy | None) -> TraceResult:
     return result
 
 
-def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Source | None], unknown: set[int]) -> None:
-    """Make the leaves that were asked for compile-time values, those of an enclosing trace by asking there; or note that they have none."""
+def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Source | None], unknown: set[int],
+            of_floats: dict[int, Any] | None) -> None:
+    """Make the leaves that were asked for compile-time values, those of an enclosing trace by asking there; or note that they have none.
+
+    of_floats: where, inside of another trace, only the numbers of floats are noted.
+    """
     positions = [arguments.dynamic[number] for number in demand.numbers]
     numbers = [_number(arguments.leaves[position]) for position in positions]
     without = [position for position, number in zip(positions, numbers, strict=True) if number is None]
@@ -282,6 +294,9 @@ def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Sour
     if without:
         return
     found = dict(zip(positions, numbers, strict=True))
+    if of_floats is not None:
+        of_floats.update({position: number for position, number in found.items() if isinstance(number, float | np.floating)})
+        found = {position: number for position, number in found.items() if position not in of_floats}
     for position in arguments.beside(positions):
         number = _number(arguments.leaves[position])
         if number is not None:
@@ -293,12 +308,14 @@ def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Sour
 
 
 def _number(leaf: Any) -> Any:
-    """The number of an integer argument; None of a handle that data decide, and of a stand-in."""
+    """The number of an argument that is one; None of a handle that data decide, and of a stand-in."""
     if not isinstance(leaf, Tracer):
-        return leaf if isinstance(leaf, int | np.integer | np.bool_) else None
+        return leaf if isinstance(leaf, int | float | np.integer | np.floating | np.bool_) else None
     region = open_region()
     refusal = region.refusal
     try:
+        if leaf._type.dtype.kind == "f":
+            return number_of(leaf, value_of(leaf), TracerIndexError, str)
         return bool(leaf) if leaf._type.dtype is BOOL else int(leaf)
     except TracerError:
         region.refusal = refusal
@@ -307,7 +324,7 @@ def _number(leaf: Any) -> Any:
 
 def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[ArgumentType], names: list[str], region: Region,
                 demanded: dict[int, Source | None], unknown: set[int], varying: Sequence[OutsideRead],
-                rebound: Sequence[OutsideRead]) -> TraceResult | BwError:
+                rebound: Sequence[OutsideRead], numbers: dict[int, Any]) -> TraceResult | BwError:
     with region:
         operands_of = [found for found in varying if found.read.kind != "bytes"]
         live = [found for found in varying if found.read.kind == "bytes"]
@@ -316,6 +333,8 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
         inputs = [_input(region, type_, where) for type_, where in zip(types, names, strict=True)]
         for position, storage in zip(arguments.dynamic, inputs, strict=True):
             storage.demandable = storage.demandable and position not in unknown
+            if position in numbers:
+                region.numbers[storage.value] = np.asarray(numbers[position], storage.type.dtype.numpy)
         operands = [_operand(region, found) for found in operands_of]
         handles = [_handle(storage, type_) for storage, type_ in zip(inputs, types, strict=True)]
         args, kwargs = arguments.with_leaves(handles)
@@ -441,7 +460,9 @@ def _whole(storage: Storage) -> Tracer:
 def _input(region: Region, argument: ArgumentType, name: str) -> Storage:
     storage = region.argument(argument.type, name)
     storage.writable = not argument.scalar
-    storage.demandable = argument.scalar and argument.type.dtype.kind in "biu"
+    known = None if region.policy is None else region.policy.known
+    storage.demandable = argument.scalar and (argument.type.dtype.kind in "biu" or (
+        argument.type.dtype.kind == "f" and known is not None and known.floats))
     storage.layout = _asked_layout(region, len(region.arguments) - 1, argument)
     return storage
 

@@ -130,6 +130,16 @@ def is_pure(node: ast.AST) -> bool:
     return not any(isinstance(part, ast.NamedExpr | ast.Await | ast.Yield | ast.YieldFrom) for part in inside([node]))
 
 
+_OF_FRAMES = frozenset(("locals", "vars", "globals", "eval", "exec", "dir"))      # functions that see the frame they are called in
+
+
+def sees_its_frame(scope: list[Any]) -> bool:
+    """Whether a function asks for its own variables; vars(x) and dir(x) ask for those of an object."""
+    of_objects = {id(part.func) for part in inside(scope) if isinstance(part, ast.Call) and part.args and isinstance(part.func, ast.Name)
+                  and part.func.id in ("vars", "dir")}
+    return any(isinstance(part, ast.Name) and part.id in _OF_FRAMES and id(part) not in of_objects for part in inside(scope))
+
+
 def length_bounds(test: ast.expr) -> list[ast.expr]:
     """How long a list may get in a loop: `while ... and len(kept) < bound`."""
     parts = conjuncts(test)

@@ -7,7 +7,7 @@
                                         bw.for_(bw.iterable(bw.call(range)(n)), body, names)
 
 The variables remain variables of the function: bodies share its cells, so scopes, closures and comprehensions keep their
-meaning.  Every node keeps its line and column.  A statement whose body leaves it (`break`, a generator ...) is not rewritten.
+meaning.  Every node keeps its line and column.  A statement whose body leaves it (`break`, `yield` ...) keeps its form.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from bwcompiler.frontend.source.syntax.expressions import (
     makes,
     mark_test,
     nesting,
+    sees_its_frame,
     why_kept,
 )
 from bwcompiler.frontend.source.syntax.jumps import PREFIX, without_jumps
@@ -42,7 +43,6 @@ RUNTIME = "__bw__"
 ITEM = "__bw_item__"
 LIST = "__bw_list__"           # what a comprehension makes
 
-_KEPT = frozenset(("locals", "vars", "globals", "eval", "exec", "dir"))     # functions that see the frame they are called in
 _IDENTITY: dict[type[ast.cmpop], str] = {ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
 _COMPARE: dict[type[ast.cmpop], str] = {
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
@@ -67,11 +67,8 @@ def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = 
     free: names of variables of enclosing functions.  modules: names of imported modules.
     """
     scope: list[Any] = node.body if isinstance(node, ast.FunctionDef) else [ast.Expr(node.body)]
-    for part in inside(scope):
-        if isinstance(part, ast.Yield | ast.YieldFrom | ast.Await | ast.AsyncFor | ast.AsyncWith):
-            return None
-        if isinstance(part, ast.Name) and part.id in _KEPT:
-            return None
+    if any(isinstance(part, ast.Await | ast.AsyncFor | ast.AsyncWith) for part in inside(scope)) or sees_its_frame(scope):
+        return None
     parameters = [arg.arg for arg in (*node.args.posonlyargs, *node.args.args, *filter(None, (node.args.vararg, node.args.kwarg)),
                                       *node.args.kwonlyargs)]
     rewriter = _Rewriter(parameters, free, modules - set(parameters))

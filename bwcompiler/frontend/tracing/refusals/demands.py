@@ -1,13 +1,14 @@
-"""What happens when Python asks a handle for its number: integer arguments are obtained by tracing again, everything else is refused."""
+"""What happens when Python asks a handle for its number: integer arguments are obtained by tracing again, and floats if the function is
+refused otherwise (`int(end / step)` as a size); everything else is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from bwcompiler.errors import BwError, EscapedTracerError, TracerIndexError, at, located
+from bwcompiler.errors import BwError, EscapedTracerError, TracerBoolError, TracerIndexError, at, located
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, active_region, escaped_message, open_region
+from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, Storage, active_region, escaped_message, open_region
 from bwcompiler.ir.extent import mentions_index
 from bwcompiler.ir.graph import cut, live_values
 from bwcompiler.ir.op import Value
@@ -30,7 +31,7 @@ def number_of(tracer: Any, value: Value, kind: type[BwError], advice: Callable[[
     Refused for others.
     """
     region = open_region()
-    found = _arguments_of(region, value)
+    found = _arguments_of(region, value, floats=kind is not TracerBoolError)   # a test may turn out otherwise for each float
     if found is None:
         refuse(tracer, kind, advice())
     return _ask(region, tracer, value, found, kind, advice)
@@ -67,22 +68,35 @@ def _known(region: Region, value: Value) -> Any:
     """What a value is that depends on nothing but numbers of enclosing regions that do so, too."""
     needed = {operand for one in live_values(region.record.values, (value,)) for operand in one.operands} | {value}
     lifted = [number for number, given in enumerate(region.lifted_inputs) if given in needed]
-    parent, numbers = region.parent, []
+    given = [given for given in region.numbers if given in needed]
+    parent, numbers = region.parent, [region.numbers[one] for one in given]
     for number in lifted:
         assert parent is not None
         numbers.append(_known(parent, parent.read(region.lifted[number])))
-    return interpret(cut("known", [region.lifted_inputs[number] for number in lifted], region.record.values, (value,)), numbers)[0]
+    inputs = [*given, *[region.lifted_inputs[number] for number in lifted]]
+    return interpret(cut("known", inputs, region.record.values, (value,)), numbers)[0]
 
 
-def _arguments_of(region: Region, value: Value) -> tuple[Region, list[int]] | None:
-    """The integer arguments that a value is computed from, and the region whose arguments they are; None: from others too."""
+def _note_float(region: Region, argument: Storage) -> None:
+    """A number that a float decides is asked for: it can be had if the function is refused without it."""
+    if region.policy is not None and region.policy.known is not None and not argument.writable and argument.type.dtype.kind == "f":
+        region.policy.known.floats_asked = True
+
+
+def _arguments_of(region: Region, value: Value, floats: bool = True) -> tuple[Region, list[int]] | None:
+    """The arguments that may be asked for and that a value is computed from, and the region whose they are; None: from others too."""
     numbers, lifted = set(), []
     seen, stack = {value}, [value]
     while stack:
         found = stack.pop()
+        if found in region.numbers:
+            continue
         if found in region.argument_inputs:
             number = region.argument_inputs.index(found)
-            if not region.arguments[number].demandable:
+            argument = region.arguments[number]
+            if not argument.demandable or (argument.type.dtype.kind == "f" and not floats):
+                if floats:
+                    _note_float(region, argument)
                 return None
             numbers.add(number)
         elif found in region.lifted_inputs:
@@ -96,7 +110,7 @@ def _arguments_of(region: Region, value: Value) -> tuple[Region, list[int]] | No
     parent = region.parent
     if parent is None or len(lifted) > 1:
         return None
-    outside = _arguments_of(parent, parent.read(lifted[0]))
+    outside = _arguments_of(parent, parent.read(lifted[0]), floats)
     if outside is not None and not outside[1] and lifted[0].writable:      # the body of a loop may yet write to it
         return None
     return outside

@@ -43,7 +43,7 @@ class Storage:
     written   whether anything was ever written to it, in this region or inside of it.
     last_read, last_shadow  of the long chain of views that was followed last, (chain, where each step leads to, what that holds for):
                 views of one of these go on from there.
-    demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`).
+    demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`); a float, if all else was refused.
     """
 
     __slots__ = ("__weakref__", "demandable", "inner", "last_read", "last_shadow", "layout", "links",
@@ -118,7 +118,7 @@ class StaticDemand(BaseException):
 class Region:
     """A function being traced: its record of values, its inputs, the arrays it captured and the storages it lifted.
 
-    arguments  storages of the inputs, in order, with their inputs in `argument_inputs`.
+    arguments  storages of the inputs, in order, with their inputs in `argument_inputs`; numbers: those of inputs of which they are known.
     captured   concrete arrays by reference, with their inputs in `capture_inputs`; touched: how often each was asked for, by its id.
     lifted     storages of enclosing regions, with their inputs in `lifted_inputs`.
     layouts_asked  numbers of the arguments whose memory order was asked for.
@@ -132,8 +132,8 @@ class Region:
     """
 
     __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "checks", "closed", "demand",
-                 "layouts_asked", "lifted", "lifted_inputs", "name", "observer", "outer", "parent", "policy", "record", "refusal", "site",
-                 "touched")
+                 "layouts_asked", "lifted", "lifted_inputs", "name", "numbers", "observer", "outer", "parent", "policy", "record",
+                 "refusal", "site", "touched")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -150,6 +150,7 @@ class Region:
         self.layouts_asked: set[int] = set()
         self.arguments: list[Storage] = []
         self.argument_inputs: list[Value] = []
+        self.numbers: dict[Value, Any] = {}
         self.captured: list[np.ndarray[Any, Any]] = []
         self.touched: dict[int, int] = {}
         self.capture_inputs: list[Value] = []

@@ -1,0 +1,100 @@
+"""Arguments that are floats, of which a number has to be known while tracing: `np.zeros(int(end / step))`."""
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.errors import TracerIndexError
+
+
+def decay(rate, end, step):
+    n = int(end / step + 0.5)
+    x = np.zeros(n + 1)
+    x[0] = 1.0
+    for k in range(n):
+        x[k + 1] = x[k] - step * rate * x[k]
+    return x[-1] + 0.1 * end
+
+
+def sampled(rate, end, step):
+    t = np.arange(0, end, step)
+    return np.sum(np.exp(-rate * t)) * step
+
+
+ARGUMENTS = [(0.5, 1.0, 0.1), (0.5, 2.0, 0.1), (0.7, 2.0, 0.25), (0.7, np.float64(1.5), np.float64(0.1))]
+
+
+@pytest.mark.parametrize("function", [decay, sampled], ids=["decay", "sampled"])
+def test_values(function):
+    compiled, gradient = bw.jit(function), bw.value_and_grad(function)
+    for args in ARGUMENTS:
+        rate, *rest = args
+        differences = (function(rate + 1e-6, *rest) - function(rate - 1e-6, *rest)) / 2e-6
+        assert compiled(*args) == pytest.approx(function(*args), rel=1e-14)
+        assert gradient(*args) == (pytest.approx(function(*args), rel=1e-14), pytest.approx(differences, rel=1e-8))
+
+
+def test_derivatives_with_respect_to_it():
+    """The size is constant nearby; the number itself stays an operand of what is differentiated, in all orders."""
+    for order, derivative in enumerate((bw.grad(decay, argnums=(0, 1, 2)), bw.hessian(decay, argnums=(0, 1, 2)))):
+        found = np.array(derivative(0.5, 1.0, 0.1))
+        whole = bw.jacobian(lambda x, n=10: (1 - x[2] * x[0]) ** n + 0.1 * x[1])
+        expected = (whole if order == 0 else bw.jacobian(whole))(np.array([0.5, 1.0, 0.1]))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_in_other_transforms():
+    rates = np.array([0.5, 0.6])
+    found = bw.jit(bw.vmap(bw.grad(decay), in_axes=(0, None, None)))(rates, 1.0, 0.1)
+    np.testing.assert_allclose(found, [bw.grad(decay)(rate, 1.0, 0.1) for rate in rates], rtol=1e-14)
+    value, slope = bw.jit(lambda rate, end: bw.jvp(lambda r: decay(r, end, 0.1), (rate,), (1.0,)))(0.5, 1.0)
+    assert (value, slope) == (pytest.approx(decay(0.5, 1.0, 0.1)), pytest.approx(bw.grad(decay)(0.5, 1.0, 0.1)))
+    with pytest.raises(TracerIndexError, match="as a size"):
+        bw.vmap(decay, in_axes=(None, 0, None))(0.5, rates, 0.1)
+
+
+def test_of_objects():
+    found = bw.grad(lambda rate, options: decay(rate, options["end"], options["step"]) * options["scale"])
+    for scale in (2.0, 3.0):
+        assert found(0.5, dict(end=1.0, step=0.1, scale=scale)) == pytest.approx(scale * bw.grad(decay)(0.5, 1.0, 0.1))
+
+
+def test_only_where_it_is_refused_otherwise():
+    """A loop over a range that floats decide takes all of them in one program."""
+    traced = []
+
+    def loop(rate, end, step):
+        traced.append(None)
+        x = 1.0
+        for _ in range(int(end / step + 0.5)):
+            x = x - step * rate * x
+        return x
+
+    compiled = bw.jit(loop)
+    assert compiled(0.5, 1.0, 0.1) == pytest.approx(loop(0.5, 1.0, 0.1))
+    count = len(traced)
+    assert compiled(0.5, 2.0, 0.1) != compiled(0.5, 1.0, 0.1) and len(traced) == count
+
+
+def test_zeros_of_both_signs():
+    """They are equal, but not the same number."""
+    def signed(x):
+        return np.ones(int(abs(x)) + 1) / x
+    with np.errstate(divide="ignore"):
+        assert [bw.jit(signed)(x)[0] for x in (0.0, -0.0)] == [np.inf, -np.inf]
+
+
+def test_programs():
+    assert "end = 1.0 is compiled in, which was asked for its number" in bw.jit(decay).explain(0.5, 1.0, 0.1)
+    program = bw.compile(decay, 0.5, 1.0, 0.1, wrt=(0,))
+    assert program.backward(0.5, 1.0, 0.1)[0] == pytest.approx(bw.grad(decay)(0.5, 1.0, 0.1))
+    for made in (lambda: bw.compile(decay, 0.5, 1.0, 0.1), lambda: bw.vjp(decay, 0.5, 1.0, 0.1)):
+        with pytest.raises(TracerIndexError, match="as a size"):           # all arguments are differentiated
+            made()
+    with pytest.raises(bw.errors.GradientError, match="end"):
+        bw.compile(decay, 0.5, 1.0, 0.1, wrt=(0, 1))
+
+
+def test_sizes_of_computed_numbers():
+    with pytest.raises(TracerIndexError, match="as a size"):
+        bw.jit(lambda x: np.zeros(int(np.sum(x))))(np.ones(3))
