@@ -23,6 +23,7 @@ from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.cotangents import LINEAR_IN_BOTH, MOVES, Cotangent, asked_for_zeros
 from bwcompiler.passes.derivatives.masks import overwrites, overwritten_values, wild_values
+from bwcompiler.passes.derivatives.roots import cotangent_under
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
 from bwcompiler.passes.rewriting.simplify_rules import RULES
@@ -244,7 +245,7 @@ class _Sweep:
             if isinstance(rule, Into):
                 self._into(value, operand, rule, ct)
                 continue
-            found = rule(ct.value, value, *operands, **value.attrs)
+            found = (cotangent_under(value, ct.value) if op is ops.sqrt else None) or rule(ct.value, value, *operands, **value.attrs)
             if found is None:
                 self.stopped.append((value, position))
                 continue

@@ -24,6 +24,7 @@ from bwcompiler.ops.custom import custom_link, inline_with_captured
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.derivatives.push_regions import PUSHED, push_region, use_results
+from bwcompiler.passes.derivatives.roots import tangent_of_terms
 from bwcompiler.passes.derivatives.transposed_rule import Regions, transposed
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
@@ -152,11 +153,13 @@ def tangent_of(value: Value, tangents: Sequence[Tangent], regions: Regions | Non
     if rule is LINEAR:
         return op(*_filled(value.operands, tangents), **value.attrs)
     if rule is MULTILINEAR:
-        return _sum([op(*[tangent if k == position else x for k, x in enumerate(value.operands)], **value.attrs)
-                     for position, tangent in enumerate(tangents) if tangent is not None])
+        terms = [op(*[tangent if k == position else x for k, x in enumerate(value.operands)], **value.attrs)
+                 for position, tangent in enumerate(tangents) if tangent is not None]
+        return _sum(list(map(tangent_of_terms, terms)) if op is ops.multiply else terms)
     if rule is ELEMENTWISE:
-        return _sum([_cotangent(partial, tangent, value, operand) for tangent, partial, operand in zip(
-            tangents, op.vjp_rules(len(tangents)), value.operands, strict=True) if tangent is not None])
+        partials = [_cotangent(partial, tangent, value, operand) for tangent, partial, operand in zip(
+            tangents, op.vjp_rules(len(tangents)), value.operands, strict=True) if tangent is not None]
+        return _sum([None if one is None else tangent_of_terms(one) for one in partials])
     if rule is TRANSPOSED:
         return _transposed_twice(value, tangents)
     assert callable(rule)

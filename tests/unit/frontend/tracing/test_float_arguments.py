@@ -56,7 +56,7 @@ def test_in_other_transforms():
 def test_of_objects():
     found = bw.grad(lambda rate, options: decay(rate, options["end"], options["step"]) * options["scale"])
     for scale in (2.0, 3.0):
-        assert found(0.5, dict(end=1.0, step=0.1, scale=scale)) == pytest.approx(scale * bw.grad(decay)(0.5, 1.0, 0.1))
+        assert found(0.5, {"end": 1.0, "step": 0.1, "scale": scale}) == pytest.approx(scale * bw.grad(decay)(0.5, 1.0, 0.1))
 
 
 def test_only_where_it_is_refused_otherwise():
