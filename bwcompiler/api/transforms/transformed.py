@@ -57,7 +57,10 @@ class Transformed(JitFunction[P, R]):
         if not self._backward:
             return super()._shown(arguments)
         _, (fun, argnums, *_), _ = self.made_by
-        return Program(fun, arguments, argnums, autoloop=self.autoloop, windows=self._windows)
+        try:
+            return Program(fun, arguments, argnums, autoloop=self.autoloop, windows=self._windows)
+        except GradientError:                      # of a float that decides a size, which is an operand of the derivative alone
+            return super()._shown(arguments)
 
 
 def without_names(traced: Callable[..., R]) -> Callable[..., R]:

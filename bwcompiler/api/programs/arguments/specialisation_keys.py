@@ -84,7 +84,7 @@ def _advice(name: str, leaf: Any) -> str:
         return f"the numbers in {name} are compiled in, such as sizes: masks, np.where and sums with where= take numbers that change"
     if isinstance(leaf, type) or _is_array(leaf):
         return "pad arrays to a few shapes, and pass numbers and arrays of one dtype"
-    if isinstance(leaf, tuple) and leaf[:2] == ("plain", int):
+    if isinstance(leaf, tuple) and leaf[:2] in (("plain", int), ("plain", float)):
         return (f"{name} is static, or its value is needed while tracing (a size, an axis, a range): bw.fori_loop and masks take numbers "
                 "that change")
     return f"{name} is compiled in: pass values that change as numbers or arrays"

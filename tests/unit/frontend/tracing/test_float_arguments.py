@@ -1,5 +1,7 @@
 """Arguments that are floats, of which a number has to be known while tracing: `np.zeros(int(end / step))`."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -93,6 +95,15 @@ def test_programs():
             made()
     with pytest.raises(bw.errors.GradientError, match="end"):
         bw.compile(decay, 0.5, 1.0, 0.1, wrt=(0, 1))
+
+
+def test_explanations_and_pickles():
+    for argnums in ((0,), (0, 1)):
+        assert "end = 1.0 is compiled in" in bw.grad(decay, argnums=argnums).explain(0.5, 1.0, 0.1)
+    program = pickle.loads(pickle.dumps(bw.jit(decay).lower(0.5, 1.0, 0.1)))
+    assert program(0.7, 1.0, 0.1) == pytest.approx(decay(0.7, 1.0, 0.1))
+    with pytest.raises(bw.errors.SignatureError, match=r"end is 2.0, but the program was compiled for 1.0"):
+        program(0.7, 2.0, 0.1)
 
 
 def test_sizes_of_computed_numbers():
