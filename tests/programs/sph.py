@@ -61,6 +61,8 @@ def loss(pos, vel, M, R, k, steps):
     dt = 0.04
     lmbda = 2 * k * (1 + n) * np.pi ** (-3 / (2 * n)) * (M * gamma(5 / 2 + n) / R ** 3 / gamma(1 + n)) ** (1 / n) / R ** 2
     m = M / N
+    pos = pos.copy()
+    vel = vel.copy()
     acc = getAcc(pos, vel, m, h, k, n, lmbda, nu)
     for i in range(steps):
         vel += acc * dt / 2

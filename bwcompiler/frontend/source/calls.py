@@ -47,7 +47,7 @@ from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
 from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
-from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.tracer import Tracer, type_stood_for
 
 _READING: dict[type, frozenset[str]] = {                   # methods of Python's containers and of concrete arrays that change nothing
     list: frozenset(("copy", "count", "index")), collections.deque: frozenset(("copy", "count", "index")),
@@ -482,7 +482,7 @@ def attribute(x: Any, name: str, form: Callable[[Any], Any]) -> Any:
     """x.name, with the control flow of a property of the user's captured."""
     policy = open_policy()
     if policy is None or type(x) is types.ModuleType or isinstance(x, Tracer):
-        return getattr(x, name)
+        return type_stood_for(x) if name == "__class__" and isinstance(x, Tracer) else getattr(x, name)
     if type(x) is Choice:                          # whose own attributes are nobody's
         return attribute_of_choice(x, name)
     key = type(x), name

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import sysconfig
@@ -92,6 +93,21 @@ def is_library(code: CodeType) -> bool:
 def is_library_file(file: str) -> bool:
     """Whether a file is not the user's own."""
     return is_hidden_file(file) or file.startswith(_LIBRARY_FOLDERS) or file.startswith("<frozen") or _is_of_cython(file)
+
+
+_asking: dict[int, tuple[CodeType, bool]] = {}            # id of a code object -> (itself, kept alive; whether it is the user's)
+
+
+def asks_for_types(code: CodeType) -> bool:
+    """Whether code that asks for the type of a handle is to see what Python would have in its place: the user's, and functools', which
+    chooses among his functions by it.
+    """
+    found = _asking.get(id(code))
+    if found is None:
+        if len(_asking) >= _LIMIT:
+            _asking.clear()
+        found = _asking[id(code)] = code, not is_library(code) or code.co_filename == functools.__file__
+    return found[1]
 
 
 def _is_of_cython(file: str) -> bool:

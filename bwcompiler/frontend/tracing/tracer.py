@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 from weakref import ReferenceType
@@ -33,7 +34,7 @@ from bwcompiler.frontend.tracing.refusals.conversions import array_advice, index
 from bwcompiler.frontend.tracing.refusals.demands import number_of, refuse
 from bwcompiler.frontend.tracing.refusals.foreign_attributes import attribute_error
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, TAKING, UFUNC_METHODS, lookup
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.source import asks_for_types, current_source
 from bwcompiler.frontend.tracing.storages.memory_order import Memory
 from bwcompiler.frontend.tracing.storages.region import Storage, _state, placed
 from bwcompiler.frontend.tracing.storages.undecided_views import is_undecided
@@ -114,6 +115,10 @@ class Tracer(Handle):
     __array_priority__ = 1000.0
 
     # ----- what it is
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:                   # which isinstance and `match` ask for: in the user's code that of a number or an array
+        return type_stood_for(self) if asks_for_types(sys._getframe(1).f_code) else type(self)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """In the user's code integers, which may be traced; in a handler (`calls.call`) extents."""
@@ -379,3 +384,17 @@ for _name in _UNARY_METHODS.split():
     setattr(ScalarTracer, _name, _unary(_name))        # NumPy calls these on the elements of object arrays
 for _name in ("arctan2", "hypot", "logaddexp", "maximum", "minimum", "power", "fmod", "copysign"):
     setattr(ScalarTracer, _name, _operator(_name))
+
+
+def type_stood_for(x: Tracer) -> type:
+    """What Python would have in the place of a handle."""
+    region = _state.region
+    if region is None:                             # it has escaped, and is looked at
+        return type(x)
+    if region.policy is not None:
+        region.policy.types_asked = True
+    if isinstance(x._kind, type):
+        return x._kind
+    if isinstance(x, ScalarTracer) and not x._storage.writable:
+        return x.dtype.type
+    return np.ndarray

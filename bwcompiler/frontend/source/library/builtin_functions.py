@@ -33,7 +33,7 @@ from bwcompiler.frontend.tracing.refusals.demands import may_be_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import are_rows, together
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, type_stood_for
 from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
 
 Kind = type[int] | type[float] | type[complex]
@@ -309,23 +309,15 @@ def _truth(function: Any, joined: Any) -> Callable[[Any], Any]:
 def _isinstance(x: Any, kinds: Any, /) -> bool:
     if not isinstance(x, Tracer):
         return builtins.isinstance(x, kinds)
-    return builtins.isinstance(x, kinds) or issubclass(_stands_for(x), kinds)
+    return builtins.isinstance(x, kinds) or issubclass(type_stood_for(x), kinds)
+
+
+def _hasattr(x: Any, name: str, /) -> bool:
+    return builtins.hasattr(type_stood_for(x) if isinstance(x, Tracer) else x, name)       # a float has no shape
 
 
 def _type(x: Any, *more: Any, **options: Any) -> Any:
-    return _stands_for(x) if isinstance(x, Tracer) and not more else builtins.type(x, *more, **options)
-
-
-def _stands_for(x: Tracer) -> type:
-    """What Python would have in the place of a handle."""
-    policy = open_region().policy
-    if policy is not None:
-        policy.types_asked = True
-    if isinstance(x._kind, type):
-        return x._kind
-    if isinstance(x, ScalarTracer) and not x._storage.writable:
-        return x.dtype.type
-    return np.ndarray
+    return type_stood_for(x) if isinstance(x, Tracer) and not more else builtins.type(x, *more, **options)
 
 
 def _scalar_type(kind: Any) -> Callable[..., Any]:
@@ -337,7 +329,7 @@ def _scalar_type(kind: Any) -> Callable[..., Any]:
 
 
 def _is_scalar(element: Any) -> Any:
-    return not issubclass(_stands_for(element), np.ndarray) if isinstance(element, Tracer) else np.isscalar(element)
+    return not issubclass(type_stood_for(element), np.ndarray) if isinstance(element, Tracer) else np.isscalar(element)
 
 
 def _without_trailing_zeros(seq: Any) -> Any:
@@ -356,6 +348,7 @@ BUILTINS: dict[Any, Any] = {
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, _less), max: _extreme(builtins.max, _greater), sum: _sum,
     sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,
+    hasattr: _hasattr,
     **{kind: _scalar_type(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
                                              np.uint64, np.complex128, np.complex64, np.bool_)},
     **MATHEMATICS,

@@ -1,85 +1,174 @@
-"""Variables whose type is narrower after the first iteration of a loop than before it: they have NumPy's type, and its bits."""
+"""What a traced value is, asked in the many places where programs ask: isinstance, type, match, functools.singledispatch, hasattr."""
 
-from __future__ import annotations
+import abc
+import dataclasses
+import functools
+import numbers
+import operator
+from collections import namedtuple
 
 import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler import ops
-from bwcompiler.frontend import trace
-
-Z = np.linspace(0.1, 1.9, 12).astype(np.float32).reshape(3, 4)
 
 
-def bound_anew(z):
-    v = np.ones((3, 4))
-    for _ in range(12):
-        v = z.copy()
-    return v * np.float32(0.7)
+class Holder:
+    """Asks for the type of what it holds in methods that Python calls."""
+
+    def __init__(self, w):
+        self.w = w
+
+    def number(self):
+        return 2.0 if isinstance(self.w, np.ndarray) else 1.0
+
+    plain = property(number)
+
+    @functools.cached_property
+    def cached(self):
+        return 2.0 if isinstance(self.w, np.ndarray) else 1.0
+
+    def __iter__(self):
+        return iter([2.0 if isinstance(self.w, np.ndarray) else 1.0])
+
+    def __enter__(self):
+        return 2.0 if isinstance(self.w, np.ndarray) else 1.0
+
+    def __exit__(self, *found):
+        return None
+
+    def __getattr__(self, name):
+        if name != "other":
+            raise AttributeError(name)
+        return 2.0 if isinstance(self.w, np.ndarray) else 1.0
 
 
-def read_before(z):
-    v = np.ones((3, 4))
-    for _ in range(12):
-        z = np.sin(z) + np.float32(0.1) * v[0, 0].astype(np.float32)
-        v = np.sin(z)
-    return v, z
+class Described:
+    def __get__(self, instance, owner=None):
+        return 2.0 if isinstance(instance.w, np.ndarray) else 1.0
 
 
-def one_behind(z):
-    last, now = np.zeros(4), np.zeros(4)
-    for k in range(12):
-        last, now = now, z[k % 3] * np.float32(0.3)
-    return last, now
+class WithDescriptor:
+    value = Described()
+
+    def __init__(self, w):
+        self.w = w
 
 
-def masks(z):
-    m = np.zeros(4)
-    for _ in range(12):
-        m = z[0] > m
-    return m
+class Noted(type):
+    def __call__(cls, w):
+        made = super().__call__(w)
+        made.value = 2.0 if isinstance(w, np.ndarray) else 1.0
+        return made
 
 
-def positions(z):
-    best = np.zeros(4)
-    for k in range(12):
-        best = np.argsort(z[k % 3] * z[0, best.astype(int)])
-    return z[1][best]
+class OfNoted(metaclass=Noted):
+    def __init__(self, w):
+        pass
 
 
-def flags(z):
-    found = 0
-    for k in range(12):
-        found = z[k % 3, 0] > found
-    return found
+class Base(abc.ABC):  # noqa: B024
+    def __init__(self, w):
+        self.value = 2.0 if isinstance(w, np.ndarray) else 1.0
 
 
-@pytest.mark.parametrize("fun", [bound_anew, read_before, one_behind, masks, positions, flags])
-def test_types_are_those_after_an_iteration(fun) -> None:
-    found, expected = bw.jit(fun)(Z), fun(Z)
-    for one, other in zip(*[x if type(x) is tuple else (x,) for x in (found, expected)], strict=True):
-        assert np.asarray(one).dtype == other.dtype
-        np.testing.assert_allclose(one, other, rtol=3e-7)
+class Derived(Base):
+    def __init__(self, w):
+        super().__init__(w)
 
 
-@pytest.mark.parametrize("fun", [read_before, masks, positions])
-def test_the_other_iterations_are_a_loop(fun) -> None:
-    [loop] = [value for value in trace(fun, (Z,)).graph.body if value.op is ops.loop]
-    assert loop.attrs["hi"] - loop.attrs["lo"] == 10
+@dataclasses.dataclass
+class Record:
+    w: object
+    value: float = 0.0
+
+    def __post_init__(self):
+        self.value = 2.0 if isinstance(self.w, np.ndarray) else 1.0
 
 
-def widening(z):
-    total, count = np.zeros(4, np.float32), 0
-    for k in range(12):
-        total = total + z[k % 3].astype(np.float64)
-        count = count + total[0]
-    return total, count
+class Named(namedtuple("Named", "w")):
+    __slots__ = ()
+
+    def __new__(cls, w):
+        return super().__new__(cls, 2.0 if isinstance(w, np.ndarray) else 1.0)
 
 
-def test_types_that_widen_are_those_of_all_iterations() -> None:
-    [loop] = [value for value in trace(widening, (Z,)).graph.body if value.op is ops.loop]
-    assert loop.attrs["hi"] - loop.attrs["lo"] == 11
-    for one, other in zip(bw.jit(widening)(Z), widening(Z), strict=True):
-        assert np.asarray(one).dtype == other.dtype
-        np.testing.assert_allclose(one, other, rtol=1e-13)
+@functools.singledispatch
+def dispatched(v):
+    return 1.0
+
+
+@dispatched.register(np.ndarray)
+def _(v):
+    return 2.0
+
+
+@dispatched.register(float)
+def _(v):
+    return 3.0
+
+
+class Dispatching:
+    @functools.singledispatchmethod
+    def method(self, v):
+        return 1.0
+
+    @method.register(np.ndarray)
+    def _(self, v):
+        return 2.0
+
+
+def matched(v):
+    match {"key": v}:
+        case {"key": float()}:
+            return 3.0
+        case {"key": np.ndarray() as found}:
+            return 2.0 + 0.0 * found.ndim
+        case _:
+            return 1.0
+
+
+def entered(v):
+    with Holder(v) as found:
+        return found
+
+
+def with_locals(v):
+    return 2.0 * len(locals()) if isinstance(v, np.ndarray) else 1.0
+
+
+def evaluated(v):
+    return 2.0 if eval("isinstance(v, np.ndarray)") else 1.0
+
+
+QUESTIONS = {
+    "property": lambda v: Holder(v).plain, "cached_property": lambda v: Holder(v).cached, "iter": lambda v: sum(Holder(v)),
+    "starred": lambda v: max(*Holder(v), 0.0), "with": entered, "getattr": lambda v: Holder(v).other, "descriptor": lambda v: WithDescriptor(v).value,
+    "metaclass": lambda v: OfNoted(v).value, "super": lambda v: Derived(v).value, "dataclass": lambda v: Record(v).value,
+    "new": lambda v: Named(v).w, "singledispatch": dispatched, "singledispatchmethod": lambda v: Dispatching().method(v), "match": matched,
+    "locals": with_locals, "eval": evaluated, "attrgetter": lambda v: operator.attrgetter("plain")(Holder(v)),
+    "methodcaller": lambda v: operator.methodcaller("number")(Holder(v)), "class": lambda v: 2.0 if v.__class__ is np.ndarray else 1.0,
+    "abstract": lambda v: 3.0 if isinstance(v, numbers.Real) else 1.0, "float": lambda v: 3.0 if isinstance(v, float) else 1.0,
+    "type": lambda v: {np.ndarray: 2.0, float: 3.0, np.float64: 4.0}[type(v)], "hasattr": lambda v: 2.0 if hasattr(v, "shape") else 1.0,
+    "hasattr of arrays": lambda v: 2.0 if hasattr(v, "__len__") else 1.0,
+}
+
+
+@pytest.mark.parametrize("value", [np.array([1.0, 2.0]), 1.5, np.float64(1.5), np.array(2.0)], ids=["array", "float", "float64", "0-d"])
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_types(name, value):
+    ask = QUESTIONS[name]
+    np.testing.assert_array_equal(bw.jit(lambda v: ask(v) * v)(value), ask(value) * value)
+
+
+def test_without_source():
+    names = {"np": np}
+    exec("def f(x):\n    return 2.0 * x if isinstance(x, np.ndarray) else x", names)
+    np.testing.assert_array_equal(bw.jit(names["f"])(np.ones(2)), [2.0, 2.0])
+
+
+def test_of_what_has_escaped():
+    kept = []
+    with pytest.warns(bw.errors.StaleValueWarning):
+        bw.jit(lambda x: kept.append(x) or x * 2.0)(np.ones(2))
+    assert not isinstance(kept[0], np.ndarray)
