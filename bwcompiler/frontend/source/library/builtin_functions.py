@@ -23,6 +23,7 @@ from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.effects.checks import Suppressing
 from bwcompiler.frontend.source.effects.number_errors import check_whole
 from bwcompiler.frontend.source.library import iterators, series
+from bwcompiler.frontend.source.library.bisection import BISECTION
 from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
 from bwcompiler.frontend.tracing.calls import call, call_function
 from bwcompiler.frontend.tracing.handles import value_of
@@ -312,6 +313,15 @@ def _isinstance(x: Any, kinds: Any, /) -> bool:
     return builtins.isinstance(x, kinds) or issubclass(type_stood_for(x), kinds)
 
 
+def _fromiter(iter: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
+    items = builtins.list(iter) if count < 0 else builtins.list(itertools.islice(iter, count))
+    if count > len(items):
+        return np.fromiter([0] * len(items), dtype, count)     # which says so
+    if options or not builtins.any(isinstance(item, Tracer) for item in items):
+        return np.fromiter(items, dtype, count, **options)
+    return HANDLERS["call_of"](np.array)(items, dtype)
+
+
 def _hasattr(x: Any, name: str, /) -> bool:
     return builtins.hasattr(type_stood_for(x) if isinstance(x, Tracer) else x, name)       # a float has no shape
 
@@ -348,10 +358,11 @@ BUILTINS: dict[Any, Any] = {
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, _less), max: _extreme(builtins.max, _greater), sum: _sum,
     sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,
-    hasattr: _hasattr,
+    hasattr: _hasattr, np.fromiter: _fromiter,
     **{kind: _scalar_type(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
                                              np.uint64, np.complex128, np.complex64, np.bool_)},
     **MATHEMATICS,
+    **BISECTION,
 }
 BUILTINS |= {function: _by_method(BUILTINS.get(function, function), name) for function, name in _METHODS.items()}
 
