@@ -25,6 +25,7 @@ from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, protect_rows
 from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, look_for_aliases
 from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
+from bwcompiler.frontend.source.carried.kept import look_for_written, mark_after
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
 from bwcompiler.frontend.source.containers.parts import Apart
 from bwcompiler.frontend.source.containers.queues import require_lengths
@@ -275,6 +276,7 @@ class Traceable:
         require_alone(self.scope, [self.ends[name] for name in dict.fromkeys((*self.variables.carried, *self.variables.results))],
                       [growth.items for growth in self.growths.values()])
         look_for_aliases(self)
+        look_for_written(self)
         look_for_first_writes(self)
         look_for_shared_choices(self)
         same_arrays.add_ends(self)
@@ -415,6 +417,7 @@ class Traceable:
         self.apart.settle()
         protect_rows(self)
         self._grow()
+        mark_after(self)
 
     def _place_results(self, items: Sequence[Value], last: Callable[[IndexTracer], Any]) -> None:
         """Give the variables that are not carried what the last iteration bound to them."""

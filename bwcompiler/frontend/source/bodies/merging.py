@@ -318,6 +318,7 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], slot: Slot, k: int,
     if not value.shape and not any(isinstance(end, Tracer) and end._storage.writable for end in ends):
         return fresh(value, None if isinstance(kind, DType) else kind)
     found = fresh_array(value)
+    found._storage.kept = next((end._storage.kept for end in ends if isinstance(end, Tracer) and end._storage.kept), False)
     if not all(is_in_c_order(end) for end in ends if isinstance(end, Tracer | np.ndarray)):
         found._storage.layout = unknown("the result of a branch")
     # what is kept of a `return` in a loop, nobody writes to before that

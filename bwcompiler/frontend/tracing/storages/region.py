@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 from weakref import ReferenceType
 
 import numpy as np
@@ -41,12 +41,14 @@ class Storage:
     undecided handles of which it is not decided yet whether they are views of this storage; each write decides it before.
     writable  False for the results that NumPy gives as immutable scalars.
     written   whether anything was ever written to it, in this region or inside of it.
+    kept      whether a list holds a copy of it in the place of another name: it must not be written to (`source/carried/kept.py`).  The
+                loop that appended it, which is to be unrolled where it is written to nevertheless; True where there is none.
     last_read, last_shadow  of the long chain of views that was followed last, (chain, where each step leads to, what that holds for):
                 views of one of these go on from there.
     demandable  an integer or boolean argument, whose number can be had by tracing again (`StaticDemand`); a float, if all else was refused.
     """
 
-    __slots__ = ("__weakref__", "demandable", "inner", "last_read", "last_shadow", "layout", "links",
+    __slots__ = ("__weakref__", "demandable", "inner", "kept", "last_read", "last_shadow", "layout", "links",
                  "number", "region", "type", "undecided", "value", "version",
                  "writable", "written")
 
@@ -63,10 +65,13 @@ class Storage:
         self.demandable = False
         self.links: list[Any] | None = None
         self.written = False
+        self.kept: Site | bool = False
         self.last_read: tuple[Any, ...] = ()
         self.last_shadow: tuple[Any, ...] = ()
 
 
+WRITTEN_TO_KEPT = ("an array is assigned to that was appended to a list, whose elements data decide: compiled code has a copy there\n"
+                   "  hint: append a copy, kept.append(x.copy()), or make a new array, x = x + y, where x += y assigns to elements")
 LONG = 8                       # views of views from which on the last chain that was followed is remembered
 
 
@@ -216,6 +221,8 @@ class Region:
     def write(self, storage: Storage, value: Value) -> None:
         """Give the storage a new value here; enclosing regions keep theirs."""
         self.read(storage)
+        if storage.kept:
+            refuse_write(storage.kept)
         if storage.region is self:
             storage.value = value
         else:
@@ -314,6 +321,12 @@ def escaped_message(storage: Storage) -> str:
                 "  hint: call the functions one after another; compiled functions use all cores, and may be called from threads")
     return (f"a traced value is used after, or outside of, the call of {storage.region.name!r} that made it:\n  {text}\n"
             "  hint: return the value from the function instead of storing it elsewhere (global, attribute, list)")
+
+
+def refuse_write(kept: Site | bool) -> NoReturn:
+    """Somebody writes to an array of which a list holds a copy."""
+    error = UnsupportedError(at(current_source(open_region().outer), WRITTEN_TO_KEPT))
+    raise error if isinstance(kept, bool) else Recapture(kept, error)
 
 
 def escaped(storage: Storage) -> BaseException:

@@ -1,0 +1,140 @@
+"""Arrays of which a list holds copies, as data decide what is in it: writes to these arrays are never lost."""
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from tests.unit.frontend.comparing import as_python
+
+X = np.array([1.1, 2.2, 3.3])
+PLACES = (X, X[::-1].copy(), np.array([-30.5, 2.0, 0.7]))
+
+
+def written_in_the_loop(x):
+    x, kept = x.copy(), []
+    for _ in range(12):
+        if x[0] > 3:
+            kept.append(x)
+        x += 1
+    return sum(np.sum(k * k) for k in kept)
+
+
+def written_before_in_the_loop(x):
+    x, kept = x.copy(), []
+    for i in range(12):
+        x[1] = x[0] * i
+        if x[0] < 3:
+            kept.append((i, x))
+    return sum(i * np.sum(k * k) for i, k in kept)
+
+
+def written_after_the_loop(x):
+    z, kept = x * 2, []
+    for i in range(12):
+        if x[0] + i > 3:
+            kept.append(z)
+    z[0] = x[1]
+    return sum(np.sum(k * k) for k in kept)
+
+
+def the_last_one_written_after_the_loop(x):
+    kept = []
+    for _ in range(12):
+        x = x + 1
+        if x[0] > 3:
+            kept.append(x)
+    x[0] = 7.0
+    return sum(np.sum(k * k) for k in kept)
+
+
+def written_between_inner_loops(x):
+    z, t, kept = x * 2, x[0], []
+    for _ in range(9):
+        z[1] += x[2]
+        for _ in range(9):
+            if t > 3:
+                kept.append(z)
+            t = t + 0.13
+    return sum(np.sum(k * k) for k in kept) + t
+
+
+def of_the_next_iteration(x):
+    kept = []
+    for _ in range(12):
+        x[0] += 1
+        x = x * 1.2
+        if x[1] < 12:
+            kept.append(x)
+    return sum(np.sum(k * k) for k in kept)
+
+
+def one_of_two(x):
+    z, kept = x * 3, []
+    for i in range(12):
+        y = x * i
+        if x[0] + i > 4:
+            y = z
+        kept.append(y)
+        z[2] = x[1] * i
+    return sum((i + 1) * np.sum(k * k) for i, k in enumerate(kept))
+
+
+def nothing_is_written(x):
+    kept = []
+    for i in range(12):
+        y = x * i
+        y[1] += 3
+        if y[0] > 3:
+            kept.append(y)
+        x = x + 0.5
+    x[1] = 4.0
+    return sum(np.sum(k * k) for k in kept) + x.sum()
+
+
+def in_a_while(x):
+    x, kept, k = x.copy(), [], 0
+    while k < 12 and x[2] < 100:
+        if x[0] > 3:
+            kept.append(x)
+        x += 1
+        k += 1
+    return sum(np.sum(k * k) for k in kept)
+
+
+class Recorder:
+    def __init__(self, x):
+        self.x = x * 1.5
+        self.history = []
+
+    def step(self):
+        if self.x[0] > 2:
+            self.history.append(self.x)
+        self.x *= 1.1
+
+
+def of_an_object(x):
+    one = Recorder(x)
+    for _ in range(12):
+        one.step()
+    return sum(np.sum(k * k) for k in one.history) + one.x.sum()
+
+
+PROGRAMS = [written_in_the_loop, written_before_in_the_loop, written_after_the_loop, the_last_one_written_after_the_loop,
+            written_between_inner_loops, of_the_next_iteration, one_of_two, nothing_is_written, in_a_while, of_an_object]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
+def test_as_python(program):
+    as_python(lambda x: program(x.copy()), *PLACES)
+
+
+def test_what_is_only_bound_anew_is_recorded():
+    def program(x):
+        kept = []
+        for _ in range(300):
+            x = x * 1.01
+            if x[0] > 3:
+                kept.append(x)
+        return sum(np.sum(k) for k in kept)
+    assert "loop" in bw.compile(program, X).as_text("forward")
+    np.testing.assert_allclose(bw.jit(program)(X), program(X))
