@@ -325,6 +325,8 @@ def header(function: Any, *parts: Any, **options: Any) -> Any:
     if not any(function is one for one in _HEADERS) or open_policy() is None:
         return call(function)(*parts, **options)
     parts = tuple(map(taken, parts))
+    if any(map(has_gaps, parts)):                  # which meet the elements of the others one by one
+        parts = tuple([iteration.listed(part) for part in parts])
     items = gone_over(function, parts, options)
     if items is not None:
         return items

@@ -80,18 +80,18 @@ def _element(_: None, parts: Any) -> ResultNode:
 
 
 def container(kind: tuple[Any, Any], items: Any) -> ResultNode:
-    """A list, deque or dictionary of elements that may not be there; with what a `defaultdict` makes."""
+    """A list, deque or dictionary of elements that may not be there; with what a `defaultdict` makes, or the `maxlen` of a `deque`."""
     return ResultNode(_container, kind, (items,))
 
 
 def _container(kind: tuple[Any, Any], parts: Any) -> Any:
-    items, made, factory = parts[0], *kind
+    items, made, more = parts[0], *kind
     if type(items) is ResultNode:
         return container(kind, items)
     if not issubclass(made, dict):
-        return made(items)
+        return made(items) if more is None else made(items, more)
     found = {tree.map(_as_number, key): value for key, value in items}
-    return made(factory, found) if factory is not None else made(found)
+    return made(more, found) if more is not None else made(found)
 
 
 def _as_number(x: Any) -> Any:

@@ -19,6 +19,7 @@ from bwcompiler.frontend.numpy.selected.packing import packed
 from bwcompiler.frontend.source.array_backed.growth import is_growing
 from bwcompiler.frontend.source.array_backed.invariant_lists import element, is_joined
 from bwcompiler.frontend.source.array_backed.lookups import are_rows, at_places, lookup_in
+from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.progressions import Progression
@@ -37,6 +38,7 @@ from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
 
 MOST_PARTS = 4                 # iterations of a loop that are made one, so that remainders of its index are known
 _OF_COLLECTIONS: tuple[type, ...] = (collections.deque, dict, type({}.keys()), type({}.values()), type({}.items()))
+MOST_LISTED = 10_000           # elements of a header that becomes a list
 ENDLESS = 1 << 62              # elements of itertools.count()
 
 
@@ -140,6 +142,14 @@ def header(function: Any, parts: tuple[Any, ...], options: dict[str, Any]) -> An
         integers = bool(parts) and not options and all(map(_is_integer, parts)) and len(parts) <= 3
         return Steps(*parts) if integers and (len(parts) < 3 or (type(parts[2]) is int and parts[2])) else None
     return Header(function, parts, options)
+
+
+def listed(part: Any) -> Any:
+    """What a header of its own stands for as a list, if that ends; anything else as it is."""
+    if type(part) is not Header:
+        return part
+    items = list(itertools.islice(part, MOST_LISTED + 1))
+    return part if len(items) > MOST_LISTED else own(items)
 
 
 def _is_integer(x: Any) -> bool:

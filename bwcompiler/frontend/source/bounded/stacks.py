@@ -16,10 +16,9 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.growth import POISON
 from bwcompiler.frontend.source.bounded import sites
-from bwcompiler.frontend.source.bounded.store import Bounded, Store, joined, kind_of, refused
+from bwcompiler.frontend.source.bounded.store import Bounded, Store, can_be_leaf, joined, kind_of, refused
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.undecided import gaps, moved
-from bwcompiler.frontend.source.variables import is_number
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.policy import Site
@@ -34,7 +33,7 @@ def wish(items: Any, *more: Any) -> None:
     """A list is refused of which data decide how many elements it has: one that has room may do, if all its elements are of one kind."""
     known = [one for one in (*items, *more) if one is not POISON]
     known = [gaps.handed_out(one.value) if type(one) is gaps.Maybe else one for one in known]
-    if type(items) not in KINDS or not known or getattr(items, "maxlen", None) is not None or not all(map(_can_be_in, known)):
+    if type(items) not in KINDS or not known or not all(map(_can_be_in, known)):
         return
     structures = [tree.structure(one) for one in known]
     if any(one != structures[0] for one in structures):
@@ -46,26 +45,29 @@ def wish(items: Any, *more: Any) -> None:
 
 
 def _can_be_in(x: Any) -> bool:
-    return all(map(_can_be_in, x)) if type(x) is tuple else is_number(x) and type(x) is not bool and (
-        not np.iscomplexobj(x))
+    return all(map(_can_be_in, x)) if type(x) is tuple else can_be_leaf(x)
 
 
 class Stack(Bounded):
-    """A list with room."""
+    """A list with room; most: elements of a `deque` with `maxlen`, of which the first goes where one more comes."""
 
     plain = 0                                      # elements that were appended otherwise than to a heap
 
     def __init__(self, site: Site, plan: sites.Plan, of: Any) -> None:
         own(self)
         self.kind = type(of)
-        self.store = Store(self, site, plan.room, plan.kinds)
+        self.most: int | None = getattr(of, "maxlen", None)
+        self.store = Store(self, site, plan.room if self.most is None else self.most, plan.kinds)
         for element in of:
             self.append(element)
 
     def append(self, element: Any) -> None:
         self.plain += sites.times(self)
         leaves = self.store.leaves(_known(element))
-        self.store.make_room()
+        if self.most is None:
+            self.store.make_room()
+        else:
+            self.store.without(0, self.store.count == self.most)
         count = self.store.count
         self.store.put(count, leaves)
         self.store.count = count + 1
@@ -78,6 +80,8 @@ class Stack(Bounded):
         self.insert(0, element)
 
     def insert(self, place: Any, element: Any) -> None:
+        if self.most is not None:
+            raise refused(f"an element at the beginning of a deque with maxlen that data fill{_HINT}")
         if place != 0:
             raise refused(f"insert() at another place than 0 of a list that data fill{_HINT}")
         self.append(element)
@@ -122,6 +126,11 @@ class Stack(Bounded):
         leaves = self.store.leaves(_known(element))
         self.store.put(self._place(place, "list assignment index out of range"), leaves)
 
+    def __delitem__(self, place: Any) -> None:
+        if isinstance(place, slice):
+            raise refused(f"a slice is deleted from a list that data fill{_HINT}")
+        self.store.without(self._place(place, "list assignment index out of range"))
+
     def __iadd__(self, elements: Iterable[Any]) -> Stack:  # type: ignore[misc]
         self.extend(elements)
         return self
@@ -130,6 +139,9 @@ class Stack(Bounded):
         return self.store.elements()
 
     in_any_order = listed
+
+    def made_as(self) -> tuple[type, Any]:
+        return self.kind, self.most
 
     # ----- as a heap
     def smallest(self) -> Any:
@@ -145,6 +157,8 @@ class Stack(Bounded):
         """What a function of `heapq` does."""
         if type(self) is Stack and function is not heapq.heapify and self.plain > 1:
             raise refused("a list that may be no heap is given to a function of heapq\n  hint: heapq.heapify(heap) before")
+        if any(shape for _, _, shape in self.store.kinds):
+            raise refused("arrays in a heap of traced numbers\n  hint: their numbers in a table in the place of arrays, (priority, number)")
         self.__class__ = Heap
         if function is heapq.heapify:
             return None
@@ -198,7 +212,7 @@ class Heap(Stack):
 
 def made(container: Any) -> Any:
     """A list that was just made, or one with room in its place."""
-    found = sites.note(container) if type(container) in KINDS and getattr(container, "maxlen", None) is None else None
+    found = sites.note(container) if type(container) in KINDS and getattr(container, "maxlen", None) != 0 else None
     return container if found is None else Stack(*found, container)
 
 

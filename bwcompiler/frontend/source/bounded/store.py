@@ -1,6 +1,7 @@
 """Rows of numbers in arrays with room for more: the representation of stacks, heaps and dictionaries.
 
-Row k exists if k < count.  The arrays are assigned to in place; loops and branches carry them like all arrays.
+Row k exists if k < count.  The arrays are assigned to in place; loops and branches carry them like all arrays.  Elements that are arrays
+are copies, which is correct as long as nobody writes to what was put in (`carried.kept`) or to what is handed out, which is read-only.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.bounded import sites
+from bwcompiler.frontend.source.carried.kept import keep
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.undecided import gaps
@@ -31,11 +33,18 @@ def refused(text: str) -> TracerError:
     return TracerError(at(current_source(open_region().outer), text))
 
 
+def can_be_leaf(x: Any) -> bool:
+    """Whether it is a real number, or an array of real numbers whose shape is known."""
+    if isinstance(x, Tracer) and x._type.shape:
+        return x._type.is_fixed and x.dtype.kind in "biuf"
+    return is_number(x) and type(x) is not bool and not np.iscomplexobj(x)
+
+
 def kind_of(leaf: Any) -> tuple[Any, str, tuple[int, ...]]:
     """Python's type of a number, or None; dtype and shape."""
-    if type(leaf) is bool or not is_number(leaf) or np.iscomplexobj(leaf):
-        raise refused(f"a {type(leaf).__name__} in a list or dictionary that data fill: real numbers, and tuples of these, can be in it\n"
-                      "  hint: numbers in the place of arrays, texts, lists and objects: their places in a table")
+    if not can_be_leaf(leaf):
+        raise refused(f"a {type(leaf).__name__} in a list or dictionary that data fill: real numbers, traced arrays, and tuples of these, "
+                      "can be in it\n  hint: numbers in the place of texts, lists and objects: their places in a table")
     if isinstance(leaf, Tracer):
         kind = leaf._kind if leaf._kind in (int, float) else None
         return kind, str(leaf.dtype), tuple(leaf.shape)
@@ -48,8 +57,9 @@ def joined(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
     """The kinds of leaves that are of both."""
     found = []
     for (kind, dtype, shape), (kind_too, dtype_too, shape_too) in zip(one, other, strict=True):
-        if shape != shape_too:
-            raise refused(f"arrays of shapes {shape} and {shape_too} in a list or dictionary that data fill")
+        if shape != shape_too or (shape and dtype != dtype_too):
+            raise refused(f"arrays of shapes {shape} and {shape_too}, {dtype} and {dtype_too}, in a list or dictionary that data fill\n"
+                          "  hint: arrays of one shape and dtype")
         dtypes = {dtype, dtype_too}
         both = float if {kind, kind_too} == {int, float} else kind if kind is kind_too else None
         found.append((both, str(np.result_type(*dtypes)), shape))
@@ -109,13 +119,15 @@ class Store:
 
     def put(self, place: Any, leaves: Sequence[Any]) -> None:
         for array, leaf in zip(self.arrays, leaves, strict=True):
+            if array.ndim > 1:
+                keep(leaf)
             array[place] = leaf
 
     def row(self, place: Any) -> Any:
         """The element at a place."""
         found = []
         for array, (kind, _, _) in zip(self.arrays, self.kinds, strict=True):
-            leaf = array[place]
+            leaf = _read_only(array[place])
             if kind is not None:
                 leaf._kind = kind
             found.append(leaf)
@@ -134,7 +146,7 @@ class Store:
 
     def elements(self, chosen: Callable[[Any], Any] = lambda row: row) -> list[Any]:
         """All elements, or something of each, as a list with gaps: as they are now."""
-        columns = tree.unflatten(self.structure, [array.copy() for array in self.arrays])
+        columns = tree.unflatten(self.structure, [_read_only(array) if array.ndim > 1 else array.copy() for array in self.arrays])
         kinds = tree.unflatten(self.structure, [_Kind(kind) for kind, _, _ in self.kinds])
         value = chosen(columns)
         kinds = tuple([one.kind for one in tree.leaves(chosen(kinds))])
@@ -150,7 +162,7 @@ class Bounded:
     __hash__ = None  # type: ignore[assignment]
 
     def made_as(self) -> tuple[type, Any]:
-        """What a result of the program is made as: its type, and what a `defaultdict` makes."""
+        """What a result of the program is made as: its type, and what a `defaultdict` makes, or the `maxlen` of a `deque`."""
         return self.kind, None
 
     def elements(self) -> list[Any]:
@@ -181,6 +193,14 @@ class Bounded:
 class _Kind:
     def __init__(self, kind: Any) -> None:
         self.kind = kind
+
+
+def _read_only(x: Any) -> Any:
+    """A number; or a copy of an array, to which nobody writes: that would be one to the element."""
+    if x.ndim:
+        x = x.copy()
+        gaps.share_copy(x, ())
+    return x
 
 
 def _zeros(shape: tuple[int, ...], dtype: str) -> Tracer:

@@ -227,6 +227,10 @@ def zipped(*sources: Any, strict: bool = False) -> list[Any]:
         together = _side_by_side([segments(source) for source in sources])
         if together is not None:
             return unpacked(together)
+    if any(type(source) in (list, tuple, range) and not source for source in sources):
+        if strict:
+            _require_none(sources)
+        return []
     found = [_in_front(source) if has_gaps(source) else _all_of(source) for source in sources]
     size = min(block.count for block, _ in found)
     count = found[0][1]
@@ -238,6 +242,17 @@ def zipped(*sources: Any, strict: bool = False) -> list[Any]:
     values = tuple([tree.map(lambda leaf: call(as_tracer, leaf)[:size], block.value) for block, _ in found])
     kinds = tuple([kind for block, _ in found for kind in block.kinds])
     return unpacked([Block(np.arange(size) < count, values, size, True, kinds)])
+
+
+def _require_none(sources: Sequence[Any]) -> None:
+    """zip(..., strict=True) of sources of which one has no elements."""
+    is_first = len(sources[0]) == 0
+    for number, source in enumerate(sources, 1):
+        count = length(source) if has_gaps(source) else len(source)
+        if is_first:
+            require(count == 0, f"zip() argument {number} is longer than argument 1", ValueError)
+        elif not has_gaps(source) and count == 0:
+            require(length(sources[0]) == 0, f"zip() argument {number} is shorter than argument 1", ValueError)
 
 
 def _side_by_side(lines: Sequence[Sequence[Any]]) -> list[Block] | None:

@@ -124,11 +124,12 @@ def test_one_that_gets_longer_is_unrolled_or_refused() -> None:
 
 
 def test_branches_that_change_the_length_say_so() -> None:
+    """Of what is no number and no array; deques of these have room (`test_captured_memories.py`)."""
     def filled_by_data(x):
         kept, total = collections.deque(maxlen=4), 0.0
         for k in range(12):
             if np.sin(k * x[0]) > 0:
-                kept.append(k * x[1])
+                kept.append("positive")
             total += len(kept)
         return total
 

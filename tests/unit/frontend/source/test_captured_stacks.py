@@ -209,16 +209,11 @@ def test_what_is_refused():
                 stack.append((v * 0.5, name + "."))
         return x[0]
 
-    def of_arrays(x):
-        """An array on a stack may be changed by another name."""
-        p, total = x[:2] * 1.0, 0.0
-        stack = [p]
-        while stack:
-            q = stack.pop()
-            total += q @ q
-            if total < 30:
-                stack.append(q * 1.5)
-        return total
+    def arrays_of_a_heap(x):
+        heap = []
+        for i in range(12):
+            heapq.heappush(heap, (abs(x[i]), x * i))
+        return heapq.heappop(heap)[1].sum()
 
     def compared(x):
         stack = [x[0], x[1]]
@@ -234,7 +229,7 @@ def test_what_is_refused():
         return heap[3]
     with pytest.raises(TracerError, match="gets more than .* elements: compiled code has room for"):
         bw.jit(endless)(X)
-    for program in (of_texts, of_arrays, compared):
+    for program in (of_texts, arrays_of_a_heap, compared):
         with pytest.raises(BwError, match="test_captured_stacks.py"):
             bw.jit(program)(X)
     with pytest.raises(TracerError, match="(?s)test_captured_stacks.py:.*another element of a heap.*hint: sorted"):
