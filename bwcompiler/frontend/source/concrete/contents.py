@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.source.concrete import percent
 from bwcompiler.frontend.source.concrete.makers import is_live, maker_of, shown
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.tracing.operands import is_traced
@@ -178,6 +179,8 @@ def binary(name: str, x: Any, y: Any) -> Any:
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         if not (is_traced(x) or is_traced(y)):
             read(x, y)
+    elif name == "mod" and type(x) is str and percent.has_traced(y):
+        return percent.formatted(x, y)
     elif type(x) not in _NUMBERS or type(y) not in _NUMBERS:
         found = _called(x, method, y)
         if found is NotImplemented and type(x) is not type(y) and (type(x) in _NUMBERS or getattr(type(x), method, None) is None):
@@ -185,8 +188,6 @@ def binary(name: str, x: Any, y: Any) -> Any:
         if found is not NotImplemented:
             return found
     return function(x, y)
-
-
 
 
 def unary(name: str, x: Any) -> Any:
