@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.source.effects.checks import raise_where
+from bwcompiler.frontend.source.effects.checks import raise_where, raised
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -54,6 +54,8 @@ def check_operator(name: str, kind: type, inputs: Sequence[Any], found: Tracer) 
         return False
     if isinstance(second, Tracer):
         _zero_division(name, kind, second == 0)
+    elif not second and is_caught(ZeroDivisionError()):
+        raise raised(_raised(_EXAMPLES[name], kind))
     return True
 
 

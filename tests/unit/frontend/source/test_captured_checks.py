@@ -170,6 +170,21 @@ def test_divisions_in_a_try_that_catches_what_python_raises(loops):
         assert bw.jit(guarded)(2.0, y) == guarded(2.0, y)
 
 
+@pytest.mark.parametrize("divide", [lambda x: x / 0, lambda x: x // 0.0, lambda x: x % 0, lambda x: int(x) // 0], ids="/ // % int".split())
+def test_divisions_by_a_known_zero_in_a_try(divide):
+    def guarded(x, y):
+        try:
+            if y > 1.0:
+                x = divide(x)
+            x = x + 2.0
+        except ZeroDivisionError:
+            x = 7.0 * x
+        return x
+
+    for y in (0.5, 1.5):
+        assert bw.jit(guarded)(2.0, y) == guarded(2.0, y)
+
+
 def test_divisions_in_a_try_that_is_not_taken_apart_are_refused():
     def guarded(x, y):
         while True:
