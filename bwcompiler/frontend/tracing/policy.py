@@ -65,6 +65,8 @@ class Policy:
         self.uncounted: set[Site] = set()                           # `while` loops with no count
         self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
         self.bounded: dict[Site, Any] = {}                          # what makes containers with room (`source.bounded`), and its plan
+        self.guarded: set[Site] = set()                             # loops that have `try`, to be unrolled if the function is refused;
+        self.refused: BwError | None = None                         # the refusal before that was done
         self.told: set[Any] = set()                                 # lines whose messages were left out
         self.restart()
 

@@ -235,10 +235,11 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None
         else:
             if not isinstance(outcome, BwError):
                 return _with_notes(outcome, policy)
-            if _may_go_on(policy):
+            if _may_go_on(policy) or _unroll_guarded(policy, outcome):
                 continue
             if not varying:
-                raise outcome from None            # here, so that our frames below are not in its traceback
+                first = None if policy is None else policy.refused
+                raise first or outcome from None   # here, so that our frames below are not in its traceback
             varying = narrowed(varying)
 
 
@@ -259,6 +260,16 @@ def _unroll(found: Recapture, policy: Policy | None) -> None:
 def _may_go_on(policy: Policy | None) -> bool:
     """Whether the function, which is refused, is to be traced in another way."""
     return _forget_foreseen(policy) or (policy is not None and bool(HANDLERS["granted"](policy)))
+
+
+def _unroll_guarded(policy: Policy | None, refusal: BwError) -> bool:
+    """Whether loops that have `try` are unrolled now: what they raise and catch, and count, may be known then, which may be asked for."""
+    if policy is None:
+        return False
+    sites = [site for site in policy.guarded if site not in policy.unrolled]
+    policy.unrolled.update(dict.fromkeys(sites, "it has `try`, and the function is refused where it is recorded"))
+    policy.refused = policy.refused or (refusal if sites else None)
+    return bool(sites)
 
 
 def _forget_foreseen(policy: Policy | None) -> bool:

@@ -244,6 +244,7 @@ class Trying:
         policy = open_policy()
         if policy is not None:
             policy.tries.append(self)
+            policy.guarded.update([scope.loop.site for scope in policy.scopes if scope.loop is not None])
             self.before = (open_region(), len(open_region().record.values))
 
     def __exit__(self, _kind: Any, error: BaseException | None, _traceback: Any) -> None:

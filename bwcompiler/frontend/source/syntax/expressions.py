@@ -25,25 +25,13 @@ def inside(nodes: Any) -> list[ast.AST]:
     return found
 
 
-_OF_NUMBERS = frozenset(("ArithmeticError", "FloatingPointError", "LinAlgError", "OverflowError", "RuntimeWarning", "ZeroDivisionError"))
-
-
-def catches(node: ast.AST) -> bool:
-    """Whether it is a `try` that catches what one iteration of a loop may raise and another one not, before there are numbers."""
-    handlers = getattr(node, "handlers", ())
-    kinds = [kind for one in handlers for kind in (one.type.elts if isinstance(one.type, ast.Tuple) else [one.type])]
-    return any(getattr(kind, "attr", getattr(kind, "id", "")) not in _OF_NUMBERS for kind in kinds)
-
-
-def leaves(body: list[ast.stmt], is_tail: bool = False, is_loop: bool = False) -> bool:
+def leaves(body: list[ast.stmt], is_tail: bool = False) -> bool:
     """Whether control can leave a block otherwise than at its end or by an exception, or something in it cannot be put in a function.
 
     is_tail: the function ends with the block, so that a `return` in it is one of the block.
-    is_loop: it is the body of a loop, which is traced once for all iterations.
     """
     def leaving(node: ast.AST) -> bool:
-        is_leaving = isinstance(node, LEAVING) and not (is_tail and isinstance(node, ast.Return)) and not _deletes_items(node)
-        return is_leaving or (is_loop and catches(node))
+        return isinstance(node, LEAVING) and not (is_tail and isinstance(node, ast.Return)) and not _deletes_items(node)
 
     for node in body:
         if isinstance(node, ast.Break | ast.Continue) or leaving(node):
@@ -51,10 +39,10 @@ def leaves(body: list[ast.stmt], is_tail: bool = False, is_loop: bool = False) -
         if isinstance(node, OWN_SCOPE):
             continue
         if isinstance(node, ast.For | ast.While):
-            if any(map(leaving, inside(node.body))) or leaves(node.orelse, is_tail, is_loop):
+            if any(map(leaving, inside(node.body))) or leaves(node.orelse, is_tail):
                 return True
         elif any(map(leaving, inside([node]))) or any(
-                leaves(getattr(part, name, []), is_tail, is_loop) for part in (node, *getattr(node, "handlers", ()))
+                leaves(getattr(part, name, []), is_tail) for part in (node, *getattr(node, "handlers", ()))
                 for name in ("body", "orelse", "finalbody")):
             return True
     return False
@@ -75,8 +63,6 @@ def makes(node: ast.expr | None) -> bool | tuple[Any, ...]:
 def why_kept(body: list[ast.stmt]) -> str:
     """Why a loop with this body keeps its form."""
     for part in inside(body):
-        if catches(part):
-            return "it has `try` with an `except` that catches what perhaps only some iterations raise"
         if isinstance(part, LEAVING) and not isinstance(part, ast.Return) and not _deletes_items(part):
             return f"it has `{words(part)}`"
     return "it is left from inside of `with` or `try`, or a branch of it is too long to be written twice"

@@ -391,7 +391,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_For(self, node: ast.For) -> Any:
-        whole = not node.orelse and not leaves(node.body, is_loop=True)
+        whole = not node.orelse and not leaves(node.body)
         if not whole:
             source = self.visit(node.iter)
             outer, self.why = self.why, why_kept(node.body)
@@ -417,7 +417,7 @@ class _Rewriter(ast.NodeTransformer):
         return [body, self.statement("for_", node, source, body, variables, *([] if flag is None else [ast.Constant(flag)]))]
 
     def visit_While(self, node: ast.While) -> Any:
-        if node.orelse or leaves(node.body, is_loop=True) or not is_pure(node.test):
+        if node.orelse or leaves(node.body) or not is_pure(node.test):
             node.test = self.visit(mark_test(node.test))
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node

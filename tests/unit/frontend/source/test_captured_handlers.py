@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import TracerBoolError, TracerError
+from bwcompiler.errors import TracerError
 from tests.unit.frontend.comparing import as_python
 
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
@@ -170,22 +170,6 @@ def test_errors_of_numpys_are_caught() -> None:
             return np.sum(x + np.ones(12))
 
     as_python(added, X)
-
-
-def test_why_a_loop_cannot_be_left() -> None:
-    def program(x):
-        total = 0.0
-        for k in range(12):
-            try:
-                total += x[k + 1]
-            except IndexError:
-                total += 1.0
-            if total > 2:
-                break
-        return total
-
-    with pytest.raises(TracerBoolError, match="whether a loop goes on.*`except` that catches what perhaps only some iterations raise"):
-        bw.jit(program)(X)
 
 
 # ----- contextlib.suppress, which is a `try` whose handlers do nothing
