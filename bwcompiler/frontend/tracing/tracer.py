@@ -193,9 +193,8 @@ class Tracer(Handle):
                       number=not self._type.shape and not storage.writable)
 
     @property
-    def strides(self) -> NoReturn:
-        refuse(self, UnsupportedError, "x.strides: the memory of a traced array is not known while tracing\n"
-               "  hint: where they are for windows, np.lib.stride_tricks.sliding_window_view(x, n)[::step]; else x.itemsize and x.shape")
+    def strides(self) -> Any:
+        return call(HANDLERS["strides"], self)
 
     def __repr__(self) -> str:
         source = self._storage.value.source

@@ -19,6 +19,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, UnsupportedError
+from bwcompiler.frontend.numpy.manipulation.strides import as_strided
 from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.effects.checks import Suppressing
 from bwcompiler.frontend.source.effects.number_errors import check_whole
@@ -354,7 +355,7 @@ _METHODS = {
 BUILTINS: dict[Any, Any] = {
     np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros, series.numpy_fit: series.fit,
     np.ndenumerate: iterators.ndenumerate, np.nditer: iterators.nditer, np.broadcast: iterators.broadcast,
-    np.isfortran: iterators.isfortran, contextlib.suppress: Suppressing,
+    np.isfortran: iterators.isfortran, np.lib.stride_tricks.as_strided: as_strided, contextlib.suppress: Suppressing,
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, _less), max: _extreme(builtins.max, _greater), sum: _sum,
     sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,
