@@ -13,6 +13,7 @@ from bwcompiler.frontend.source.array_backed.growth import element, expect, is_g
 from bwcompiler.frontend.source.array_backed.indexed_lists import indexed_list, is_indexed, read
 from bwcompiler.frontend.source.array_backed.lookups import lookup_in
 from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, want
+from bwcompiler.frontend.source.bounded.groups import Group, Groups
 from bwcompiler.frontend.source.bounded.stacks import Heap, Stack
 from bwcompiler.frontend.source.concrete.makers import noted, shown
 from bwcompiler.frontend.source.concrete.texts import require_known
@@ -30,7 +31,7 @@ from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-BOUNDED = (Dictionary, Stack, Heap)
+BOUNDED = (Dictionary, Groups, Group, Stack, Heap)
 
 
 def indexed(array: Any, index: Any) -> Any:

@@ -13,7 +13,8 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.bounded import sites
-from bwcompiler.frontend.source.bounded.store import Bounded, Store, kind_of, refused
+from bwcompiler.frontend.source.bounded.groups import Forms, Groups
+from bwcompiler.frontend.source.bounded.store import Bounded, Store, form_of, kind_of, refused
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.undecided import gaps, keyed, moved
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
@@ -38,6 +39,9 @@ def want(items: Any, key: Any, value: Any) -> None:
         return
     refusal = refused(f"{key} may be a new key of a dictionary: data say which{_HINT}")
     factory = _missing(items)
+    if _may_be_group(items, factory, value) and all(_is_number(part) for one in (*items, key) for part in (
+            one if type(one) is tuple else (one,))):
+        sites.want(items, Forms(form_of(key)), refusal)
     if factory not in (None, int, float):
         raise refused(f"{key} is a key of a dictionary of {factory.__name__}s: data say which\n"
                       "  hint: masks, x[labels == k], or a list of pairs that is sorted by its keys")
@@ -45,6 +49,13 @@ def want(items: Any, key: Any, value: Any) -> None:
         _is_number(part) for one in items for part in (one if type(one) is tuple else (one,)))
     if numbers:
         sites.want(items, (tree.structure((key, value)), list(map(kind_of, tree.leaves((key, value))))), refusal)
+
+
+def _may_be_group(items: Any, factory: Any, value: Any) -> bool:
+    """Whether the values of a dictionary are lists that are empty at first."""
+    if factory is list:
+        return True
+    return type(items) is dict and type(value) is list and all(type(one) is list for one in items.values())
 
 
 def _missing(items: Any) -> Callable[[], Any] | None:
@@ -189,7 +200,9 @@ class View(Bounded):
 def made(container: Any) -> Any:
     """A dictionary that was just made, or one with room in its place."""
     found = sites.note(container) if type(container) in KINDS else None
-    return container if found is None else Dictionary(*found, container)
+    if found is None:
+        return container
+    return Groups(*found, container) if isinstance(found[1].kinds, Forms) else Dictionary(*found, container)
 
 
 class Asking:

@@ -53,6 +53,11 @@ def kind_of(leaf: Any) -> tuple[Any, str, tuple[int, ...]]:
     return None, str(np.asarray(leaf).dtype), np.shape(leaf)
 
 
+def form_of(x: Any) -> Any:
+    """The form of an element: its structure, and the kinds of its leaves."""
+    return tree.structure(x), list(map(kind_of, tree.leaves(x)))
+
+
 def joined(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
     """The kinds of leaves that are of both."""
     found = []

@@ -18,7 +18,7 @@ import numpy as np
 from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.concrete.makers import Part, changed_in_loop, maker_of
 from bwcompiler.frontend.source.syntax.rewriting import Variables
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, open_policy, same
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_bounded, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_library
@@ -286,7 +286,7 @@ def part_of(found: Any) -> Any:
         return Part(found, found) if maker_of(found) is not None else found
     if type(found) is list and scopes_around(found):
         return Extended(found)
-    if not isinstance(found, Tracer | Part):
+    if not isinstance(found, Tracer | Part) and not is_bounded(found):
         if is_plain_object(found) and not any(hasattr(type(found), f"__i{name}__") for name in _OPERATORS):
             return Combined(found)                 # x += y is x = x + y
         refuse_change(found)
