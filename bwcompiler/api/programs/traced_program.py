@@ -40,7 +40,8 @@ class TracedProgram:
 
     options         as given to `compile`: wrt, mutates, memory_limit, autoloop.
     _windows        `windows` of `trace_arguments`: with True, an IndexError may mean that NumPy would shorten a slice.
-    floats          `floats` of `trace_arguments`; False if all arguments that can be are differentiated: those compiled in have no derivative.
+    floats          `floats` of `trace_arguments`; False if all arguments that can be are differentiated: those that are compiled in
+                    have no derivative.
     operands        values outside of the arguments that were seen to change between calls (`varying` of `trace_arguments`): the
                     leaves after those of the arguments.
     written         leaves that a call writes back to; `forward_graph` writes result k to the memory of input `into[k]`.
