@@ -22,14 +22,16 @@ from bwcompiler.frontend.source.array_backed.growth import append, refuse_whole
 from bwcompiler.frontend.source.bounded.counting import counting, set_default
 from bwcompiler.frontend.source.bounded.sets import changing
 from bwcompiler.frontend.source.changes import VALUES, altered, changed, own
+from bwcompiler.frontend.source.classes import instantiating, is_plain_class
 from bwcompiler.frontend.source.concrete.makers import MAKERS, METHODS, maker, noted, require_traced
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.containers.copying import copying
 from bwcompiler.frontend.source.containers.queues import CHANGING_LISTS, queue_of
 from bwcompiler.frontend.source.effects.checks import is_message, left_out, message
 from bwcompiler.frontend.source.effects.doubles import is_double, refuse_double
+from bwcompiler.frontend.source.effects.enclosing import bind
 from bwcompiler.frontend.source.effects.packages import is_pure_module, wrapped_by_us
-from bwcompiler.frontend.source.effects.places import Place, note_place, own_variables, scopes_around, short, taking_along
+from bwcompiler.frontend.source.effects.places import scopes_around, short, taking_along
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.library.heaps import heap_function, in_order
@@ -43,9 +45,8 @@ from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
 from bwcompiler.frontend.source.variables import among, not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import known_parts
-from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
 from bwcompiler.frontend.tracing.policy import Policy
-from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
+from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
 from bwcompiler.frontend.tracing.tracer import Tracer, type_stood_for
 
@@ -176,7 +177,7 @@ def _of_series(call: _Call) -> Any:
 
 
 def _of_class(call: _Call) -> Any:
-    return _instantiating(call.function, call.policy, call.form) if call.kind is type and _is_plain_class(call.function) else None
+    return instantiating(call.function, call.policy, call.form) if call.kind is type and is_plain_class(call.function) else None
 
 
 def _of_known(call: _Call) -> Any:
@@ -317,79 +318,11 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
     return form(function)
 
 
-def defined(function: Any) -> None:
-    """A function was defined that may bind variables of functions around it."""
-    if isinstance(function, types.FunctionType):
-        own_variables(function, form_of(function).binds)
-
-
-def bind(function: types.FunctionType) -> None:
-    """A function is called in a body: what it binds of the functions around it are variables of the body."""
-    names = form_of(function).binds
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) if names else {}
-    for name in names:
-        note_place(Place(cells[name], "variable", name))
-
-
 def _of_numbers(function: Any) -> Any:
     """A function of NumPy's that takes numbers, and no traced ones (`np.fft.fftfreq`)."""
     def called(*args: Any, **kwargs: Any) -> Any:
         return function(*known_parts(args), **{key: known_parts(value) for key, value in kwargs.items()})
     return called
-
-
-def _is_plain_class(kind: type) -> bool:
-    """Whether it is a class of the user's whose objects are made by its own `__init__` alone."""
-    made = _class_function(kind)
-    new: Any = kind.__new__
-    init: Any = kind.__init__  # type: ignore[misc]
-    mine = init is object.__init__ and not is_hidden_type(kind) if made is None else not is_library(made.__code__)
-    return mine and new is object.__new__ and not issubclass(kind, BaseException)
-
-
-def _class_function(kind: type) -> types.FunctionType | None:
-    made = getattr(kind, "__init__", None)
-    return made if isinstance(made, types.FunctionType) else None
-
-
-def _instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any:
-    """kind(...), with the control flow of its `__init__` captured; the object is one of this iteration's own."""
-    plain = _class_function(kind)
-    if plain is None:                              # without an `__init__` of its own
-        def make_empty() -> Any:
-            found = own(object.__new__(kind))
-            policy.objects[id(found)] = found
-            return found
-        return make_empty
-    is_generated = hasattr(kind, "__dataclass_fields__") and plain.__code__.co_filename == "<string>"
-    if policy.depth and not is_generated:
-        if not form_of(plain).is_known:
-            not_capturable(f"it makes a {kind.__name__}, whose source is not to be had")
-        if form_of(plain).writes_globals:
-            not_capturable(f"{_named(plain)} assigns to variables of its module")
-        bind(plain)
-    initialise = form(plain)
-    begun: Any = _with_captured_end(kind) if is_generated and hasattr(kind, "__post_init__") else kind
-
-    def make(*args: Any, **kwargs: Any) -> Any:
-        found = own(object.__new__(begun))
-        policy.objects[id(found)] = found
-        initialise(found, *args, **kwargs)
-        if begun is not kind:
-            object.__setattr__(found, "__class__", kind)
-        return found
-    return make
-
-
-@functools.cache
-def _with_captured_end(kind: Any) -> type:
-    """A class like a dataclass of the user's, whose generated `__init__` calls its `__post_init__` with the control flow captured."""
-    def captured(self: Any, *args: Any) -> None:
-        call_of = HANDLERS["call_of"]
-        call_of(types.MethodType(kind.__post_init__, self))(*args)
-    made: type = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__post_init__": captured, "__module__": kind.__module__,
-                                                     "__qualname__": kind.__qualname__})
-    return made
 
 
 _twins: dict[Any, Any] = {}    # of NumPy's functions

@@ -24,7 +24,7 @@ from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_m
 from bwcompiler.frontend.source.bounded.sets import made as set_made
 from bwcompiler.frontend.source.bounded.stacks import made as stack_made
 from bwcompiler.frontend.source.calls import attribute as attribute_of
-from bwcompiler.frontend.source.calls import bind, callable_for, defined
+from bwcompiler.frontend.source.calls import callable_for
 from bwcompiler.frontend.source.changes import added, altered, changed, combined, combined_attribute, own
 from bwcompiler.frontend.source.concrete.contents import (
     as_written,
@@ -58,6 +58,7 @@ from bwcompiler.frontend.source.decisions import (
 )
 from bwcompiler.frontend.source.effects.checks import Trying as trying
 from bwcompiler.frontend.source.effects.checks import passing, raised, require_no_handler
+from bwcompiler.frontend.source.effects.enclosing import bind, defined
 from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.items import indexed, iterable
 from bwcompiler.frontend.source.library.libraries import sparse_product, sparse_times

@@ -1,0 +1,69 @@
+"""Objects of the user's classes that are made in captured code: `instantiating` runs `__init__` with its control flow captured."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.effects.enclosing import bind
+from bwcompiler.frontend.source.syntax.functions import form as form_of
+from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
+from bwcompiler.frontend.tracing.policy import Policy
+from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.source import is_library
+
+
+def is_plain_class(kind: type) -> bool:
+    """Whether it is a class of the user's whose objects are made by its own `__init__` alone."""
+    made = _class_function(kind)
+    new: Any = kind.__new__
+    init: Any = kind.__init__  # type: ignore[misc]
+    mine = init is object.__init__ and not is_hidden_type(kind) if made is None else not is_library(made.__code__)
+    return mine and new is object.__new__ and not issubclass(kind, BaseException)
+
+
+def _class_function(kind: type) -> types.FunctionType | None:
+    made = getattr(kind, "__init__", None)
+    return made if isinstance(made, types.FunctionType) else None
+
+
+def instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any:
+    """kind(...), with the control flow of its `__init__` captured; the object is one of this iteration's own."""
+    plain = _class_function(kind)
+    if plain is None:                              # without an `__init__` of its own
+        def make_empty() -> Any:
+            found = own(object.__new__(kind))
+            policy.objects[id(found)] = found
+            return found
+        return make_empty
+    is_generated = hasattr(kind, "__dataclass_fields__") and plain.__code__.co_filename == "<string>"
+    if policy.depth and not is_generated:
+        if not form_of(plain).is_known:
+            not_capturable(f"it makes a {kind.__name__}, whose source is not to be had")
+        if form_of(plain).writes_globals:
+            not_capturable(f"{kind.__name__}.__init__() assigns to variables of its module")
+        bind(plain)
+    initialise = form(plain)
+    begun: Any = _with_captured_end(kind) if is_generated and hasattr(kind, "__post_init__") else kind
+
+    def make(*args: Any, **kwargs: Any) -> Any:
+        found = own(object.__new__(begun))
+        policy.objects[id(found)] = found
+        initialise(found, *args, **kwargs)
+        if begun is not kind:
+            object.__setattr__(found, "__class__", kind)
+        return found
+    return make
+
+
+def _with_captured_end(kind: Any) -> type:
+    """A class like a dataclass of the user's, whose generated `__init__` calls its `__post_init__` with the control flow captured."""
+    def captured(self: Any, *args: Any) -> None:
+        call_of = HANDLERS["call_of"]
+        call_of(types.MethodType(kind.__post_init__, self))(*args)
+    made: type = type(kind)(kind.__name__, (kind,), {"__slots__": (), "__post_init__": captured, "__module__": kind.__module__,
+                                                     "__qualname__": kind.__qualname__})
+    return made
