@@ -23,6 +23,7 @@ from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import possible
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.source import current_source
@@ -172,6 +173,8 @@ def _arrays(leaf: Any, storages: Sequence[Storage], made_before: Collection[int]
         return [Before(leaf, "")]
     if leaf._chain or storages.count(leaf._storage) > 1 or not _follow(leaf._storage, None, frozenset(), found):
         return None
+    if any(one in storages and one.region is open_region() for one in possible(leaf._storage)[1:]):
+        return None                                # what data decide to be another array that the side gives, too
     return found
 
 

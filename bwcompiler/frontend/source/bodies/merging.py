@@ -34,6 +34,7 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph
 from bwcompiler.frontend.tracing.control_flow.bodies import joined as joined_kind
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.policy import Policy
@@ -330,14 +331,18 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], slot: Slot, k: int,
             elif is_named and can_link(found, before.array) and not before.array._storage.region.closed:
                 link(found, before.array, conditions[before.where] if before.where else where)
             else:
-                found._chain = _read_only(value, name)
+                share(found, [*origins(found)[1:], *origins(before.array)], _told(name), _WHY_NOT.format(_told(name)))
         if arrays is None:
             found._chain = _read_only(value, name)
     return found
 
 
 def _read_only(value: Value, name: str) -> Chain:
-    return (BroadcastView(value.shape, _WHY_NOT.format("it" if name.startswith(PREFIX) else _called(name))),)
+    return (BroadcastView(value.shape, _WHY_NOT.format(_told(name))),)
+
+
+def _told(name: str) -> str:
+    return "it" if name.startswith(PREFIX) else _called(name)
 
 
 def _truth(test: Tracer) -> Tracer:

@@ -63,11 +63,14 @@ def look_for_written(loop: Any) -> None:
 
 
 def _appended(loop: Any) -> set[Storage]:
-    """The arrays of which the iteration has appended copies: as data decide, or of which data decide which one it is."""
+    """The arrays of which the iteration has appended copies: as data decide, which one it is or how many there are.
+
+    Where it is known how many, a variable has the row that the last iteration has appended (`Traceable._last_row`).
+    """
     found: set[Storage] = set()
     for one in [one for _, elements in loop.elements for one in elements]:
         for storage in [leaf.storage for leaf in one.leaves if isinstance(leaf, Row)]:
-            if storage.writable and (one.present is not None or storage.links):
+            if storage.writable and (one.present is not None or storage.links or loop.index is None):
                 found.update(possible(storage))
     return found
 

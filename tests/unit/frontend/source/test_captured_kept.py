@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import BwError
 from tests.unit.frontend.comparing import as_python
 
 X = np.array([1.1, 2.2, 3.3])
@@ -138,3 +139,50 @@ def test_what_is_only_bound_anew_is_recorded():
         return sum(np.sum(k) for k in kept)
     assert "loop" in bw.compile(program, X).as_text("forward")
     np.testing.assert_allclose(bw.jit(program)(X), program(X))
+
+
+# ----- never a number that is not Python's
+def a_row_that_data_choose(x):
+    rows, y = np.zeros((5, 3)), x * 0
+    rows[np.argmax(x)] = x
+    if x[0] > 0:
+        y = rows[np.argmax(x)]
+    rows[np.argmax(x)] = x * 5
+    return y.sum()
+
+
+def a_row_of_a_list(x):
+    rows, kept = np.zeros((5, 3)), []
+    for i in range(12):
+        rows[i % 5] = x * i
+        if x[0] + i > 4:
+            kept.append(rows[i % 5])
+    return sum((k + 1) * np.sum(d) for k, d in enumerate(kept))
+
+
+def the_last_one_of_a_loop_that_is_left(x):
+    kept = []
+    for i in range(20):
+        y = x * i
+        kept.append(y)
+        if y[1] > 5:
+            break
+    y[0] = 77.0
+    return sum(np.sum(d) for d in kept)
+
+
+def two_of_one_side(x):
+    y, best = x * 0, x * 0
+    if x[0] > 0:
+        y = x * 2
+        if x[1] > 1:
+            best = y
+    y[0] = 5.0
+    return best.sum() * x[0] + y.sum()
+
+
+@pytest.mark.parametrize("program", [a_row_that_data_choose, a_row_of_a_list, the_last_one_of_a_loop_that_is_left, two_of_one_side],
+                         ids=lambda program: program.__name__)
+def test_what_is_refused(program):
+    with pytest.raises((BwError, ValueError), match=r"(?s)test_captured_kept.py.*hint: "):
+        bw.jit(program)(X)
