@@ -310,7 +310,7 @@ class _Steps:
             return _region_text(value, self.bodies[value])
         routine = value.op.library
         if factorization_calls.is_written_out(value):
-            return f"{value.op.name} of small matrices, unrolled"
+            return f"{value.op.name} of small matrices, inlined"
         real_only = isinstance(routine, Native) and value.op is not ops.triangular_solve
         known = routine is not None and not (real_only and value.dtype.is_complex)
         return f"library call: {value.op.name}" + (f" by {routine.text(value.attrs)}" if routine is not None and known else "")

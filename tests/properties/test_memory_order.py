@@ -153,7 +153,7 @@ def claims(function: Callable[..., Any], arrays: Sequence[Array]) -> list[Any]:
 
     def traced(*handles: Any) -> None:
         arguments = list(handles)
-        for leaf in tree.leaves(function(*handles)):
+        for leaf in iter(tree.leaves(function(*handles))):                       # no loop that is recorded
             if not isinstance(leaf, Tracer) or not leaf.ndim:
                 found.append(None)
                 continue

@@ -186,7 +186,7 @@ CALLS = {
     "complex product": (lambda x: x @ x, (np.ones((20, 20), "c16"),), "matrix product in tiles, 16,000 floating-point operations"),
     "small product": (lambda x: x @ x, (np.ones((2, 2)),), "matrix product, unrolled, 16 floating-point operations"),
     "lapack": (lambda x: np.linalg.inv(x), (np.eye(20),), "library call: lu by LAPACK getrf"),
-    "small factors": (lambda x: np.linalg.inv(x), (np.eye(2),), "lu of small matrices, unrolled"),
+    "small factors": (lambda x: np.linalg.inv(x), (np.eye(2),), "lu of small matrices, inlined"),
     "inner loop": (lambda x: np.linalg.cholesky(x), (np.eye(2),), "library call: cholesky by LAPACK potrf (NumPy's inner loop cholesky_lo)"),
     "sort": (lambda x: np.sort(x), (X,), "library call: sort by NumPy's sort function"),
     "integers": (lambda x: np.gcd(x, 6), (np.arange(3),), "library call: gcd by NumPy's inner loop gcd"),

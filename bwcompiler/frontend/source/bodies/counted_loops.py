@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from bwcompiler import ops, tree
 from bwcompiler.frontend.source.bodies.capture import Traceable, zeros
 from bwcompiler.frontend.source.bodies.integers import may_overflow
@@ -89,12 +91,19 @@ def _check(traceable: Traceable, leaves: Sequence[Leaf], traced: Traced, element
 
 
 def _require_types_kept(traceable: Traceable, leaves: Sequence[Leaf], traced: Traced) -> None:
-    """Raise NotCapturable for a body that gives a narrower type than is carried, float32 for float64: NumPy has that from the first
-    iteration on."""
+    """Raise NotCapturable for a loop that carries another type than NumPy has in the first iteration, or in the others.
+
+    What is carried is wide enough for both.  A body may give a narrower type, float32 for float64; and an array may be narrower before the
+    loop, when what is made like it, or assigned to a copy of it, is rounded in the first iteration.
+    """
     names = [name for name in traceable.order() for _ in traceable.kinds[name]]
-    for name, leaf, kind in zip(names, leaves, traced.kinds, strict=False):
-        if strong(leaf.kind) is not strong(kind):
-            not_capturable(f"{name} is {strong(leaf.kind).numpy} before the first iteration and {strong(kind).numpy} after it", peel=True)
+    before = [leaf for name in traceable.order() for leaf in tree.leaves(traceable.entry[name])]
+    for name, leaf, kind, first in zip(names, leaves, traced.kinds, before, strict=False):
+        carried, after = strong(leaf.kind), strong(kind)
+        is_wider = isinstance(first, Tracer | np.ndarray) and bool(first.shape) and first.dtype != carried.numpy
+        if carried is not after or is_wider:
+            now = first.dtype if is_wider else carried.numpy
+            not_capturable(f"{name} is {now} before the first iteration and {after.numpy} after it", peel=True)
 
 
 def _settle_counters(traceable: Traceable, traced: Traced, count: int) -> None:
