@@ -23,7 +23,6 @@ from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
-from bwcompiler.frontend.tracing.control_flow.shared_arrays import possible
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.source import current_source
@@ -173,9 +172,24 @@ def _arrays(leaf: Any, storages: Sequence[Storage], made_before: Collection[int]
         return [Before(leaf, "")]
     if leaf._chain or storages.count(leaf._storage) > 1 or not _follow(leaf._storage, None, frozenset(), found):
         return None
-    if any(one in storages and one.region is open_region() for one in possible(leaf._storage)[1:]):
-        return None                                # what data decide to be another array that the side gives, too
+    if _is_another(leaf._storage, storages):
+        return None
     return found
+
+
+def _is_another(storage: Storage, storages: Sequence[Storage]) -> bool:
+    """Whether data decide that it is an array that the side has made, and that it gives by another name, too.
+
+    (What they may both be of the arrays from outside is found by these.)
+    """
+    def linked(one: Storage) -> list[Storage]:
+        return [other for link in one.links or () if (other := link.storage()) is not None]
+
+    def is_made(one: Storage) -> bool:
+        return all(other.region is open_region() for other in [one, *linked(one)])
+
+    made = [one for one in [storage, *linked(storage)] if is_made(one)]
+    return any(other in storages for one in made for other in [one, *linked(one)] if other is not storage)
 
 
 def _follow(storage: Storage, where: Any, seen: frozenset[Storage], found: list[Any]) -> bool:
