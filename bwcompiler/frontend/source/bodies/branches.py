@@ -182,14 +182,8 @@ def _is_another(storage: Storage, storages: Sequence[Storage]) -> bool:
 
     (What they may both be of the arrays from outside is found by these.)
     """
-    def linked(one: Storage) -> list[Storage]:
-        return [other for link in one.links or () if (other := link.storage()) is not None]
-
-    def is_made(one: Storage) -> bool:
-        return all(other.region is open_region() for other in [one, *linked(one)])
-
-    made = [one for one in [storage, *linked(storage)] if is_made(one)]
-    return any(other in storages for one in made for other in [one, *linked(one)] if other is not storage)
+    others = [other for one in storage.links or () if not one.is_through_outside and (other := one.storage()) is not None]
+    return any(other in storages and other.region is open_region() for other in others)
 
 
 def _follow(storage: Storage, where: Any, seen: frozenset[Storage], found: list[Any]) -> bool:

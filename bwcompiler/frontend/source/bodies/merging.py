@@ -34,13 +34,12 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph
 from bwcompiler.frontend.tracing.control_flow.bodies import joined as joined_kind
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
-from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, share
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
-from bwcompiler.frontend.tracing.storages.views import BroadcastView, Chain
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
@@ -332,13 +331,10 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], slot: Slot, k: int,
                 link(found, before.array, conditions[before.where] if before.where else where)
             else:
                 share(found, [*origins(found)[1:], *origins(before.array)], _told(name), _WHY_NOT.format(_told(name)))
-        if arrays is None:
-            found._chain = _read_only(value, name)
+    if any(arrays is None for arrays in befores):
+        maybe = [one for end in ends if isinstance(end, Tracer) for one in possible(end._storage)]
+        share(found, [*origins(found)[1:], *maybe], _told(name), _WHY_NOT.format(_told(name)))
     return found
-
-
-def _read_only(value: Value, name: str) -> Chain:
-    return (BroadcastView(value.shape, _WHY_NOT.format(_told(name))),)
 
 
 def _told(name: str) -> str:

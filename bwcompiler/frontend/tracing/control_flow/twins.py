@@ -25,6 +25,7 @@ class Link(NamedTuple):
     """What a storage may be, seen from there: of `chain` in it the elements are those of `twin` where a traced truth value holds.
 
     twin  the other storage and its chain, as long as somebody has a handle of it; held: where others can be reached through it only.
+    is_through_outside  whether they are the same only where both are one array from outside of their region.
     """
 
     chain: Chain
@@ -33,6 +34,7 @@ class Link(NamedTuple):
     type: TensorType
     where: Tracer
     held: Storage | None
+    is_through_outside: bool = False
 
     def handles(self, storage: Storage) -> tuple[Tracer, Tracer] | None:
         """Of both."""
@@ -50,23 +52,27 @@ def link(one: Tracer, other: Tracer, where: Tracer) -> None:
     """From now on they are the same array where that holds; and `one`, which is new, is what the other one is the same as."""
     known = [(found, pair[1]) for found in other._storage.links or () if (pair := found.handles(other._storage)) is not None
              and not pair[1]._storage.region.closed and not found.where._storage.region.closed]
-    further = [(twin, found.where) for found, twin in known if same_chain(found.chain, other._chain) and twin._storage is not one._storage]
+    is_outside = other._storage.region is not one._storage.region
+    further = [(twin, found.where, is_outside or found.is_through_outside) for found, twin in known
+               if same_chain(found.chain, other._chain) and twin._storage is not one._storage]
     held = len(further) < len(known)
-    _link(one, other, where, held)
-    for twin, also in further:
-        _link(one, twin, np.logical_and(where, also), False)
+    _link(one, other, where, held, False)
+    for twin, also, is_through_outside in further:
+        _link(one, twin, np.logical_and(where, also), False, is_through_outside)
 
 
-def _link(one: Tracer, other: Tracer, where: Tracer, held: bool) -> None:
+def _link(one: Tracer, other: Tracer, where: Tracer, held: bool, is_through_outside: bool) -> None:
     """One link of the two; of two ways from one to the other either may hold."""
     before = next((found for found in one._storage.links or () if found.storage() is other._storage
                    and same_chain(found.chain, one._chain) and same_chain(found.twin, other._chain)), None)
     if before is not None:
         where = np.logical_or(before.where, where)
+        is_through_outside = is_through_outside and before.is_through_outside
     for mine, twin in ((one, other), (other, one)):
         others = [found for found in mine._storage.links or () if found.storage() not in (None, twin._storage) or (
             found.storage() is twin._storage and not (same_chain(found.chain, mine._chain) and same_chain(found.twin, twin._chain)))]
-        made = Link(mine._chain, ReferenceType(twin._storage), twin._chain, mine._type, where, twin._storage if held else None)
+        made = Link(mine._chain, ReferenceType(twin._storage), twin._chain, mine._type, where, twin._storage if held else None,
+                    is_through_outside)
         mine._storage.links = [*others, made]
 
 

@@ -181,7 +181,22 @@ def two_of_one_side(x):
     return best.sum() * x[0] + y.sum()
 
 
-@pytest.mark.parametrize("program", [a_row_that_data_choose, a_row_of_a_list, the_last_one_of_a_loop_that_is_left, two_of_one_side],
+def two_by_a_third_name(x):
+    """`y` and `best` may both be what `x * 2` made, which has no name any more."""
+    y, best = x * 0, x * 0
+    if x[0] > 0:
+        made = x * 2
+        if x[1] > 1:
+            best = made
+            made = x
+        if x[2] > 0:
+            y = best
+    y[0] = 5.0
+    return best.sum() * x[0] + y.sum()
+
+
+@pytest.mark.parametrize("program", [
+    a_row_that_data_choose, a_row_of_a_list, the_last_one_of_a_loop_that_is_left, two_of_one_side, two_by_a_third_name],
                          ids=lambda program: program.__name__)
 def test_what_is_refused(program):
     with pytest.raises((BwError, ValueError), match=r"(?s)test_captured_kept.py.*hint: "):

@@ -104,6 +104,17 @@ def nested(a, b, s):
     return c * 1, d * 1
 
 
+def one_of_two_or_a_third(a, b, s):
+    """In one side `d` is `a` or what `c` is, which is from outside of that side."""
+    c, d = b * 2, a
+    if a[0] > b[0]:
+        c, d = d, c
+    elif s > 0.5:
+        d = c
+    a[1] *= 2.43
+    return d * 1, c * 1
+
+
 def concrete(a, b, s):
     c = np.zeros(4)
     d = c
@@ -266,7 +277,7 @@ def one_before(a, b, s):
     return first, before, x, s
 
 
-PROGRAMS = [chosen, others_written, reversed_views, chosen_twice, exchanged, in_lists, rebound_argument, one_of_three, nested,
+PROGRAMS = [chosen, others_written, reversed_views, chosen_twice, exchanged, in_lists, rebound_argument, one_of_three, one_of_two_or_a_third, nested,
             concrete, changed_in_loops, halved, halved_view, halved_made,
             inside_of_a_loop, sometimes, until_found, best, two_names, part_of_another, from_before, swapped, swapped_three, one_before]
 
