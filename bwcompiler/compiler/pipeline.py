@@ -63,6 +63,7 @@ from bwcompiler.passes.loops.select_branches import select_branches
 from bwcompiler.passes.loops.share_bodies import may_name_line, share_bodies
 from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
 from bwcompiler.passes.memory.plan_memory import plan_memory
+from bwcompiler.passes.memory.read_written import read_written
 from bwcompiler.passes.memory.save_slices import save_slices
 from bwcompiler.passes.memory.write_beside import write_beside
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
@@ -146,6 +147,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("hoist_factors", hoist_invariants, "loop invariants that legalisation makes, such as LU factors -> before the loop",
          graphs=_graph),
     Pass("defer_checks", defer_checks, "index checks -> the worst index, found by the loops that read with it, and one comparison"),
+    Pass("read_written", read_written, "values that were written to parts of arrays that are read, too -> read from the arrays"),
     Pass("save_slices", save_slices, "slices that are read after their array was updated -> copies made before"),
     Pass("add_products", add_products, "matrix products that are added to other results -> products accumulated in the memory of these"),
     Pass("fuse", fuse, "values that share one loop tree", "graph -> fusion groups and calls", graphs=_none),
@@ -245,6 +247,8 @@ ORDER = (
     Before("defer_checks", "save_slices", "which elements are read is known only for the ops that native code runs"),
     Before("hoist_factors", "fuse", "hoisted values are not part of the kernels of the loop's body"),
     Before("legalize", "save_slices", "what is read from an array, and when, is known for legal ops"),
+    Before("legalize", "read_written", "simplification reads the values themselves"),
+    Before("read_written", "save_slices", "slices that are read after the next update have to be copied"),
     Before("save_slices", "fuse", "an update is in place where nothing reads the array afterwards"),
     Before("hoist_factors", "add_products", "a product that is the same in all iterations is computed before the loop"),
     Before("save_slices", "add_products", "copies of slices are made of values as they are"),
@@ -336,7 +340,8 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         turned = run(turn_stacks, run(turn_columns, run(carry_transposes, carried)))
         legal = run(legalize, run(write_beside, run(share_parts, run(fill_rows, turned))))
         legal = run(hoist_invariants, legal).graph
-        legal = run(add_products, run(save_slices, run(defer_checks, legal) if _is_beside(into) else legal))
+        legal = run(read_written, run(defer_checks, legal) if _is_beside(into) else legal)
+        legal = run(add_products, run(save_slices, legal))
         fused = run(fuse, legal)
         steps = _kernels(run, legal, fused, into, _Bodies().of_graph(legal, options))
         plan = run(plan_memory, legal, steps, into)
@@ -396,7 +401,7 @@ class _Bodies:
         run = PassRunner(PIPELINE, options)
         legal = run(legalize, run(carry_elements, run(prune_regions, run(inline_custom_rules, graph))))
         states = [legal.inputs[place] for place in over if place is not None]
-        legal = run(add_products, run(save_slices, legal, states))
+        legal = run(add_products, run(save_slices, run(read_written, legal), states))
         fused = run(fuse, legal, False, states)
         into = tuple(over)
         inside = options if graph.index is None else replace(options, scope=options.scope | {graph.index})

@@ -2,7 +2,8 @@
 
 `y[t] = v` in a loop gives a chain of versions of y.  Recomputing all of y per version, as a fused loop over y would, is
 quadratic in the length of the chain; so in a chain of small updates each one writes its slice into the memory of the
-version before.  The first of a chain, and updates of most of an array, are ordinary fused values, unless the array holds nothing yet.
+version before.  The first of a chain, and updates of most of an array, are ordinary fused values, unless the array holds nothing yet, or
+is the state of a loop that nothing reads any more (`is_free`).
 
 A sum, product or similar value that is written into an array computed only for this purpose, and that is available at the same time as the
 array, is also written in place, and not by a second pass over all of the array.  So are strided slices written into such an array, or
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.access import is_alias, root
+from bwcompiler.ir.access import is_alias, is_virtual, root
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.loops.branch_states import passed_through
@@ -49,7 +50,7 @@ def find_updates(graph: Graph, mutable: Sequence[Value] = ()) -> Updates:
 
     mutable: inputs that may be overwritten; a chain that begins with one may have any length, and its first update is in place.
     """
-    candidates = _candidates(graph)
+    candidates = _candidates(graph, mutable)
     scattered = frozenset([root(value.operands[0]) for value in graph.body if value.op in ops.SCATTERS])
     if not candidates:
         return Updates(frozenset(), scattered, frozenset())
@@ -141,16 +142,40 @@ def _chains(candidates: list[Value]) -> tuple[dict[Value, int], dict[Value, int]
     return depth, length
 
 
-def _candidates(graph: Graph) -> list[Value]:
-    """Small updates, and all of arrays that hold nothing but what updates wrote: there is nothing to be copied."""
+def _candidates(graph: Graph, mutable: Sequence[Value] = ()) -> list[Value]:
+    """Small updates, and all of arrays that hold nothing but what updates wrote, or are not read any more: nothing has to be copied."""
     found: list[Value] = []
     fresh: set[Value] = set()
     for value in graph.body:
         if value.op is ops.unset or (value.op in ops.UPDATES and value.operands[0] in fresh):
             fresh.add(value)
-        if _is_small(value) or (value in fresh and value.op in ops.UPDATES):
+        if _is_small(value) or (value in fresh and value.op in ops.UPDATES) or (
+                value.op is ops.slice_update and value.operands[0] in mutable and is_free(value.operands[0], value, graph)):
             found.append(value)
     return found
+
+
+def is_free(state: Value, update: Value, graph: Graph) -> bool:
+    """Whether an update can be done in the memory of the old state while it is computed: that is read before, and by other loops."""
+    written = [value.operands[1] for value in graph.body if value.op is ops.slice_update and value is not update]
+    pending, seen = [update.operands[1]], {update.operands[1], *written}       # these are read from their arrays (`read_written`)
+    while pending:                                             # what the loop computes that writes the update
+        for operand in pending.pop().operands:
+            if operand is state:
+                return False
+            if operand not in seen and (operand.op.kind == "elementwise" or is_virtual(operand)):
+                seen.add(operand)
+                pending.append(operand)
+    readers, behind = {state}, False
+    for value in graph.body:
+        if value is update:
+            behind = True
+        elif not readers.isdisjoint(value.operands):
+            if behind:
+                return False
+            if is_virtual(value):
+                readers.add(value)
+    return not any(output in readers for output in graph.outputs)
 
 
 def _is_small(value: Value) -> bool:

@@ -4,6 +4,7 @@
 
 An update of most of an array is a new array made of pieces.  A piece whose elements are computed from their neighbours would first be
 stored and then copied.  Here it is computed directly into the new array, and the rest of the old array, its border, is copied.
+Where the piece is made of other arrays, and nothing reads the old one afterwards, it is computed into the old array as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value
-from bwcompiler.passes.memory.find_updates import is_small_slice
+from bwcompiler.passes.memory.find_updates import is_free, is_small_slice
 from bwcompiler.passes.rewriting.rewriter import rebuilt
 
 LEAST_ELEMENTS = 128           # of an update: small arrays are copied as fast as two loops more are begun
@@ -71,7 +72,8 @@ def _updates(body: Graph, number: int) -> list[Value]:
     base = value.operands[0] if value.op is ops.slice_update else value
     if base.op.kind not in ("input", "constant") or base.op is ops.unset or base is value:
         return []
-    return [value] if _is_most(value) and _is_computed(value.operands[1]) else []
+    is_overwritten = base.op.kind == "input" and is_free(base, value, body)
+    return [value] if _is_most(value) and _is_computed(value.operands[1]) and not is_overwritten else []
 
 
 def _is_most(update: Value) -> bool:
