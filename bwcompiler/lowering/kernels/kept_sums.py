@@ -13,6 +13,7 @@ from bwcompiler.lowering.kernels.vector_loops import LONGEST, Body, Piece
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type
 
 KEPT = 8                      # most registers for such sums
+MOST_APART = 16               # most elements that the inner loop accesses one by one: these take longer than a sum in memory
 
 
 class KeptSums(Strips):
@@ -44,6 +45,8 @@ class KeptSums(Strips):
         inner_body = self.body_of(inner)
         in_lanes = any(isinstance(statement, Accumulate) and statement.target in self.lane_sums for statement in inner.body)
         if not sums or in_lanes or extent > KEPT * LONGEST or not self.is_vector(inner, inner_body):
+            return []
+        if inner_body.apart * extent > MOST_APART:             # registers have no index, so all iterations would be unrolled
             return []
         vectors = [Piece(piece.first + k * piece.width, piece.width, 1, piece.active)
                    for piece in self.pieces_of(inner, inner_body) for k in range(piece.count) if not piece.clamped]
