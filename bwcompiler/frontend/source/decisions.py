@@ -14,9 +14,10 @@ from bwcompiler.frontend.numpy.selected.packing import merged
 from bwcompiler.frontend.source.array_backed.dictionaries import tabled
 from bwcompiler.frontend.source.array_backed.growth import POISON, append, refuse_whole
 from bwcompiler.frontend.source.bodies.branches import branch
-from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, View, is_asked, want
-from bwcompiler.frontend.source.bounded.groups import Groups, GroupsView
+from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, want
+from bwcompiler.frontend.source.bounded.groups import Groups
 from bwcompiler.frontend.source.bounded.sets import Set
+from bwcompiler.frontend.source.bounded.views import View
 from bwcompiler.frontend.source.changes import changed
 from bwcompiler.frontend.source.concrete.contents import binary, read, user_method
 from bwcompiler.frontend.source.concrete.texts import require_known
@@ -100,7 +101,7 @@ def is_not(x: Any, y: Any) -> Any:
 
 def in_(x: Any, items: Any) -> Any:
     """x in items."""
-    if type(items) in (Dictionary, Groups, GroupsView, View, Set):
+    if type(items) in (Dictionary, Groups, View, Set):
         return items.contains(x)
     items = gaps.taken(items)
     if gaps.has_gaps(items):

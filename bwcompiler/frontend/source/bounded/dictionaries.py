@@ -15,6 +15,7 @@ from bwcompiler import tree
 from bwcompiler.frontend.source.bounded import sites
 from bwcompiler.frontend.source.bounded.groups import Forms, Groups
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, form_of, kind_of, refused
+from bwcompiler.frontend.source.bounded.views import View
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.undecided import gaps, keyed, moved
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
@@ -83,14 +84,9 @@ class Dictionary(Bounded):
     # ----- places
     def _found(self, key: Any) -> tuple[Any, Any]:
         """Whether a key is there, and where."""
-        parts = tree.leaves(key)
-        columns = self.store.arrays[:len(parts)]
         if tree.structure((key, 0)) != self.store.structure:
             return False, 0
-        equal = self.store.is_there()
-        for column, part in zip(columns, parts, strict=True):
-            equal = np.logical_and(equal, column == part)
-        return np.any(equal), np.argmax(equal)
+        return self.store.find(tree.leaves(key))
 
     def _value(self, place: Any) -> Any:
         return self.store.row(place)[1]
@@ -98,12 +94,7 @@ class Dictionary(Bounded):
     def _put(self, key: Any, value: Any) -> None:
         if not _is_number(value):
             raise refused(f"a {type(value).__name__} as a value of a dictionary whose keys data say: there may be numbers{_HINT}")
-        leaves = self.store.leaves((key, value))
-        self.store.make_room()
-        found, place = self._found(key)
-        place = np.where(found, place, self.store.count)
-        self.store.put(place, leaves)
-        self.store.count = np.maximum(self.store.count, place + 1)
+        self.store.put_once((key, value), len(tree.leaves(key)))
 
     # ----- as of a dictionary
     def __getitem__(self, key: Any) -> Any:
@@ -171,30 +162,6 @@ class Dictionary(Bounded):
 
     def total(self) -> Any:
         return gaps.total(self.values().listed())
-
-
-class View(Bounded):
-    """What `keys`, `values` and `items` give: what the dictionary holds when it is asked for."""
-
-    def __init__(self, of: Dictionary, kind: Any, part: Callable[[Any], Any]) -> None:
-        self.of = of
-        self.kind = kind
-        self.store = of.store
-        self.part = part
-
-    def listed(self) -> list[Any]:
-        return self.store.elements(self.part)
-
-    in_any_order = listed
-
-    def __iter__(self) -> Any:
-        return iter(self.listed())
-
-    def made_as(self) -> tuple[type, Any]:
-        raise refused(f"the function returns a {self.kind.__name__}\n  hint: list() of it, or the dictionary")
-
-    def contains(self, x: Any) -> Any:
-        return self.of.contains(x) if self.kind is type({}.keys()) else gaps.contains(self.listed(), x)
 
 
 def made(container: Any) -> Any:

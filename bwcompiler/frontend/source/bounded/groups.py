@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from bwcompiler import tree
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.source.bounded import sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, form_of, refused
+from bwcompiler.frontend.source.bounded.views import View
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.undecided import gaps, moved
 from bwcompiler.frontend.tracing.policy import Site
@@ -63,22 +64,14 @@ class Groups(Bounded):
         """Whether a key is there, and where."""
         if tree.structure(key) != self.store.structure:
             return False, 0
-        equal = self.store.is_there()
-        for column, part in zip(self.store.arrays, tree.leaves(key), strict=True):
-            equal = np.logical_and(equal, column == part)
-        return np.any(equal), np.argmax(equal)
+        return self.store.find(tree.leaves(key))
 
     def contains(self, key: Any) -> Any:
         return self.find(key)[0]
 
     def _group(self, key: Any) -> Group:
         """The list of a key, which is there from now on."""
-        leaves = self.store.leaves(key)
-        self.store.make_room()
-        found, place = self.find(key)
-        place = np.where(found, place, self.store.count)
-        self.store.put(place, leaves)
-        self.store.count = np.maximum(self.store.count, place + 1)
+        self.store.put_once(key, len(tree.leaves(key)))
         return Group(key, self)
 
     def __getitem__(self, key: Any) -> Group:
@@ -105,14 +98,14 @@ class Groups(Bounded):
     def __delitem__(self, key: Any) -> None:
         raise refused(f"a list is deleted from a dictionary whose keys data say{_HINT}")
 
-    def keys(self) -> GroupsView:
-        return GroupsView(self, type({}.keys()), lambda key: key)
+    def keys(self) -> View:
+        return View(self, type({}.keys()), lambda key: key)
 
-    def values(self) -> GroupsView:
-        return GroupsView(self, type({}.values()), lambda key: Group(key, self))
+    def values(self) -> View:
+        return View(self, type({}.values()), lambda key: Group(key, self))
 
-    def items(self) -> GroupsView:
-        return GroupsView(self, type({}.items()), lambda key: (key, Group(key, self)))
+    def items(self) -> View:
+        return View(self, type({}.items()), lambda key: (key, Group(key, self)))
 
     def listed(self) -> list[Any]:
         return self.store.elements()
@@ -124,30 +117,6 @@ class Groups(Bounded):
 
     def elements(self) -> list[Any]:
         return self.items().listed()
-
-
-class GroupsView(Bounded):
-    """What `keys`, `values` and `items` give."""
-
-    def __init__(self, of: Groups, kind: Any, part: Callable[[Any], Any]) -> None:
-        self.of = of
-        self.kind = kind
-        self.store = of.store
-        self.part = part
-
-    def listed(self) -> list[Any]:
-        return self.store.elements(self.part)
-
-    in_any_order = listed
-
-    def __iter__(self) -> Any:
-        return iter(self.listed())
-
-    def contains(self, x: Any) -> Any:
-        return self.of.contains(x) if self.kind is type({}.keys()) else gaps.contains(self.listed(), x)
-
-    def made_as(self) -> tuple[type, Any]:
-        raise refused(f"the function returns a {self.kind.__name__}\n  hint: list() of it, or the dictionary")
 
 
 @dataclasses.dataclass(eq=False)

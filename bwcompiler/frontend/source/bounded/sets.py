@@ -75,21 +75,13 @@ class Set(Bounded):
             raise TypeError("unhashable type: 'numpy.ndarray'")
         if tree.structure(x) != self.store.structure:
             return False, 0
-        equal = self.store.is_there()
-        for column, part in zip(self.store.arrays, tree.leaves(x), strict=True):
-            equal = np.logical_and(equal, column == part)
-        return np.any(equal), np.argmax(equal)
+        return self.store.find(tree.leaves(x))
 
     def contains(self, x: Any) -> Any:
         return self._found(x)[0]
 
     def add(self, x: Any) -> None:
-        leaves = self.store.leaves(x)
-        self.store.make_room()
-        found, place = self._found(x)
-        place = np.where(found, place, self.store.count)
-        self.store.put(place, leaves)
-        self.store.count = np.maximum(self.store.count, place + 1)
+        self.store.put_once(x, len(tree.leaves(x)))
 
     def update(self, *others: Iterable[Any]) -> None:
         for x in [x for other in others for x in other]:

@@ -128,6 +128,22 @@ class Store:
                 keep(leaf)
             array[place] = leaf
 
+    def find(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
+        """Whether there is an element that begins with these leaves, and where."""
+        equal = self.is_there()
+        for array, leaf in zip(self.arrays, leaves, strict=False):
+            equal = np.logical_and(equal, array == leaf)
+        return np.any(equal), np.argmax(equal)
+
+    def put_once(self, value: Any, key: int) -> None:
+        """Put an element in the place of the one with the same first `key` leaves, or behind the others."""
+        leaves = self.leaves(value)
+        self.make_room()
+        found, place = self.find(leaves[:key])
+        place = np.where(found, place, self.count)
+        self.put(place, leaves)
+        self.count = np.maximum(self.count, place + 1)
+
     def row(self, place: Any) -> Any:
         """The element at a place."""
         found = []
