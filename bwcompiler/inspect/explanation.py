@@ -409,9 +409,12 @@ def _copies(program: ProgramLike, fused: FusedProgram, names: Names) -> list[str
             return f"result {number}"
         return f"the gradient of {traced.input_names[program.default_wrt[number - len(traced.outputs)]]}"
 
+    graph = lowered.simplified
+    captured = graph.inputs[len(graph.inputs) - graph.captured:]
     for value, number in plan.copies:
         kind, other = plan.locations[value]
-        argument = f"the argument {value.name}" if value in program.graph.inputs else "the seed"
+        argument = ("an array from outside of the function" if value in captured else
+                    f"the argument {value.name}" if value in program.graph.inputs else "the seed")
         same = argument if kind == "argument" else f"the same as {result_name(other)}"
         lines.append(f"copied, {bytes_text(value.type.nbytes)}  {result_name(number)} is {same}")
     return lines

@@ -74,21 +74,34 @@ def flat(x):
     return x * 2.0
 
 
-flat.defvjp(lambda x: (flat(x), x), lambda x, ct: (np.zeros(3),))
+flat.defvjp(lambda x: (flat(x), x), lambda x, ct: (np.zeros_like(ct),))
 X = np.ones(3)
+# What is expected stands in a line of its own: `explain` quotes the lines of functions.
 GRADIENTS = {
-    "dtype": (lambda x, n: x * n, (X, np.arange(3)), "gradient of n is None: its dtype is int64"),
-    "unused": (lambda x, y: (x, y * 0)[0], (X, X), "gradient of y is zero: no returned value depends on it"),
-    "cast": (lambda x: np.sum(x) + x.astype(int).astype(float), (X,), "the conversion to int64 has no derivative"),
-    "stop_gradient": (lambda x: x * bw.stop_gradient(x), (X,), "stop_gradient was applied"),
-    "comparison": (lambda x, y: x * (y > 0.5), (X, X), "greater: a boolean result has no derivative"),
-    "piecewise": (lambda x: x + np.floor(x), (X,), "floor: piecewise constant: its derivative is zero"),
-    "position": (lambda x: x + np.argmax(x), (X,), "argmax: a position has no derivative"),
-    "integer output": (lambda x: np.argsort(x), (X,), "gradient of x is zero: on every path from it to a returned value"),
-    "operand": (lambda x, y: np.nextafter(x, y), (X, X), "nextafter: y only gives the direction"),
-    "own rule": (lambda x, y: scaled(x, y), (X, X), "the function's own backward rule gives None for it"),
-    "zero": (lambda x: np.sum(flat(x)), (X,), "gradient of x is zero: the derivatives on the path from it"),
-    "computed": (lambda x: np.sum(x), (X,), "gradient of x is computed: f64[3], 24 B"),
+    "dtype": (lambda x, n: x * n, (X, np.arange(3)),
+              "gradient of n is None: its dtype is int64"),
+    "unused": (lambda x, y: (x, y * 0)[0], (X, X),
+               "gradient of y is zero: no returned value depends on it"),
+    "cast": (lambda x: np.sum(x) + x.astype(int).astype(float), (X,),
+             "the conversion to int64 has no derivative"),
+    "stop_gradient": (lambda x: x * bw.stop_gradient(x), (X,),
+                      "stop_gradient was applied"),
+    "comparison": (lambda x, y: x * (y > 0.5), (X, X),
+                   "greater: a boolean result has no derivative"),
+    "piecewise": (lambda x: x + np.floor(x), (X,),
+                  "floor: piecewise constant: its derivative is zero"),
+    "position": (lambda x: x + np.argmax(x), (X,),
+                 "argmax: a position has no derivative"),
+    "integer output": (lambda x: np.argsort(x), (X,),
+                       "gradient of x is zero: on every path from it to a returned value"),
+    "operand": (lambda x, y: np.nextafter(x, y), (X, X),
+                "nextafter: y only gives the direction"),
+    "own rule": (lambda x, y: scaled(x, y), (X, X),
+                 "the function's own backward rule gives None for it"),
+    "zero": (lambda x: np.sum(flat(x)), (X,),
+             "gradient of x is zero: the derivatives on the path from it"),
+    "computed": (lambda x: np.sum(x), (X,),
+                 "gradient of x is computed: f64[3], 24 B"),
 }
 
 
@@ -102,6 +115,12 @@ def test_own_rule_says_nothing_of_the_argument_that_it_differentiates():
     assert "gradient of x is computed" in bw.compile(lambda x, y: scaled(x, y), X, X).explain()
     text = bw.compile(lambda x: scaled(x, x), X).explain()
     assert "gradient of x is computed" in text and "(to x)\n    the function's own backward rule gives None for it" in text
+
+
+def test_a_gradient_that_is_an_array_from_outside():
+    constant = bw.custom_vjp(lambda x: x * 2.0)
+    constant.defvjp(lambda x: (constant(x), None), lambda _, ct: (np.ones(3),))
+    assert "the gradient of x is an array from outside of the function" in bw.compile(lambda x: np.sum(constant(x)), X).explain()
 
 
 def test_wrt():
