@@ -43,6 +43,7 @@ from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.loops.branch_states import branch_states, passed_through
 from bwcompiler.passes.loops.carried.carry_elements import carry_elements
 from bwcompiler.passes.loops.carried.carry_transposes import carry_transposes
+from bwcompiler.passes.loops.carried.clear_late import clear_late
 from bwcompiler.passes.loops.carried.fill_rows import fill_rows
 from bwcompiler.passes.loops.carried.forget_overwritten import forget_overwritten
 from bwcompiler.passes.loops.carried.forget_unread import forget_unread
@@ -142,6 +143,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("turn_stacks", turn_stacks, "stacks of transposes that are read transposed -> stacks of the original arrays"),
     Pass("fill_rows", fill_rows, "large arrays that are filled before a loop that writes to their rows -> rows filled by the loop"),
     Pass("share_parts", share_parts, "parts of arrays that loops pass to inner loops -> the whole arrays, without copies"),
+    Pass("clear_late", clear_late, "states of loops that end with a part set to one number -> set where the next iteration reads them"),
     Pass("write_beside", write_beside, "states that an iteration mostly overwrites -> written to new memory, with copies of the rest"),
     Pass("legalize", legalize, "ops that lowering does not accept -> ops that it accepts, simplified"),
     Pass("hoist_factors", hoist_invariants, "loop invariants that legalisation makes, such as LU factors -> before the loop",
@@ -238,6 +240,7 @@ ORDER = (
     Before("turn_columns", "legalize", "a transpose that is an operand of a loop is stored"),
     Before("turn_columns", "share_parts", "a matrix that is read by columns is a separate array"),
     Before("share_parts", "write_beside", "arrays that inner loops update in place are not their states"),
+    Before("clear_late", "write_beside", "states that are not set at the end are written over, or beside"),
     Before("write_beside", "legalize", "the copies that it makes are legalised with the others"),
     Before("share_parts", "legalize", "the reads that it makes are legalised with the others"),
     Before("carry_elements", "legalize", "the reads that it makes are legalised with the others"),
@@ -338,7 +341,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
         carried = run(read_latest, run(carry_elements, shared))
         turned = run(turn_stacks, run(turn_columns, run(carry_transposes, carried)))
-        legal = run(legalize, run(write_beside, run(share_parts, run(fill_rows, turned))))
+        legal = run(legalize, run(write_beside, run(clear_late, run(share_parts, run(fill_rows, turned)))))
         legal = run(hoist_invariants, legal).graph
         legal = run(read_written, run(defer_checks, legal) if _is_beside(into) else legal)
         legal = run(add_products, run(save_slices, legal))

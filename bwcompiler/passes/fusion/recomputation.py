@@ -11,7 +11,7 @@ from collections.abc import Collection, Container
 from bwcompiler import ops
 from bwcompiler.ir.access import plain_axes, root
 from bwcompiler.ir.contracts.fusion import FusionGroup
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Value, is_constant
 from bwcompiler.passes.fusion.attempt import Attempt
 from bwcompiler.passes.fusion.reads import Reads
 
@@ -41,7 +41,8 @@ class Recomputation:
 
     def note(self, attempt: Attempt) -> None:
         """Remember what a value is made of, if it may be computed again."""
-        if (attempt.value.op.cheap or _is_short_of_memory(attempt.value)) and not attempt.update:
+        value = attempt.value
+        if (value.op.cheap or _is_masked(value) or _is_short_of_memory(value)) and not attempt.update:
             self.made_of[attempt.value] = [base for base, _ in attempt.reads]
 
     def picked(self, attempt: Attempt) -> Attempt | None:
@@ -84,7 +85,7 @@ class Recomputation:
         inside = {} if group is None else group.by_value
         again: frozenset[Value] = frozenset()
         for base, _ in attempt.reads:
-            if base not in inside and base.type.nbytes >= LEAST_EXPANDED:
+            if base not in inside and (base.type.nbytes >= LEAST_EXPANDED or _is_masked(base)):
                 again |= self._expansion(base)
         return Attempt(attempt.value, self.reads, attempt.inlined | again, attempt.update) if again else attempt
 
@@ -161,10 +162,15 @@ class Recomputation:
         return len(found) <= 2 and all(base in self.stored or base in self.waiting for base in found)
 
     def _is_cheap(self, value: Value) -> bool:
-        return value.op.cheap and self._is_known(value)
+        return (value.op.cheap or _is_masked(value)) and self._is_known(value)
 
     def _is_known(self, value: Value) -> bool:
-        return value in self.made_of and value.op.kind == "elementwise" and value not in self.stored
+        return value in self.made_of and (value.op.kind == "elementwise" or _is_masked(value)) and value not in self.stored
+
+
+def _is_masked(value: Value) -> bool:
+    """Whether it is another array but for a part filled with a number: which elements these are, loops know from their indices."""
+    return value.op is ops.slice_update and is_constant(value.operands[1])
 
 
 def _is_short_of_memory(value: Value) -> bool:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from bwcompiler import ops
 from bwcompiler.ir.access import is_alias, is_virtual, root
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.op import Value, is_constant
 from bwcompiler.passes.loops.branch_states import passed_through
 
 CHAIN = 4                     # updates a chain has at least
@@ -150,9 +150,16 @@ def _candidates(graph: Graph, mutable: Sequence[Value] = ()) -> list[Value]:
         if value.op is ops.unset or (value.op in ops.UPDATES and value.operands[0] in fresh):
             fresh.add(value)
         if _is_small(value) or (value in fresh and value.op in ops.UPDATES) or (
-                value.op is ops.slice_update and value.operands[0] in mutable and is_free(value.operands[0], value, graph)):
+                value.op is ops.slice_update and value.operands[0] in mutable and is_free(value.operands[0], value, graph)
+                and not (is_constant(value.operands[1]) and _is_read_by_loops(value, graph))):
             found.append(value)
     return found
+
+
+def _is_read_by_loops(array: Value, graph: Graph) -> bool:
+    """Whether only the loops of kernels read an array: they find out which elements are constant when they read them."""
+    readers = [value for value in graph.body if array in value.operands]
+    return array not in graph.outputs and all(reader.op.kind in ("elementwise", "layout", "reduction") for reader in readers)
 
 
 def is_free(state: Value, update: Value, graph: Graph) -> bool:

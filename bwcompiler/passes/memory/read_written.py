@@ -6,13 +6,18 @@
 
 An explicit time step reads the points of a grid and their neighbours.  Simplification knows that the points are what the step before has
 computed, and reads this instead.  The step reads B in any case, whose memory v is computed in; v would have to be stored a second time.
+
+A sum with a part of an array, that is the part of the array with this added, is read from there if nothing else reads the array before.
+
+    w = A[s] + v                           B = A with v added at s
+    B = A with v added at s      ->        w = B[s]
 """
 
 from __future__ import annotations
 
 from bwcompiler import ops
 from bwcompiler.ir.access import is_virtual, section_of
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value
 
 LEAST_BYTES = 1 << 12          # of a value: a smaller one is in the first cache wherever it is
@@ -23,15 +28,18 @@ _Readers = dict[Value, list[Value]]
 
 def read_written(graph: Graph) -> Graph:
     """The graph with such values read from the arrays; the same graph if there are none."""
-    if not any(value.op is ops.slice_update for value in graph.body):
+    if not any(value.op in ops.UPDATES for value in graph.body):
         return graph
     readers: _Readers = {}
     for value in graph.body:
         for operand in dict.fromkeys(value.operands):
             readers.setdefault(operand, []).append(value)
     position = {value: number for number, value in enumerate(graph.body)}
-    read = {update: update.operands[1] for update in graph.body
-            if _is_candidate(update, graph) and _is_read_beside(update, readers, position)}
+    read: dict[Value, Value] = {}
+    for update in graph.body:
+        value = _value(update, readers)
+        if value is not None and _is_candidate(update, value, graph) and _is_read_beside(update, value, readers, position):
+            read[update] = value
     if not read:
         return graph
     body: list[Value] = []
@@ -44,7 +52,8 @@ def read_written(graph: Graph) -> Graph:
         if value in read:
             body.append(_part(copy, value))
             mapping[read[value]] = body[-1]
-    return graph.replace(body=body, outputs=[mapping.get(output, output) for output in graph.outputs])
+    outputs = [mapping.get(output, output) for output in graph.outputs]
+    return graph.replace(body=live_values(body, outputs), outputs=outputs)
 
 
 def _part(update: Value, original: Value) -> Value:
@@ -55,24 +64,39 @@ def _part(update: Value, original: Value) -> Value:
         return ops.slice(update, starts=section.starts, sizes=section.sizes, steps=section.steps)
 
 
-def _is_candidate(update: Value, graph: Graph) -> bool:
-    if update.op is not ops.slice_update:
-        return False
-    value = update.operands[1]
+def _value(update: Value, readers: _Readers) -> Value | None:
+    """What an update has written: its operand, or the sum of it with what was there, if another value is that."""
+    if update.op is ops.slice_update:
+        return update.operands[1]
+    if update.op is not ops.slice_add:
+        return None
+    array, term = update.operands
+    parts = [reader for reader in readers[array] if reader is not update]
+    if len(parts) != 1 or parts[0].op is not ops.slice or section_of(parts[0]) != section_of(update):
+        return None
+    sums = readers.get(parts[0], [])
+    return sums[0] if len(sums) == 1 and sums[0].op is ops.add and set(sums[0].operands) == {parts[0], term} else None
+
+
+def _is_candidate(update: Value, value: Value, graph: Graph) -> bool:
     return (value.op.kind == "elementwise" and not is_virtual(value) and value.dtype is update.dtype and value.type.is_fixed
-            and value.type.nbytes >= LEAST_BYTES and value not in graph.outputs and value is not update.operands[0])
+            and value.type.nbytes >= LEAST_BYTES and value not in graph.outputs and update.operands[0] not in (value, *graph.outputs))
 
 
-def _is_read_beside(update: Value, readers: _Readers, position: dict[Value, int]) -> bool:
+def _is_read_beside(update: Value, value: Value, readers: _Readers, position: dict[Value, int]) -> bool:
     """Whether all that reads the value does so after it was written, beside other parts of the array, before the array is updated again."""
-    others = [reader for reader in readers[update.operands[1]] if reader is not update]
+    others = [reader for reader in readers[value] if reader is not update]
     if not others or any(position[reader] < position[update] for reader in others):
         return False
     again = min([position[reader] for reader in readers.get(update, ()) if reader.op.kind != "elementwise" and not is_virtual(reader)],
                 default=len(position))
+    if any(position[reader] > again for reader in others):
+        return False
+    if update.op is ops.slice_add:
+        return True
     parts = [part for part in readers.get(update, ()) if part.op is ops.slice]
     beside = _elementwise([reader for part in parts for reader in readers.get(part, ())], readers)
-    return all(position[reader] < again and not beside.isdisjoint(_elementwise([reader], readers)) for reader in others)
+    return all(not beside.isdisjoint(_elementwise([reader], readers)) for reader in others)
 
 
 def _elementwise(values: list[Value], readers: _Readers) -> set[Value]:

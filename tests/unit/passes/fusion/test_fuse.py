@@ -123,6 +123,17 @@ def test_what_one_stored_array_makes_is_not_stored(monkeypatch, rng):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+def test_parts_that_are_a_number_are_known_where_they_are_read(rng):
+    def ends(x, y):
+        z = x.copy()
+        z[3:-3] = 0.0
+        return np.cumsum(z * y)[::-1] * z
+
+    x, y = rng.standard_normal((2, 300))
+    assert "store %slice_update" not in bw.jit(ends).lower(x, y).as_text("loops")
+    np.testing.assert_allclose(bw.jit(ends)(x, y), ends(x, y), rtol=1e-12)
+
+
 def test_what_two_arrays_make_is_stored(rng):
     """Two loads in the place of one, in every loop that reads it, cost more than a store."""
     def function(x, y):

@@ -47,6 +47,34 @@ def test_what_is_read(text: str, is_read: bool) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+ADDED = """graph g(%a: f64[900], %v: f64[898]) -> (f64[900], f64[898]) {
+  %array: f64[900] = multiply %a, 0.5
+  %added: f64[900] = slice_add %array, %v {starts=[1], steps=[1]}
+  %part:  f64[898] = slice %array {starts=[1], sizes=[898], steps=[1]}
+  %sum:   f64[898] = add %part, %v
+  %w:     f64[898] = multiply %sum, 2.0
+  return %added, %w
+}
+"""
+READ_ELSEWHERE = ADDED.replace("  %w: ", "  %b: f64[900] = sqrt %array\n  %w: ").replace("return %added", "return %b")
+OTHER_PART = ADDED.replace("%array {starts=[1]", "%array {starts=[2]")
+SUBTRACTED = ADDED.replace("add %part", "subtract %part")
+
+
+@pytest.mark.parametrize(("text", "is_read"), [(ADDED, True), (READ_ELSEWHERE, False), (OTHER_PART, False), (SUBTRACTED, False)],
+                         ids=["added", "read_elsewhere", "other_part", "subtracted"])
+def test_which_sums_are_read(text: str, is_read: bool) -> None:
+    graph = parse_graph(text)
+    found = read_written(graph)
+    verify(found)
+    assert (found is not graph) == is_read
+    assert any(value.op is ops.slice and value.operands[0].op is ops.slice_add for value in found.body) == is_read
+    assert not is_read or not any(value.op is ops.add for value in found.body)
+    inputs = [np.arange(900.0) ** 1.5, np.arange(898.0)]
+    for one, other in zip(interpret(graph, inputs), interpret(found, inputs), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def jacobi(a: Any, b: Any) -> Any:
     a, b = a.copy(), b.copy()
     for _ in range(30):
