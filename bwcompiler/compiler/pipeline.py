@@ -43,7 +43,6 @@ from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.loops.branch_states import branch_states, passed_through
 from bwcompiler.passes.loops.carried.carry_elements import carry_elements
 from bwcompiler.passes.loops.carried.carry_transposes import carry_transposes
-from bwcompiler.passes.loops.carried.clear_late import clear_late
 from bwcompiler.passes.loops.carried.fill_rows import fill_rows
 from bwcompiler.passes.loops.carried.forget_overwritten import forget_overwritten
 from bwcompiler.passes.loops.carried.forget_unread import forget_unread
@@ -63,6 +62,7 @@ from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.loops.select_branches import select_branches
 from bwcompiler.passes.loops.share_bodies import may_name_line, share_bodies
 from bwcompiler.passes.loops.vectorize_loops import vectorize_loops
+from bwcompiler.passes.memory.clear_late import clear_late
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.memory.read_written import read_written
 from bwcompiler.passes.memory.save_slices import save_slices

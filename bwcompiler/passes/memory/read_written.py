@@ -37,9 +37,9 @@ def read_written(graph: Graph) -> Graph:
     position = {value: number for number, value in enumerate(graph.body)}
     read: dict[Value, Value] = {}
     for update in graph.body:
-        value = _value(update, readers)
-        if value is not None and _is_candidate(update, value, graph) and _is_read_beside(update, value, readers, position):
-            read[update] = value
+        written = _value(update, readers)
+        if written is not None and _is_candidate(update, written, graph) and _is_read_beside(update, written, readers, position):
+            read[update] = written
     if not read:
         return graph
     body: list[Value] = []

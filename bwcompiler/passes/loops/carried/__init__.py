@@ -11,6 +11,5 @@
     turn_columns         columns that a loop reads become rows of a transpose
     turn_stacks          stacks of transposes that are read transposed are stacked as they are
     fill_rows            initialisation of an array is moved into the loop that writes its rows
-    clear_late           what an iteration sets to a number at its end is set where the next one reads it
     share_parts          parts of arrays that inner loops read or fill are used where they lie, without copies
 """

@@ -14,7 +14,7 @@ from bwcompiler.ir.op import Value, is_constant
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.texts.graph_parser import parse_graph
-from bwcompiler.passes.loops.carried.clear_late import clear_late
+from bwcompiler.passes.memory.clear_late import clear_late
 from tests.support.derivatives import check_derivatives
 
 LOOP = """graph g(%a: f64[900], %b: f64[900]) -> (f64[900], f64[900]) {
