@@ -38,7 +38,7 @@ def _pruned_once(graph: Graph) -> Graph:
             used.setdefault(value.operands[0], set()).add(value.attrs["index"])
     mapping: dict[Value, Value] = {}
     pruned: dict[Value, _Pruned] = {}
-    known: _Known = {}
+    known = _Known({}, {})
     body: list[Value] = []
     for value in live:
         operands = tuple([mapping.get(operand, operand) for operand in value.operands])
@@ -63,8 +63,15 @@ def _pruned_once(graph: Graph) -> Graph:
     return graph
 
 
-# Region, inputs, outputs and twins -> what it becomes: several loops may have one body.
-_Known = dict[tuple[Graph, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]], Graph]
+class _Known(NamedTuple):
+    """What is known of regions: several loops may have one body.
+
+    regions  region, inputs, outputs and twins -> what it becomes.
+    reads    region and outputs -> the numbers of the inputs that these depend on.
+    """
+
+    regions: dict[tuple[Graph, tuple[int, ...], tuple[int, ...], tuple[tuple[int, int], ...]], Graph]
+    reads: dict[tuple[Graph, tuple[int, ...]], set[int]]
 
 
 class _Pruned(NamedTuple):
@@ -100,9 +107,9 @@ def _made(value: Value, operands: Sequence[Value], attrs: dict[str, Any]) -> Val
 def _region(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], merged: dict[int, int], known: _Known) -> Graph:
     """A region over some of its inputs, with some of its outputs; merged: inputs that are read in the places of others."""
     key = graph, tuple(inputs), tuple(outputs), tuple(merged.items())
-    found = known.get(key)
+    found = known.regions.get(key)
     if found is None:
-        found = known[key] = _cut_down(graph, inputs, outputs, merged)
+        found = known.regions[key] = _cut_down(graph, inputs, outputs, merged)
     return found
 
 
@@ -123,11 +130,35 @@ def _cut_down(graph: Graph, inputs: Sequence[int], outputs: Sequence[int], merge
     return _pruned_once(graph if same else found)
 
 
-def _read(graph: Graph, outputs: Sequence[int]) -> set[int]:
+def _read(graph: Graph, outputs: Sequence[int], known: _Known) -> set[int]:
     """The numbers of the inputs that some outputs depend on."""
-    chosen = [graph.outputs[k] for k in outputs]
-    read = {operand for value in live_values(graph.body, chosen) for operand in value.operands}.union(chosen)
-    return {k for k, value in enumerate(graph.inputs) if value in read}
+    key = graph, tuple(outputs)
+    found = known.reads.get(key)
+    if found is None:
+        wanted = {graph.outputs[k] for k in outputs}
+        results: dict[Value, set[int]] = {}                    # of regions
+        for value in reversed(graph.body):
+            if value.op in _PRUNE:
+                wanted.update(_operands_of(value, results.get(value, set()), known))
+            elif value not in wanted:
+                continue
+            elif value.op is ops.item and value.operands[0].op in _PRUNE:
+                results.setdefault(value.operands[0], set()).add(value.attrs["index"])
+            else:
+                wanted.update(value.operands)
+        found = known.reads[key] = {k for k, value in enumerate(graph.inputs) if value in wanted}
+    return found
+
+
+def _operands_of(value: Value, used: set[int], known: _Known) -> list[Value]:
+    """The operands that some results of a loop or branch depend on."""
+    if not used:
+        return []
+    if value.op is ops.cond:
+        passed, outputs, inputs = _cond_parts(value, used, known)
+        return [*passed.values(), *([value.operands[0]] if outputs else []), *[value.operands[k + 1] for k in inputs]]
+    constant, needed, read = _loop_parts(value, used, known)
+    return [value.operands[k] for k in (constant & used) | needed | read]
 
 
 def _twins(operands: Sequence[Value], numbers: Sequence[int]) -> dict[int, int]:
@@ -137,21 +168,27 @@ def _twins(operands: Sequence[Value], numbers: Sequence[int]) -> dict[int, int]:
 
 
 # ----- loops
-def _prune_loop(value: Value, used: set[int], known: _Known) -> _Pruned:
-    attrs, carried, count = value.attrs, value.attrs["carried"], len(value.operands)
+def _loop_parts(value: Value, used: set[int], known: _Known) -> tuple[set[int], set[int], set[int]]:
+    """The states that stay as they are, the others that some results need, and the operands that these iterations read."""
+    attrs, carried = value.attrs, value.attrs["carried"]
     body: Graph = attrs["body"]
     constant = {k for k in range(carried) if body.outputs[k] is body.inputs[k]}
     if value.op is ops.loop and body.index is not None:
         constant |= {k for k in range(carried) if k not in used and _is_never_read_again(body, k, attrs["step"])}
-    needed = set(used) - constant
+    needed = used - constant
     while True:
-        read = _read(body, sorted(needed))
-        if value.op is ops.while_loop:
-            read |= _read(attrs["condition"], [0])
+        read = _read(body, sorted(needed), known)
+        if value.op is ops.while_loop and needed:
+            read = read | _read(attrs["condition"], [0], known)
         more = {k for k in read if k < carried} - needed - constant
         if not more:
-            break
+            return constant, needed, read
         needed |= more
+
+
+def _prune_loop(value: Value, used: set[int], known: _Known) -> _Pruned:
+    attrs, carried, count = value.attrs, value.attrs["carried"], len(value.operands)
+    constant, needed, read = _loop_parts(value, used, known)
     changing = sorted(needed)
     fixed = [k for k in range(count) if k in read and (k >= carried or k in constant)]
     twins = _twins(value.operands, fixed)
@@ -159,7 +196,7 @@ def _prune_loop(value: Value, used: set[int], known: _Known) -> _Pruned:
     results = {k: value.operands[k] for k in constant if k in used}
     if not changing:
         return _Pruned(None, {}, results)
-    made = {**attrs, "carried": len(changing), "body": _region(body, inputs, changing, twins, known)}
+    made = {**attrs, "carried": len(changing), "body": _region(attrs["body"], inputs, changing, twins, known)}
     if value.op is ops.while_loop:
         made["condition"] = _region(attrs["condition"], inputs, [0], twins, known)
     return _Pruned(_made(value, [value.operands[k] for k in inputs], made), {k: place for place, k in enumerate(changing)}, results)
@@ -207,7 +244,8 @@ def _moves_on(starts: Sequence[object], sizes: Sequence[object], level: tuple[In
 
 
 # ----- branches
-def _prune_cond(value: Value, used: set[int], known: _Known) -> _Pruned:
+def _cond_parts(value: Value, used: set[int], known: _Known) -> tuple[dict[int, Value], list[int], list[int]]:
+    """Of some results of a branch the operands that are results themselves, the others, and the operands that these depend on."""
     branches = [value.attrs[name] for name in ("then_branch", "else_branch")]
     results: dict[int, Value] = {}
     for k in used:
@@ -217,13 +255,17 @@ def _prune_cond(value: Value, used: set[int], known: _Known) -> _Pruned:
             if value.operands[place + 1] is value.operands[branches[1].inputs.index(other) + 1]:
                 results[k] = value.operands[place + 1]
     outputs = sorted(used - set(results))
+    return results, outputs, sorted(set[int]().union(*[_read(branch, outputs, known) for branch in branches])) if outputs else []
+
+
+def _prune_cond(value: Value, used: set[int], known: _Known) -> _Pruned:
+    results, outputs, read = _cond_parts(value, used, known)
     if not outputs:
         return _Pruned(None, {}, results)
-    read = sorted(set().union(*[_read(branch, outputs) for branch in branches]))
     twins = _twins(value.operands[1:], read)
     inputs = [k for k in read if k not in twins]
-    made = {name: _region(branch, inputs, outputs, twins, known)
-            for name, branch in zip(("then_branch", "else_branch"), branches, strict=True)}
+    made = {name: _region(value.attrs[name], inputs, outputs, twins, known)
+            for name in ("then_branch", "else_branch")}
     operands = [value.operands[0], *[value.operands[k + 1] for k in inputs]]
     return _Pruned(_made(value, operands, made), {k: place for place, k in enumerate(outputs)}, results)
 

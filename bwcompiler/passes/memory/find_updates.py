@@ -3,7 +3,7 @@
 `y[t] = v` in a loop gives a chain of versions of y.  Recomputing all of y per version, as a fused loop over y would, is
 quadratic in the length of the chain; so in a chain of small updates each one writes its slice into the memory of the
 version before.  The first of a chain, and updates of most of an array, are ordinary fused values, unless the array holds nothing yet, or
-is the state of a loop that nothing reads any more (`is_free`).
+is the state of a loop that nothing reads any more (`is_free`): a cotangent of something that is the same in all iterations, for example.
 
 A sum, product or similar value that is written into an array computed only for this purpose, and that is available at the same time as the
 array, is also written in place, and not by a second pass over all of the array.  So are strided slices written into such an array, or
@@ -146,14 +146,29 @@ def _candidates(graph: Graph, mutable: Sequence[Value] = ()) -> list[Value]:
     """Small updates, and all of arrays that hold nothing but what updates wrote, or are not read any more: nothing has to be copied."""
     found: list[Value] = []
     fresh: set[Value] = set()
+    free: set[Value] = set(mutable)                            # states, and what updates in place have made of them
     for value in graph.body:
-        if value.op is ops.unset or (value.op in ops.UPDATES and value.operands[0] in fresh):
+        if value.op is ops.unset:
             fresh.add(value)
-        if _is_small(value) or (value in fresh and value.op in ops.UPDATES) or (
-                value.op is ops.slice_update and value.operands[0] in mutable and is_free(value.operands[0], value, graph)
-                and not (is_constant(value.operands[1]) and _is_read_by_loops(value, graph))):
+        if value.op not in ops.UPDATES:
+            continue
+        array = value.operands[0]
+        if array in fresh:
+            fresh.add(value)
+        if _is_small(value) or array in fresh or (array in free and _is_stored(value, graph) and is_free(array, value, graph)):
             found.append(value)
+            if array in free:
+                free.add(value)
     return found
+
+
+def _is_stored(update: Value, graph: Graph) -> bool:
+    """Whether a loop over the part has something to store: a constant is known where the array is read, and what is added to several
+    parts, as in the derivative of a difference of neighbours, is gathered by one loop over the array."""
+    part = update.operands[1]
+    if update.op is ops.slice_add:
+        return sum([value.op is ops.slice_add and value.operands[1] is part for value in graph.body]) == 1
+    return not (is_constant(part) and _is_read_by_loops(update, graph))
 
 
 def _is_read_by_loops(array: Value, graph: Graph) -> bool:

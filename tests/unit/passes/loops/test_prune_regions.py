@@ -60,6 +60,26 @@ def test_while_loops_keep_what_the_condition_reads():
     assert shapes(pruned(program, X)) == [(4,), ()]
 
 
+def test_a_state_that_only_its_own_result_of_a_branch_reads_is_not_carried():
+    def step(i, c):
+        count, total, x = c
+        taken = bw.cond(x[0] < 1.0, lambda count, total: (count + 1, total + np.sin(x)), lambda count, total: (count, total * 2.0), count, total)
+        return *taken, x * 1.1
+    loop = pruned(lambda x: bw.fori_loop(0, 5, step, (0, x, x))[0], X)
+    assert shapes(loop) == [(), (4,)]
+    branch = next(value for value in loop.attrs["body"].body if value.op.regions)
+    assert shapes(branch) == [()]
+    assert len(branch.operands) == 2
+
+
+def test_a_state_that_a_branch_and_a_loop_inside_read_for_another_stays():
+    def step(i, c):
+        total, x = c
+        taken = bw.cond(x[0] < 1.0, lambda x: bw.fori_loop(0, 2, lambda k, y: y * 1.5 + k, x), lambda x: x + 1.0, x)
+        return total + taken, x * 1.1
+    assert shapes(pruned(lambda x: bw.fori_loop(0, 5, step, (x, x))[0], X)) == [(4,), (4,)]
+
+
 def test_branches():
     def program(x, y):
         return bw.cond(x[0] > 0, lambda: (x * 2, y, np.sin(x)), lambda: (x + y, y, x))
@@ -147,3 +167,22 @@ def test_programs_and_gradients_compute_the_same(name):
         inputs = [*[np.asarray(arg) for arg in args], *traced.captured]
         for one, other in zip(interpret(traced.graph, inputs), interpret(graph, inputs), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def sums_of_branches(x, sums):
+    for k in range(30):
+        j = 0
+        while x[j % 4] < 3.0 and j < 7:
+            if x[j % 4] > 0.5 + 0.01 * k:
+                sums = sums + np.sin(x) * j
+            j += 1
+        x = x * 1.01
+    return np.sum(sums)
+
+
+def test_iterations_that_run_again_keep_no_sums():
+    """For the derivative of an inner `while` its iterations run again: what a branch of them adds up has no part in what this reads."""
+    sums = np.zeros((5, 4))
+    adjoint = bw.grad(sums_of_branches).as_text("adjoint", X, sums)
+    assert "f64[30,4]" in adjoint                              # x of each iteration
+    assert "f64[30,5,4]" not in adjoint

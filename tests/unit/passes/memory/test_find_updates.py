@@ -246,6 +246,20 @@ def test_which_updates_are_done_in_place() -> None:
         assert not find_updates(trace(function, (np.ones((10, 64)),), autoloop=False).graph).values
 
 
+@pytest.mark.parametrize(("body", "found"), [
+    ("%n: f64[9] = slice_add %s, %v {starts=[1], steps=[1]}", 1),
+    ("%m: f64[9] = slice_add %s, %v {starts=[1], steps=[1]}\n  %n: f64[9] = slice_add %m, %w {starts=[0], steps=[1]}", 2),
+    ("%m: f64[9] = slice_add %s, %v {starts=[1], steps=[1]}\n  %n: f64[9] = slice_add %m, %v {starts=[0], steps=[1]}", 0),
+    ("%p: f64[8] = slice %s {starts=[0], sizes=[8], steps=[1]}\n  %q: f64[8] = add %p, %v\n  %n: f64[9] = slice_add %s, %q {starts=[1], steps=[1]}", 0),
+    ("%z: f64[8] = full {value=0.0, shape=[8], dtype=f64}\n  %m: f64[9] = slice_update %s, %z {starts=[1], steps=[1]}\n  %n: f64[9] = multiply %m, 2.0", 0),
+    ("%z: f64[8] = full {value=0.0, shape=[8], dtype=f64}\n  %n: f64[9] = slice_update %s, %z {starts=[1], steps=[1]}", 1),
+], ids=["added", "two_added", "one_added_twice", "made_of_the_state", "constant_read", "constant_kept"])
+def test_large_parts_of_states(body: str, found: int) -> None:
+    """%s: the state of a loop, which may be overwritten."""
+    graph = parse_graph(f"graph g(%s: f64[9], %v: f64[8], %w: f64[8]) -> (f64[9]) {{\n  {body}\n  return %n\n}}\n")
+    assert len(find_updates(graph, graph.inputs[:1]).values) == found
+
+
 def patched_by_its_sums(x):
     for _ in range(9):
         y = np.where(x > 0.1, x * 0.5, 0.25 * x)
