@@ -7,7 +7,6 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -32,26 +31,19 @@ from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.syntax.jumps import DONE
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.unrolling import SHORTEST, is_heavy_behind, is_short, reconsider_around, recorded, unrolling
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.policy import Policy, Reconsidered, Site
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Region, open_region
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Extent, add_extents
-from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Value
 
 MOST_GUARDED = 10_000          # iterations that are traced under a condition each, of a loop whose end is data: it may have none
-SHORTEST = 3                   # loops of fewer iterations are always unrolled
 MOST_FILLING = 64              # iterations in which a list of a loop may get as long as it is in the others
 MOST_PARTED = 6                # loops that are recorded in two parts, one inside of the other
 PARTS = 3                      # that a loop has in the end, mostly: two borders, and what is between
-HEAVY = 400                    # values that the iterations of a short loop record, in all of its copies: then it is not
-HEAVY_FEW = 600                # those behind the first iteration of a loop of two or three
-HEAVY_TABLE = 1500             # those of a loop over numbers that are known: until then it is faster without reading them from a table
-SOLID = 64                     # values of a body beside which what a loop costs does not count
-TRACED = 3                     # values that are traced while one is compiled
 MOST_ITEMS = 100_000           # that are taken from itertools.product and its like to see whether there are more
 _PLAIN = (int, float, bool, str, type(None), ModuleType)       # what a comprehension computes with known numbers from
 _FINITE = (itertools.product, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations)
@@ -134,9 +126,11 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     if policy is not None and gaps.has_gaps(source) and flag is None:
         source = _captured_blocks(source, body, names, tested, policy)
     elements_left = iter(source)
-    with _unrolling(policy, elements, site_of(body)) as unrolling:
+    with unrolling(policy, elements, site_of(body)) as around:
         for number in itertools.count():
-            unrolling.number = number
+            around.number = number
+            if policy is not None and len(policy.unrolling) > 1:
+                reconsider_around(policy)
             done = False if held is None or flag is None else held[flag]
             if not isinstance(done, Tracer) and done:
                 return
@@ -152,10 +146,14 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
                     raise _endless(policy.notes.get(site_of(body), "it goes over an iterator"))
                 branch(going, _of_item(body, element), nothing, tested, Names(body), policy)
             else:
-                before = 0 if policy is None or number else len(open_region().record.values)
+                is_measured = number == 0 and elements is not None and policy is not None and is_short(elements, policy)
+                if is_measured:
+                    around.begin()
                 body(element)
-                if number == 0 and elements is not None and policy is not None and _is_short(elements, policy):
-                    rest_is_tried = rest_is_tried or _is_heavy_behind(unrolling, policy, _recorded(before))
+                if is_measured:
+                    assert policy is not None
+                    rest_is_tried = rest_is_tried or is_heavy_behind(around, policy, recorded(around.before))
+                    around.region = None
             if rest_is_tried and number + 1 == ahead:
                 assert elements is not None and policy is not None
                 captured = _captured(elements.after(ahead), body, names, flag, policy, may_peel=False)
@@ -209,89 +207,6 @@ def _of_item(body: Callable[[Any], None], item: Any) -> Callable[[], None]:
     def run() -> None:
         body(item)
     return run
-
-
-@dataclass(slots=True, eq=False)
-class _Unrolled:
-    """A loop that is being unrolled, how often as loops around it are, and the number of the iteration that is being traced."""
-
-    site: Site
-    elements: Any
-    copies: int
-    number: int = 0
-
-
-@contextmanager
-def _unrolling(policy: Policy | None, elements: iteration.Elements | None, site: Site) -> Iterator[_Unrolled]:
-    """What runs inside is traced once per iteration: noted for the loops in it."""
-    unrolled = _Unrolled(site, elements, 1 if policy is None else policy.copies)
-    if policy is None or elements is None or not isinstance(elements.count, int):
-        yield unrolled
-        return
-    before, policy.copies = policy.copies, policy.copies * max(1, elements.count)
-    policy.unrolling.append(unrolled)
-    try:
-        yield unrolled
-    finally:
-        policy.copies = before
-        policy.unrolling.pop()
-
-
-def _size(value: Value) -> int:
-    return 1 + sum(_size(part) for inside in value.attrs.values() if isinstance(inside, Graph) for part in inside.body)
-
-
-def _recorded(before: int) -> int:
-    """How many values the region has recorded behind some, those in loops and branches too."""
-    return sum(map(_size, open_region().record.values[before:]))
-
-
-def _is_short(elements: iteration.Elements, policy: Policy) -> bool:
-    """Whether a loop is unrolled only for its few iterations, or because it goes over numbers that are known."""
-    return policy.loops and isinstance(elements.count, int) and elements.count >= 2 and (elements.count <= SHORT or elements.is_table)
-
-
-def _is_heavy_behind(loop: _Unrolled, policy: Policy, size: int) -> bool:
-    """Whether what comes behind the first iteration, which recorded `size` values, is to be recorded as a loop.
-
-    Raises Reconsidered where the first had better be part of that loop, too.
-    """
-    if not _is_heavy(loop, policy, size):
-        return False
-    if _had_better_begin_anew(policy, size):
-        raise Reconsidered(loop.site, _heavy_around(policy, size))
-    return bool(loop.elements.count > SHORTEST)
-
-
-def _is_heavy(loop: _Unrolled, policy: Policy, size: int) -> bool:
-    """Whether such a loop, an iteration of which records `size` values, is long enough to be recorded."""
-    least, saved = HEAVY_TABLE if loop.elements.is_table else HEAVY, loop.elements.count
-    if loop.elements.count <= SHORTEST:
-        least, saved = HEAVY_FEW, loop.elements.count - 1
-    return size * saved * loop.copies > least and _may_be_heavy(loop, policy)
-
-
-def _may_be_heavy(loop: _Unrolled, policy: Policy) -> bool:
-    return loop.site not in policy.unrolled and loop.site not in policy.notes and loop.site not in policy.heavy
-
-
-def _heavy_around(policy: Policy, size: int) -> list[Site]:
-    """The loops around the innermost that will be found heavy, too, as soon as that one is recorded with `size` values.
-
-    So are all of a nest whose body is so long that what a loop costs does not count beside it.
-    """
-    around = [one for one in policy.unrolling[:-1] if not one.number and _is_short(one.elements, policy)]
-    return [one.site for one in around if _is_heavy(one, policy, size) or (size >= SOLID and _may_be_heavy(one, policy))]
-
-
-def _had_better_begin_anew(policy: Policy, size: int) -> bool:
-    """Whether the `size` values that the first iteration recorded are worth to trace all again without them."""
-    region: Region | None = open_region()
-    recorded = policy.recorded
-    while region is not None:
-        recorded += len(region.record.values)
-        region = region.parent
-    return size * policy.copies * TRACED >= recorded
 
 
 def unrolled(source: Any, reason: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -28,6 +29,17 @@ def foreseen() -> list[Site]:
     return found
 
 
+def is_foreseen(site: Site) -> bool:
+    """Whether an array that is being made there is one of these."""
+    known: set[str] = set()
+    for frame in _captured_frames():
+        known.update(name for name, value in frame.f_locals.items() if _is_traced(value))
+        original = original_code(frame.f_code)
+        if original is not None:
+            return site in _sites(original, frozenset(known))
+    return False
+
+
 def _captured_frames() -> Iterator[FrameType]:
     """Frames of the user's functions, innermost first."""
     frame: FrameType | None = sys._getframe(2)
@@ -44,6 +56,7 @@ def _is_traced(value: Any) -> bool:
     return is_traced(tuple(getattr(value, "__dict__", {}).values()))
 
 
+@functools.lru_cache(256)
 def _sites(code: CodeType, known: frozenset[str]) -> list[Site]:
     """Of a function."""
     return [(code.co_filename, made.lineno, made.col_offset) for node in definitions_at(code) if isinstance(node, ast.FunctionDef)

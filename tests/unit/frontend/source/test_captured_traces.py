@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler import ops
+from bwcompiler.frontend.source import unrolling
 from bwcompiler.frontend.source.bodies import capture
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.trace import trace
 
 
@@ -152,7 +155,8 @@ def distances(x):
 
 
 def test_arrays_that_a_function_fills_are_found_at_once() -> None:
-    """By its text, from what is traced where the first of them is found: one more trace, and one for the function that it calls."""
+    """By its text, from what is traced where the first of them is found: one more trace.  Those of functions that are called then are
+    found when they are made."""
     calls = []
 
     def counting(x):
@@ -161,7 +165,89 @@ def test_arrays_that_a_function_fills_are_found_at_once() -> None:
 
     x = np.array([0.7, -0.2, 0.4])
     np.testing.assert_allclose(bw.jit(counting)(x), three_matrices(x, 3), rtol=1e-13)
-    assert len(calls) == 3
+    assert len(calls) == 2
+
+
+class Well:
+    def __init__(self, depth):
+        self.depth = depth
+
+    def levels(self, n):
+        found = np.zeros(n)
+        for k in range(n):
+            found[k] = self.depth * (k + 1)
+        return found
+
+
+def functions_that_fill_arrays(x, n=20):
+    """Those of an object, of a function defined here, and places, which stay known."""
+    def cumulated(y):
+        total = np.zeros(len(y) + 1)
+        for k in range(len(y)):
+            total[k + 1] = total[k] + y[k]
+        return total
+
+    first = np.zeros(n)
+    for k in range(n):
+        first[k] = x[0] * k
+    places = np.zeros(3, dtype=int)
+    for k in range(3):
+        places[k] = 2 * k + len(x)
+    return np.sum(cumulated(Well(x[1]).levels(n)) [1:] * first) + sum(x[place % 3] for place in places)
+
+
+def test_arrays_that_functions_fill_which_are_called_later_are_found_when_they_are_made() -> None:
+    calls = []
+
+    def counting(x):
+        calls.append(1)
+        return functions_that_fill_arrays(x)
+
+    x = np.array([0.7, -0.2, 0.4])
+    np.testing.assert_allclose(bw.jit(counting)(x), functions_that_fill_arrays(x), rtol=1e-13)
+    assert len(calls) == 2
+
+
+class Branch:
+    """A tree whose leaves hold matrices: its nodes are unlike each other, so that loops over them cannot be recorded."""
+
+    def __init__(self, depth, number=1):
+        self.number = number
+        self.children = () if depth == 0 else (Branch(depth - 1, 2 * number), Branch(depth - 1, 2 * number + 1))
+        self.table = None if depth else np.eye(3) + number
+
+    def product(self, x):
+        if not self.children:
+            return self.table
+        y = 1.0
+        for child in self.children:
+            y = y * (child.product(x) @ rotation(x[child.number % 3]))
+        return y / np.max(y)
+
+
+def products_of_trees(x):
+    tree, total = Branch(4), 0.0
+    for k in range(4):
+        total = total + np.sum(tree.product(x * (k + 1.0)))
+    return total
+
+
+def test_an_iteration_that_is_too_long_is_left_at_once(monkeypatch) -> None:
+    """That of a short loop: as soon as it has recorded so much that the loop is to be recorded, and not at its end."""
+    lengths = []
+
+    class Noting(unrolling.Reconsidered):
+        def __init__(self, *args):
+            super().__init__(*args)
+            lengths.append(len(open_region().record.values))
+
+    monkeypatch.setattr(unrolling, "Reconsidered", Noting)
+    x = np.arange(3.0)
+    traced = trace(products_of_trees, (x,))
+    assert sum(value.op is ops.loop for value in traced.graph.body) == 1
+    assert len(lengths) == 2                                   # of the loop over two children, and of the other
+    assert lengths[1] < unrolling.HEAVY                        # an iteration has about a thousand
+    np.testing.assert_allclose(bw.jit(products_of_trees)(x), products_of_trees(x), rtol=1e-13)
 
 
 def test_an_array_that_is_known_after_all() -> None:
