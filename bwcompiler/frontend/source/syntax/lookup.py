@@ -15,6 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.nodes import copied, copies, placed, walk
+from bwcompiler.frontend.source.syntax.private import with_class_names
 from bwcompiler.frontend.source.syntax.typed import typed_texts
 from bwcompiler.frontend.tracing.parsed_files import parsed
 
@@ -78,7 +79,7 @@ def _defined(known: _File, code: CodeType) -> Source | None:
 
 
 def _parsed(file: str, lines: list[str]) -> _File:
-    module = parsed(file, lines)
+    module = with_class_names(parsed(file, lines))
     found: dict[int, list[Definition]] = {}
     imports: list[ast.stmt] = []
     stack: list[ast.AST] = list(module.body)
@@ -145,7 +146,7 @@ def compiled(source: Source, like: CodeType, more: tuple[str, ...] = (),
     except (SyntaxError, ValueError):
         return None
     outer = next(part for part in made.co_consts if isinstance(part, CodeType) and part.co_name == "around")
-    return next((part for part in outer.co_consts if isinstance(part, CodeType) and part.co_name == like.co_name), None)
+    return next((part for part in outer.co_consts if isinstance(part, CodeType)), None)
 
 
 def _same(found: CodeType | None, code: CodeType) -> bool:
