@@ -36,6 +36,7 @@ from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.library.heaps import heap_function, in_order
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
+from bwcompiler.frontend.source.library.positions import looking
 from bwcompiler.frontend.source.library.seeds import seeded
 from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
@@ -137,6 +138,8 @@ def _of_dictionary(call: _Call) -> Any:
 
 def _of_list(call: _Call) -> Any:
     owner = call.owner
+    if type(owner) is tuple and call.name in ("count", "index"):
+        return looking(owner, call.function)
     if type(owner) is not list:
         return None
     is_outside = bool(scopes_around(owner))
@@ -148,6 +151,8 @@ def _of_list(call: _Call) -> Any:
         if call.name in CHANGING_LISTS:
             return queue_of(owner, call.function)
         refuse_whole(owner)
+    if call.name in ("count", "index"):
+        return looking(owner, call.function)
     return functools.partial(sort_list, owner) if call.name == "sort" and not is_outside else None
 
 
