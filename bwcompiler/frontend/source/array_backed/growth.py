@@ -77,6 +77,7 @@ class Growth:
     entry   what it held before; items: what the iteration that is being traced has appended.
     each    how many elements an iteration appends, as far as is known.
     has_gaps  whether data decides if elements are appended.
+    is_guess  whether nothing was appended yet: a loop inside reads it at a place that moves.
     count   how many of the last elements an iteration reads; `last` are these, a variable of the body.
     """
 
@@ -86,6 +87,7 @@ class Growth:
         self.items: list[Any] = []
         self.each = 0
         self.has_gaps = False
+        self.is_guess = False
         self.count = 0
         self.last: tuple[Any, ...] = ()
         self.name = ""
@@ -135,6 +137,7 @@ def append(base: list[Any], *values: Any) -> None:
         if id(base) not in loop.growths:
             loop.found_growths.setdefault(id(base), Growth(base))
         growth = loop.growths.get(id(base)) or loop.found_growths[id(base)]
+        growth.is_guess = False
         growth.has_gaps |= scopes[-1].tails is not None or any(type(value) is Maybe for value in values)
         target = growth.items
     if indexed is not None:
@@ -156,7 +159,9 @@ def expect(base: list[Any]) -> None:
             scope.loop is None or not isinstance(scope.loop.count, int) for scope in scopes):
         return
     for scope in scopes:
-        scope.loop.found_growths.setdefault(id(base), Growth(base))
+        if id(base) not in scope.loop.found_growths:
+            growth = scope.loop.found_growths[id(base)] = Growth(base)
+            growth.is_guess = True
     raise Again(scopes[-1].loop)
 
 

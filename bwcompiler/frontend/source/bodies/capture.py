@@ -295,16 +295,16 @@ class Traceable:
         """What was appended becomes rows of the arrays for that, if there are such arrays already."""
         region = self.region
         assert region is not None
+        self.found_growths = {key: growth for key, growth in self.found_growths.items() if not growth.is_guess}
         growths = [*self.growths.values(), *self.found_growths.values()]
         self.elements = [(growth, elements_of(growth, region)) for growth in growths]
         storages = dict.fromkeys(leaf.storage for _, elements in self.elements for one in elements for leaf in one.leaves if isinstance(
             leaf, Row))
-        types = [storage.type for storage in storages]
-        settled = types == self.buffered and all(growth.each == len(elements) for growth, elements in self.elements)
+        before, self.buffered = self.buffered, [storage.type for storage in storages]
+        settled = before == self.buffered and all(growth.each == len(elements) for growth, elements in self.elements)
         for growth, elements in self.elements:
             growth.each = len(elements)
             growth.end()
-        self.buffered = types
         if self.count is not None and not isinstance(self.count, int):
             for growth, elements in self.elements:
                 require_gaps(growth, elements, region)

@@ -174,3 +174,45 @@ def test_nodes_that_know_their_parents() -> None:
 
     rates = np.linspace(0.5, 2.0, 10)
     assert bw.jit(program)(rates) == pytest.approx(program(rates), rel=1e-12)
+
+
+class Cell:
+    def __init__(self, u):
+        self.u = u
+
+
+def cells_by_number(x):
+    cells = [Cell(x[0] * i) for i in range(9)]
+    for _ in range(30):
+        for i in range(len(cells)):
+            cells[i].u += 0.01 * np.sin(cells[i].u)
+    return sum(cell.u for cell in cells)
+
+
+def lists_by_number(x):
+    cells = []
+    for i in range(9):
+        cells.append([x[0] * i, x[1]])
+    for _ in range(30):
+        total = 0.0
+        for i in range(len(cells)):
+            total = total + cells[i][0]
+        for i in range(9):
+            cells[i][0] -= 0.01 * total * cells[i][1]
+    return sum(cell[0] for cell in cells)
+
+
+def read_before_more_are_appended(x):
+    cells = [Cell(x[0] * i) for i in range(9)]
+    for k in range(30):
+        total = 0.0
+        for i in range(9):
+            total = total + cells[i].u
+        cells.append(Cell(0.01 * total + k))
+    return sum(cell.u for cell in cells)
+
+
+@pytest.mark.parametrize("program", [cells_by_number, lists_by_number, read_before_more_are_appended], ids=lambda one: one.__name__)
+def test_an_inner_loop_that_changes_them_leaves_the_outer_one_a_loop(program) -> None:
+    as_python(program, X)
+    assert 29 in [value.attrs["hi"] for value in trace(program, (X,)).graph.body if value.op.name == "loop"]
