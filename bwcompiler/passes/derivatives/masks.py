@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from weakref import WeakKeyDictionary
 
 from bwcompiler import ops
 from bwcompiler.ir.access import section_of
@@ -18,6 +19,9 @@ TAME = (ops.add, ops.subtract, ops.multiply, ops.negative, ops.absolute, ops.sig
 
 NEAR = 3
 MOST_WRITES = 64                   # to one array that are looked at
+
+# Of graphs, by the outputs that are asked for, and whether it is a region: regions in regions are looked at from each of those around.
+_masked: WeakKeyDictionary[Graph, dict[tuple[frozenset[int], bool], frozenset[Value]]] = WeakKeyDictionary()
 
 
 def hides_nan(condition: Value, operand: Value) -> bool:
@@ -55,12 +59,19 @@ def overwrites(value: Value, inside: bool) -> bool:
     return False
 
 
-def masked_values(graph: Graph, outputs: Iterable[int] = (), inside: bool = False) -> set[Value]:
+def masked_values(graph: Graph, outputs: Iterable[int] = (), inside: bool = False) -> frozenset[Value]:
     """The values that a choice may hide parts of, as they are or after other operations; and those that these outputs are made of.
     inside: of a region.
 
     Their cotangents may have zeros that stand where a nan was not chosen.
     """
+    key, known = (frozenset(outputs), inside), _masked.setdefault(graph, {})
+    if key not in known:
+        known[key] = frozenset(_masked_values(graph, *key))
+    return known[key]
+
+
+def _masked_values(graph: Graph, outputs: Iterable[int], inside: bool) -> set[Value]:
     found = {graph.outputs[k] for k in outputs}
     for value in reversed(graph.body):
         if value.op is ops.select:

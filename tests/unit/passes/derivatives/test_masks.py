@@ -11,6 +11,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.passes.derivatives import masks
 from bwcompiler.passes.derivatives.autodiff import ONE
 from tests.support.derivatives import check_derivatives
 
@@ -358,3 +359,22 @@ def test_what_loops_set_has_no_derivative(program):
         second = bw.jvp(bw.grad(program), (x,), (direction,))[1]
         ahead, behind = bw.grad(program)(x + 1e-6 * direction), bw.grad(program)(x - 1e-6 * direction)
         np.testing.assert_allclose(second, (ahead - behind) / 2e-6, rtol=1e-5, atol=1e-6)
+
+
+def test_regions_in_regions_are_looked_at_once(monkeypatch) -> None:
+    """What a branch hides is asked by each of the branches around it."""
+    def nested(b, depth):
+        if depth == 0:
+            return np.sum(np.where(b > 0, np.sqrt(b), 0.0))
+        if b[depth % 4] > -1.0 - depth:
+            return b[0] * nested(b, depth - 1)
+        return b[1]
+
+    def looked(depth):
+        seen = []
+        with monkeypatch.context() as patch:
+            patch.setattr(masks, "hides_nan", lambda condition, operand: seen.append(operand) or True)
+            derive(trace(lambda b: nested(b, depth), (B,)).graph, (0,), [ONE])
+        return len(seen)
+
+    assert looked(10) <= 4 * looked(5)
