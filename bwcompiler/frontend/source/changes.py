@@ -17,7 +17,7 @@ from bwcompiler.frontend.source.concrete.makers import Target, changed_in_loop, 
 from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.effects.methods import by_methods
 from bwcompiler.frontend.source.effects.places import Holder, assigned_to, refuse_change, scopes_around
-from bwcompiler.frontend.source.undecided.choices import Choice, refuse
+from bwcompiler.frontend.source.undecided.choices import Choice, refuse, whole
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.variables import is_bounded, open_policy
@@ -49,7 +49,9 @@ def changed(x: Any) -> Any:
     if policy is None or isinstance(x, (Tracer, Selection, np.generic, *VALUES)) or x is None:
         return x
     if type(x) is Choice:
-        return x.value if x.has_value else refuse(x)
+        found = whole(x) if x.has_value else refuse(x)
+        refuse_double(found)
+        return found
     refuse_double(x)
     methods = by_methods(x)
     if methods is not None:

@@ -18,6 +18,7 @@ from bwcompiler import tree
 from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of, put_together
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Scope, scopes_around
+from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -99,6 +100,19 @@ def boxed_in_side(x: Any, alone: Alone) -> Any:
                            hint="append a new one: copy.copy(x), or list(x)")
         if not alone(one):
             note_double(one)
+    return _with_known(boxed(x))
+
+
+def is_made(x: Any, scope: Scope) -> bool:
+    """Whether a side of a branch has made something that can change, and all that can change in it."""
+    return not isinstance(x, tuple) and form_of(x) is not None and bool(tree.leaves(boxed(x))) and all(map(scope.owns, containers(x)))
+
+
+def boxed_as_value(x: Any, alone: Alone) -> Any:
+    """boxed(x), of what a side of a branch gives a variable that is None on the other one; other names are not to change it then."""
+    if type(x) is Choice:
+        return x
+    note_double(*[one for one in containers(x) if not alone(one)])
     return _with_known(boxed(x))
 
 

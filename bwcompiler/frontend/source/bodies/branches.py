@@ -12,7 +12,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import TracerBoolError, at
-from bwcompiler.frontend.source.array_backed.boxes import boxed_in_side
+from bwcompiler.frontend.source.array_backed.boxes import Box, boxed_as_value, boxed_in_side, is_made
 from bwcompiler.frontend.source.array_backed.growth import Unbounded
 from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, RETURNED, Arrays, Before, Side, merge, negated
 from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of_side, held_once
@@ -20,6 +20,7 @@ from bwcompiler.frontend.source.effects.checks import check, error_source, is_ra
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
@@ -40,14 +41,17 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     policy.needed = True
     scope = Scope(names, variables, is_branch=True)
     once, mark = held_once(entry), policy.mark()
+    values: set[str] = set()
     scope.test = call(value_of, test)
     try:
         for _ in range(ATTEMPTS):
             policy.forget(mark)
-            found = _sides((then, orelse), names, entry, variables, policy, scope, once)
+            found = _sides((then, orelse), names, entry, variables, policy, scope, once, values)
             held = scope.adopt(names)              # what else they assign to
-            if not held or isinstance(found, RaisingSide):
+            more = _values_or_none(found, scope) - values if isinstance(found, list) else set()
+            if not (held or more) or isinstance(found, RaisingSide):
                 break
+            values |= more
             entry |= held
             variables = variables._replace(results=(*variables.results, *held))
         else:
@@ -80,12 +84,12 @@ class RaisingSide(NamedTuple):
 
 
 def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
-           scope: Scope, once: Collection[int]) -> list[Side] | RaisingSide:
+           scope: Scope, once: Collection[int], values: Collection[str]) -> list[Side] | RaisingSide:
     """Both sides, traced; or one that raises."""
     found = []
     for number, run in enumerate(runs):
         try:
-            found.append(_side(run, names, entry, variables, policy, scope, number, once))
+            found.append(_side(run, names, entry, variables, policy, scope, number, once, values))
         except Exception as error:
             if is_raised(error) or raises_when_taken(error, policy):
                 return RaisingSide(run, error)
@@ -100,7 +104,7 @@ def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any
 
 
 def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy, scope: Scope, side: int,
-          once: Collection[int]) -> Side:
+          once: Collection[int], values: Collection[str]) -> Side:
     ends: dict[str, Any] = {}
     places: dict[str, list[int]] = {}
     arrays: dict[str, list[Arrays]] = {}
@@ -114,9 +118,10 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         returned = run()
         ends.update(names.held(variables.results))
         ends[RETURNED] = returned
-        forms.update(_taken_apart(ends))
         appended = {f"{APPENDED}{number}": tail.taken() for number, tail in enumerate((scope.tails or {}).values())}
         alone = Alone(scope, [*[ends[name] for name in (*variables.results, RETURNED)], *appended.values()], once)
+        ends.update({name: boxed_as_value(ends[name], alone) for name in values})
+        forms.update(_taken_apart(ends))
         made.update([name for name in forms if alone(ends[name])])
         checks = together()
         ends[CHECKED] = checks[0] if checks else UNBOUND
@@ -144,10 +149,22 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
     return Side(attempted(lambda: trace_body(traced, "", "side"), policy, scope, keep=True), ends, places, arrays, forms, made)
 
 
+def _values_or_none(sides: Sequence[Side], scope: Scope) -> set[str]:
+    """Variables that get a list, dictionary or object on one side, which made it, and None on the other one, or either."""
+    one, other = (side.ends for side in sides)
+    names = [name for name in one if name in other and not name.endswith(APART)]
+    pairs = [(name, *pair) for name in names for pair in ((one[name], other[name]), (other[name], one[name]))]
+    return {name for name, end, nothing in pairs if (nothing is None or _may_be_none(nothing)) and is_made(end, scope)}
+
+
+def _may_be_none(x: Any) -> bool:
+    return type(x) is Choice and type(x.value) is Box and any(thing is None for thing in x.options.things)
+
+
 def _taken_apart(ends: dict[str, Any]) -> dict[str, tuple[Form, list[str]]]:
     """How variables are taken apart, and what they hold; the parts are added to what variables hold at the end of a side."""
     forms: dict[str, tuple[Form, list[str]]] = {}
-    pending = list(ends)
+    pending = [name for name, end in ends.items() if type(end) is not Box]
     for whole in pending:
         form = form_of_side(ends[whole])
         if form is None:

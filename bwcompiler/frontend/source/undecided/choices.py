@@ -191,8 +191,13 @@ def decided(x: Any) -> Any:
         return decided(HANDLERS["sure"](x))
     if x.has_value:
         HANDLERS["require_value"](x)
-        return x.value
+        return whole(x)
     return _of_each(x, int) if all(isinstance(thing, int) for thing in x.options.things) else refuse(x)
+
+
+def whole(x: Choice) -> Any:
+    """The value of a choice, assembled of its parts."""
+    return HANDLERS["unboxed"](x.value)
 
 
 def is_unsure(x: Choice) -> bool:
@@ -267,7 +272,7 @@ def equals(x: Choice, other: Any) -> Any:
     if type(other) is Choice:
         return _equal_choices(x, other)
     return _where(x, [HANDLERS["truth_of"](thing == other) for thing in x.options.things],
-                  x.value == other if x.has_value and not is_known(other) else False if x.has_value else None)
+                  whole(x) == other if x.has_value and not is_known(other) else False if x.has_value else None)
 
 
 def _equal_choices(x: Choice, other: Choice) -> Any:
@@ -303,7 +308,8 @@ def truth(x: Choice) -> Any:
     """Whether it is true, as a test sees it."""
     if is_unsure(x):
         return HANDLERS["truth_of"](HANDLERS["sure"](x))
-    found = _where(x, [bool(thing) for thing in x.options.things], HANDLERS["truth_of"](x.value) if x.has_value else None)
+    value = HANDLERS["truth_of"](whole(x)) if x.has_value else None
+    found = _where(x, [bool(thing) for thing in x.options.things], value if value is None or isinstance(value, Tracer) else bool(value))
     return HANDLERS["asked_for_value"](x, found, 0)
 
 
@@ -469,13 +475,13 @@ def _returned(choice: Choice) -> Any:
         refuse(choice)
     raise_where(choice.which != VALUE, TypeError(f"the function returns {choice.options} for these arguments, which a compiled function "
                                                  "cannot\n  hint: return numbers in all cases, such as np.nan"))
-    return choice.value
+    return whole(choice)
 
 
 def opened(result: Any) -> Any:
     """What `bw.jit` returns: choices and lists with gaps are decided when the program has run."""
     if type(result) is Choice:
-        return opened(HANDLERS["sure"](result)) if is_unsure(result) else results.chosen(result.which, result.value, result.options)
+        return opened(HANDLERS["sure"](result)) if is_unsure(result) else results.chosen(result.which, whole(result), result.options)
     if is_bounded(result):
         return results.container(result.made_as(), opened(result.elements()))
     if type(result) is dict:

@@ -12,6 +12,7 @@ from bwcompiler import ops, tree
 from bwcompiler.frontend.source.effects.checks import check_once
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import VALUE, Choice, Options, becomes_choice, is_known, is_unsure, joined, number_in
+from bwcompiler.frontend.source.undecided.choices import whole as whole_of
 from bwcompiler.frontend.source.variables import UNBOUND, open_policy
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -28,7 +29,7 @@ def sure(x: Any, name: str = "") -> Any:
         f"cannot access local variable '{name}' where it is not associated with a value" if name else
         "a variable of an enclosing function is read that has no value"))
     if not rest.things:
-        return x.value
+        return whole_of(x)
     return rest.things[0] if len(rest.things) == 1 and not x.has_value else joined(number_in(x, rest), x.value, rest, x.has_value)
 
 

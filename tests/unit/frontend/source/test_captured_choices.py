@@ -249,10 +249,10 @@ def test_what_choices_cannot_do_is_refused():
         return x[0] * len(mode)
 
     def made_there(x):
-        thing = None
+        thing = "none"
         if x[0] > 0:
             thing = Ball(x[0], x[1])
-        return x[0] if thing is None else thing.radius
+        return x[0] if thing == "none" else thing.radius
 
     def changed(x):
         thing = BALL
