@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.numpy.manipulation.creation import grid
 from bwcompiler.frontend.numpy.manipulation.sequences import c_, r_
 from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.dictionaries import is_new, table_of, tabled
@@ -59,7 +60,8 @@ def indexed(array: Any, index: Any) -> Any:
     if array is np.r_ or array is np.c_:
         return (r_ if array is np.r_ else c_)[index]
     if array is np.mgrid or array is np.ogrid:
-        return noted(array[known_parts(index)])
+        found = grid(array, index)
+        return noted(array[known_parts(index)]) if found is None else found
     if type(array) is np.ndarray and open_policy() is not None and _is_traced(index):
         return shown(array)[index]
     return array[index]

@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from bwcompiler.errors import BwError
 from bwcompiler.frontend.tracing.arguments import Arguments
+from bwcompiler.frontend.tracing.refusals.tracebacks import user_traceback
 
 Traced = TypeVar("Traced")
 
@@ -61,15 +63,15 @@ def known_in(arguments: Arguments, floats: bool = False) -> KnownArrays:
     return KnownArrays(found, floats)
 
 
-def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | None:
-    """What `attempt` traces when it is given numbers of floats; None where it is still refused."""
+def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | BwError | None:
+    """What `attempt` traces when it is given numbers of floats; what it is refused for even then, if that is told."""
     before = copy.copy(arguments)
     _restore(arguments, before)
     try:
         return attempt(known_in(arguments, floats=True))
-    except Exception:
+    except Exception as error:
         _restore(arguments, before)
-        return None
+        return error.with_traceback(user_traceback(error.__traceback__)) if isinstance(error, BwError) else None
 
 
 def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> tuple[Traced, list[int]] | None:

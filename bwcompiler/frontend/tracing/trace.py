@@ -156,8 +156,9 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     again = None
     if argument_types is None and isinstance(refusal, TracerError | UnsupportedError | RecursionError):
         found = knowing_floats(arguments, attempt) if floats and first.floats_asked else None
-        if found is not None:
+        if isinstance(found, TraceResult):
             return found
+        refusal = refusal if found is None else found
         again = knowing_arrays(arguments, attempt)
     if again is None:
         raise refusal
@@ -326,7 +327,7 @@ def _number(leaf: Any) -> Any:
     refusal = region.refusal
     try:
         if leaf._type.dtype.kind == "f":
-            return number_of(leaf, value_of(leaf), TracerIndexError, str)
+            return number_of(leaf, value_of(leaf), TracerIndexError, str, is_operand=True)
         return bool(leaf) if leaf._type.dtype is BOOL else int(leaf)
     except TracerError:
         region.refusal = refusal

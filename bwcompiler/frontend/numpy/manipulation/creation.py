@@ -38,7 +38,7 @@ from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.shapes import fortran_strides
 from bwcompiler.frontend.tracing.storages.strided_views import everything_of
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import add_extents, divided, known_le, scale_extent
 from bwcompiler.ir.types import F64, I64, DType
 
@@ -282,7 +282,7 @@ def _array_traced(x: Any, dtype: Any, ndmin: int, copy: bool, order: Any) -> Tra
 
 
 def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) -> Any:
-    """np.arange: its arguments are static, its result is a plain ndarray also inside a trace (it can index lists).
+    """np.arange: the number of elements is static.  Of known numbers it makes a plain ndarray also inside a trace (it can index lists).
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jit(lambda x: x * bw.numpy.arange(3))(2.0).tolist()
@@ -292,7 +292,48 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) 
         return _arange_of_indices(*args, dtype=dtype)
     if any(map(is_count, args)):
         return call(counted_arange, *args, dtype=dtype)
+    if any(map(_is_traced_float, args)):
+        return call(_arange_of_floats, *((0, *args) if len(args) == 1 else args), dtype=dtype)
     return np.arange(*map(known, args), dtype=dtype)
+
+
+def _is_traced_float(x: Any) -> bool:
+    return isinstance(x, Tracer) and x._type.dtype.kind == "f"
+
+
+def _arange_of_floats(start: Any, stop: Any, step: Any = 1, dtype: Any = None) -> Any:
+    """np.arange of traced bounds: as many elements as there are for the numbers of this call, which are known then.
+
+    The second element is start + step, those behind it go on by the difference of the first two, as NumPy computes them.
+    """
+    bounds = [known(fresh(ops.stop_gradient(value_of(one))) if _is_traced_float(one) else one) for one in (start, stop, step)]
+    if any(isinstance(one, Tracer) for one in bounds):
+        raise UnsupportedError("np.arange of traced bounds: the number of elements is not known while tracing\n"
+                               "  hint: start + step * np.arange(n) of a known n; or count in a loop, `while x < stop: x += step`")
+    numbers = np.arange(*bounds, dtype=dtype)
+    if numbers.dtype.kind != "f" or numbers.size == 0 or not (_is_traced_float(start) or _is_traced_float(step)):
+        return numbers
+    places = np.arange(numbers.size, dtype=numbers.dtype)
+    first, second = [as_tracer(one).astype(numbers.dtype) for one in (start, start + step)]
+    return np.where(places == 1, second, first + places * (second - first))
+
+
+def grid(maker: Any, index: Any) -> Any:
+    """np.mgrid[index] or np.ogrid[index] between traced numbers; None where there are none."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(part, slice) and _is_traced_float(bound) for part in parts for bound in (part.start, part.stop, part.step)):
+        return None
+    axes = [_axis(0 if part.start is None else part.start, part.stop, 1 if part.step is None else part.step) for part in parts]
+    if not isinstance(index, tuple):
+        return axes[0]
+    found = [np.reshape(one, tuple([-1 if k == place else 1 for k in range(len(axes))])) for place, one in enumerate(axes)]
+    return tuple(found) if maker is np.ogrid else np.stack(np.broadcast_arrays(*found))
+
+
+def _axis(start: Any, stop: Any, step: Any) -> Any:
+    if isinstance(step, complex):
+        return np.linspace(start, stop, int(abs(step)))
+    return arange(start, stop, step)
 
 
 def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:

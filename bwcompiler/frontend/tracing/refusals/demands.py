@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from bwcompiler import ops
 from bwcompiler.errors import BwError, EscapedTracerError, TracerBoolError, TracerIndexError, at, located
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, Storage, active_region, escaped_message, open_region
@@ -13,6 +14,8 @@ from bwcompiler.ir.extent import mentions_index
 from bwcompiler.ir.graph import cut, live_values
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
+
+_FLAT = (ops.floor, ops.ceil, ops.rint, ops.trunc, ops.sign, ops.stop_gradient)
 
 
 def refuse(tracer: Any, kind: type[BwError], message: str) -> NoReturn:
@@ -25,14 +28,14 @@ def refuse(tracer: Any, kind: type[BwError], message: str) -> NoReturn:
     raise error
 
 
-def number_of(tracer: Any, value: Value, kind: type[BwError], advice: Callable[[], str]) -> Any:
+def number_of(tracer: Any, value: Value, kind: type[BwError], advice: Callable[[], str], is_operand: bool = False) -> Any:
     """The number behind a handle that depends on nothing, or on integer arguments alone, which are then asked for.
 
-    Refused for others.
+    Refused for others.  is_operand: the value itself stays an operand beside its number, so that it has a derivative.
     """
     region = open_region()
     found = _arguments_of(region, value, floats=kind is not TracerBoolError)   # a test may turn out otherwise for each float
-    if found is None:
+    if found is None or (not is_operand and _has_slope(region, value)):
         refuse(tracer, kind, advice())
     return _ask(region, tracer, value, found, kind, advice)
 
@@ -46,7 +49,9 @@ def number_if_known(tracer: Any, value: Value, advice: Callable[[], str]) -> Any
     """Likewise, but the handle itself for others."""
     region = open_region()
     found = _arguments_of(region, value)
-    return tracer if found is None else _ask(region, tracer, value, found, TracerIndexError, advice)
+    if found is None or _has_slope(region, value):
+        return tracer
+    return _ask(region, tracer, value, found, TracerIndexError, advice)
 
 
 def _ask(innermost: Region, tracer: Any, value: Value, found: tuple[Region, list[int]], kind: type[BwError],
@@ -62,6 +67,24 @@ def _ask(innermost: Region, tracer: Any, value: Value, found: tuple[Region, list
         region.demand = demand
         region = region.parent
     raise demand
+
+
+def _has_slope(region: Region, value: Value) -> bool:
+    """Whether it changes smoothly with a float that is an operand, though its number is known: that number had no derivative."""
+    seen, stack = {value}, [value]
+    while stack:
+        found = stack.pop()
+        if found.dtype.kind not in "fc" or found.op in _FLAT:
+            continue
+        if found in region.numbers:
+            return True
+        if found in region.lifted_inputs:
+            parent, storage = region.parent, region.lifted[region.lifted_inputs.index(found)]
+            if parent is not None and _has_slope(parent, parent.read(storage)):
+                return True
+        stack += [operand for operand in found.operands if operand not in seen]
+        seen.update(found.operands)
+    return False
 
 
 def _known(region: Region, value: Value) -> Any:

@@ -109,3 +109,53 @@ def test_explanations_and_pickles():
 def test_sizes_of_computed_numbers():
     with pytest.raises(TracerIndexError, match="as a size"):
         bw.jit(lambda x: np.zeros(int(np.sum(x))))(np.ones(3))
+
+
+# ----- what has as many elements as its number says, and is made of the number as well
+STEPS = {
+    "from it": lambda x: np.sum(np.arange(x, 1.05, 0.1) ** 2),
+    "up to it": lambda x: np.sum(np.exp(np.arange(x * 4))) + x,
+    "in steps of it": lambda x: np.sum(np.exp(-np.arange(0.0, 1.0 + x / 2, x))),
+    "downwards": lambda x: np.sum(np.arange(2.0, x / 3, -x) ** 3),
+    "none": lambda x: np.sum(np.arange(1.0, x, x)) + 2 * x,
+    "gone over": lambda x: sum(k * t ** 2 for k, t in enumerate(np.arange(x, 2.05, 0.25))),
+    "in a list": lambda x: np.sum(np.array(list(np.arange(x, 2.05, x)))),
+    "interpolated": lambda x: np.interp(x, np.arange(0, 1.2, x / 2), np.arange(0, 1.2, x / 2) ** 2),
+    "r_": lambda x: np.sum(np.r_[x:1.05:0.1, 3.0] ** 2),
+    "mgrid": lambda x: np.sum(np.mgrid[x:1.05:0.1] ** 2),
+    "mgrid of two": lambda x: np.sum(np.mgrid[x:1.05:0.1, 0:3] ** 2),
+    "ogrid": lambda x: np.sum(np.ogrid[0:1:x / 2, 0:x:3j][0] * np.ogrid[0:1:x / 2, 0:x:3j][1]),
+    "a window": lambda x: np.sum(np.kaiser(int(20 * x), x) ** 2),
+}
+
+
+@pytest.mark.parametrize("function", STEPS.values(), ids=STEPS)
+def test_the_numbers_in_it_have_derivatives(function):
+    """They were taken for known ones once: derivatives of np.arange(x, ...) were 0."""
+    x, h = 0.437, 1e-6
+    assert bw.jit(function)(x) == pytest.approx(function(x), rel=1e-13)
+    value, slope = bw.value_and_grad(function)(x)
+    assert value == pytest.approx(function(x), rel=1e-13)
+    assert slope == pytest.approx((function(x + h) - function(x - h)) / (2 * h), rel=1e-6)
+    assert bw.jvp(function, (x,), (1.0,))[1] == pytest.approx(slope, rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [None, np.float32, np.int64])
+def test_elements_are_numpys_to_the_bit(dtype, rng):
+    def elements(x, y):
+        found = np.arange(x, x + 7.3 * y, y, dtype=dtype)
+        return np.sum(found) * x, found
+
+    for start, step in rng.uniform(0.01, 3.0, (8, 2)):
+        (_, found), _ = bw.value_and_grad(elements, has_aux=True)(start, step)
+        expected = np.arange(start, start + 7.3 * step, step, dtype=dtype)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_what_takes_its_number_alone_is_refused_in_derivatives():
+    def drawn(x):
+        return np.sum(np.zeros(int(10 * x))) + np.random.default_rng(0).normal(x, 1.0)
+
+    with pytest.raises(bw.errors.TracerError, match="asks for a number"):
+        bw.grad(drawn)(0.437)
