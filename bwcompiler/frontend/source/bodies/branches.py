@@ -48,7 +48,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
             policy.forget(mark)
             found = _sides((then, orelse), names, entry, variables, policy, scope, once, values)
             held = scope.adopt(names)              # what else they assign to
-            more = _values_or_none(found, scope) - values if isinstance(found, list) else set()
+            more = _values_or_none(found, scope) - values if isinstance(found, list) and len(found) == 2 else set()
             if not (held or more) or isinstance(found, RaisingSide):
                 break
             values |= more

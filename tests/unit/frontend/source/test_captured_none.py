@@ -239,3 +239,20 @@ def test_lists_without_numbers_are_refused() -> None:
 
     with pytest.raises(TracerBoolError, match="words is"):
         bw.jit(program)(1.5)
+
+
+def test_a_side_that_ends_before_all_that_it_assigns_to_is_known() -> None:
+    def program(x):
+        product, steps, last = None, 0, {"row": np.zeros(2)}
+        while steps < 20:
+            steps += 1
+            row = np.array([x, 0.4 * steps])
+            last["row"] = row
+            if 0.4 * steps > 10 * x:
+                break
+            product = row if product is None or steps > 3 else product * row
+        last["row"] += 1.0
+        return np.sum(product)
+
+    with pytest.raises(TracerBoolError, match="product may be another name of an array"):
+        bw.jit(program)(0.3)
