@@ -22,6 +22,7 @@ from bwcompiler.frontend.source.array_backed.histories import History
 from bwcompiler.frontend.source.array_backed.indexed_lists import IndexedList
 from bwcompiler.frontend.source.array_backed.invariant_lists import Joined
 from bwcompiler.frontend.source.carried import same_arrays
+from bwcompiler.frontend.source.carried.carriable import can_be_carried
 from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, protect_rows
 from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, look_for_aliases
 from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
@@ -486,13 +487,6 @@ def is_in_c_order(x: Any) -> bool:
         return bool(x.flags.c_contiguous)
     layout = x._storage.layout
     return not x._chain and (layout is None or layout is C_ORDER or (layout.settled and layout.strides() is None))
-
-
-def can_be_carried(x: Any) -> bool:
-    """Whether it is made of numbers and arrays, and no list that others may hold."""
-    leaves = tree.leaves(x)
-    return not isinstance(x, list | dict) and bool(leaves) and all(is_number(leaf) or isinstance(leaf, Tracer) or hasattr(
-        leaf, "__array_interface__") for leaf in leaves)
 
 
 def zeros(value: Value) -> Value:

@@ -18,9 +18,10 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.array_backed.growth import WINDOW, Unbounded
-from bwcompiler.frontend.source.bodies.capture import Traceable, can_be_carried, zeros
+from bwcompiler.frontend.source.bodies.capture import Traceable, zeros
 from bwcompiler.frontend.source.bodies.iteration import ENDLESS, Elements
 from bwcompiler.frontend.source.bodies.notes import note_captured
+from bwcompiler.frontend.source.carried.carriable import can_be_carried
 from bwcompiler.frontend.source.carried.exchanges import Exchange
 from bwcompiler.frontend.source.carried.first_writes import seen_by
 from bwcompiler.frontend.source.containers.parts import form_of, held_once

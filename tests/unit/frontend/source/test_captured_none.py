@@ -256,3 +256,36 @@ def test_a_side_that_ends_before_all_that_it_assigns_to_is_known() -> None:
 
     with pytest.raises(TracerBoolError, match="product may be another name of an array"):
         bw.jit(program)(0.3)
+
+
+class Filter:
+    """Has arrays of None until there is a measurement, as filters of a well-known library have."""
+
+    def __init__(self):
+        self.x = np.zeros(2)
+        self.measured = np.array([[None] * 2]).T
+        self.likelihood = None
+
+    def step(self, z, gain):
+        residual = z - self.x[0]
+        self.x = np.array([self.x[0] + gain * residual, self.x[1] + 0.1 * residual])
+        self.measured = np.array([[z, residual]]).T
+        self.likelihood = None
+
+    def log_likelihood(self):
+        if self.likelihood is None:
+            self.likelihood = -np.sum(self.measured ** 2)
+        return self.likelihood
+
+
+def test_arrays_of_none_are_no_values_before_the_first_iteration() -> None:
+    def program(gain, z):
+        model, total = Filter(), 0.0
+        for one in z:
+            model.step(one, gain)
+            total += model.log_likelihood()
+        return total + model.x[1] + np.sum(model.measured)
+
+    z = np.sin(np.arange(40.0))
+    compare(program, 0.3, z)
+    assert "unrolled:" not in bw.jit(program).explain(0.3, z)
