@@ -244,6 +244,7 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
         return np.sort(iterable)[::-1 if reverse else None]
     items = builtins.list(iterable)
     keys = items if key is None else [key(item) for item in items]
+    keys = _deciding(keys)
     if not any(map(HANDLERS["is_undecided"], keys)) or not _are_numbers(keys):
         given = iter(keys)
         return builtins.sorted(items, key=lambda _: next(given), reverse=reverse)
@@ -254,6 +255,16 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
         call(_refuse_to_order, items, structures)
     columns = [np.stack([call(as_tracer, leaf) for leaf in column])[order] for column in zip(*map(tree.leaves, boxes), strict=True)]
     return [HANDLERS["unboxed"](tree.unflatten(structures[0], [column[k] for column in columns])) for k in builtins.range(len(items))]
+
+
+def _deciding(keys: list[Any]) -> list[Any]:
+    """The first parts of keys that are tuples, where these are known and no two of them equal: what follows does not count then."""
+    if not keys or not builtins.all(isinstance(one, tuple) for one in keys):
+        return keys
+    known = itertools.takewhile(lambda column: not any(map(HANDLERS["is_undecided"], column)), zip(*keys, strict=False))
+    heads = builtins.list(zip(*known, strict=True))
+    ordered = builtins.sorted(heads)
+    return heads if heads and builtins.all(one != other for one, other in itertools.pairwise(ordered)) else keys
 
 
 def _refuse_to_order(items: list[Any], structures: list[Any]) -> NoReturn:

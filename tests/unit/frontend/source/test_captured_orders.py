@@ -141,3 +141,26 @@ def test_strings_that_say_the_order() -> None:
         return sum((k + 1) * value for k, (_, value) in enumerate(sorted({"b": x[0], "a": x[1], "c": x[2]}.items())))
 
     as_python(program, X)
+
+
+def test_first_parts_that_say_the_order_stay_known() -> None:
+    def curve(x):
+        total = 0.0
+        for years, rate in sorted({3: x[0], 1: x[1], 2: x[2]}.items()):
+            total = total + rate * np.sum(np.arange(1, 2 * years + 1) / 2.0) * (1 + 0.1 * total)
+        return total
+
+    def downwards(x):
+        return sum(rate * len("a" * years) for years, rate in sorted(zip([3, 1, 2], x[:3], strict=True), reverse=True)) * x[0]
+
+    def of_three(x):
+        rows = [(1, "b", x[0]), (1, "a", x[1]), (0, "b", x[2])]
+        rows.sort()
+        return sum((k + 1) * value * ord(name) for k, (_, name, value) in enumerate(rows))
+
+    for program in (curve, downwards, of_three):
+        as_python(program, X)
+
+
+def test_equal_first_parts_do_not_say_the_order() -> None:
+    as_python(lambda x: sum((k + 1) * v for k, (_, v) in enumerate(sorted([(1, x[0]), (1, x[1]), (0, x[2])]))), X)
