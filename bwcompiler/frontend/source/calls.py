@@ -22,7 +22,7 @@ from bwcompiler.frontend.source.array_backed.growth import append, refuse_whole
 from bwcompiler.frontend.source.bounded.counting import counting, set_default
 from bwcompiler.frontend.source.bounded.sets import changing
 from bwcompiler.frontend.source.changes import VALUES, altered, changed, own
-from bwcompiler.frontend.source.classes import instantiating, is_plain_class
+from bwcompiler.frontend.source.classes import instantiating, is_plain_class, of_arrays
 from bwcompiler.frontend.source.concrete.makers import MAKERS, METHODS, maker, noted, require_traced
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.containers.copying import copying
@@ -181,6 +181,11 @@ def _of_series(call: _Call) -> Any:
     return series_class(call.function, call.form) if is_series(call.function) else None
 
 
+def _of_array_class(call: _Call) -> Any:
+    is_users = call.kind is type and issubclass(call.function, np.ndarray) and call.function.__module__.partition(".")[0] != "numpy"
+    return of_arrays(call.function) if is_users else None
+
+
 def _of_class(call: _Call) -> Any:
     return instantiating(call.function, call.policy, call.form) if call.kind is type and is_plain_class(call.function) else None
 
@@ -280,6 +285,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     _of_vectorize,
     _partial,
     _of_series,
+    _of_array_class,
     _of_class,
     # functions that are known here
     _of_heap,

@@ -6,10 +6,13 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.enclosing import bind
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -57,6 +60,20 @@ def instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any
             object.__setattr__(found, "__class__", kind)
         return found
     return make
+
+
+def of_arrays(kind: type) -> Callable[..., Any]:
+    """kind(...), a class of the user's that is a subclass of np.ndarray; refused of traced values, which its memory cannot hold."""
+    def make(*args: Any, **kwargs: Any) -> Any:
+        if any(map(is_traced, (*args, *kwargs.values()))):
+            call(_refuse_array_class, kind)
+        return kind(*args, **kwargs)
+    return make
+
+
+def _refuse_array_class(kind: type) -> None:
+    raise UnsupportedError(f"{kind.__name__} is a subclass of np.ndarray, which holds numbers: there are none while tracing\n"
+                           "  hint: a class that has the array as an attribute, self.x = np.array([...]); or functions of plain arrays")
 
 
 def _with_captured_end(kind: Any) -> type:

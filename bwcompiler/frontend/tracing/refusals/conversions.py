@@ -411,7 +411,7 @@ def _truth_advice(asked: Request) -> tuple[str, str]:
 _MEMORY = "the memory of a traced array is not known while tracing: leave it away, or ask the array before the call"
 _NUMBERS = "return the array from the function, and do it with the result"
 _METHOD_HINTS = {
-    "resize": "np.resize(x, shape), a new array",
+    "resize": "a new array, x = np.append(x, np.zeros(n)) or x = x[:n]; np.resize(x, shape) repeats the elements",
     **dict.fromkeys(("base", "flags", "setflags", "data", "ctypes", "device", "to_device"), _MEMORY),
     **dict.fromkeys(("tobytes", "tofile", "dump", "dumps"), _NUMBERS),
     **dict.fromkeys(("byteswap", "getfield", "setfield"),

@@ -130,7 +130,7 @@ HINTS: dict[str, Row] = {
     "method": (lambda x: x.tobytes(), errors.UnsupportedError, "ndarray.tobytes"),
     "unsupported": (lambda x: np.is_busday(x), errors.UnsupportedError, "np.is_busday is not supported"),
     "nearest": (lambda x: polyvals(x), errors.UnsupportedError, "nearest supported: polyval"),
-    "method with a hint": (lambda x: x.resize(3), errors.UnsupportedError, "np.resize(x, shape)"),
+    "method with a hint": (lambda x: x.resize(3), errors.UnsupportedError, "np.append"),
     "quotient of polynomials": (lambda x: np.polydiv(x, x), errors.UnsupportedError, "q[k] = r[k] / v[0]"),
     "unsupported ufunc": (lambda x: np.isnat(x), errors.UnsupportedError, "np.isnat"),
     "ufunc method": (lambda x: np.less.reduce(x), errors.UnsupportedError, "np.less.reduce"),
@@ -410,3 +410,14 @@ def test_tracer_of_another_thread() -> None:
 def test_refused_argument(argument: Any, message: str) -> None:
     with pytest.raises(errors.BwError, match=message):
         trace(lambda x: x, (argument,))
+
+
+class Pose(np.ndarray):
+    def __new__(cls, position, angle):
+        return np.array([position[0], position[1], angle], dtype=float).view(cls)
+
+
+def test_objects_of_classes_of_arrays() -> None:
+    with pytest.raises(errors.UnsupportedError, match=r"(?s)test_errors.py.*Pose\(p\[:2\].*subclass of np.ndarray.*as an attribute"):
+        bw.jit(lambda p: np.sum(Pose(p[:2], p[2])))(np.arange(3.0))
+    assert bw.jit(lambda x: x * np.sum(Pose([1.0, 2.0], 3.0)))(2.0) == 12.0
