@@ -7,7 +7,8 @@ from typing import Any
 
 from bwcompiler.frontend.tracing.source import is_library
 
-_PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging")
+_PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging",
+                 "typing", "typing_extensions")
 
 
 def is_pure_module(function: Any) -> bool:

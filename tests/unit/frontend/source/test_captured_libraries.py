@@ -2,6 +2,7 @@
 
 import functools
 import math
+import typing
 
 import numpy as np
 import pytest
@@ -248,3 +249,17 @@ def test_nodes_of_a_quadrature_are_computed_while_a_loop_is_traced():
     x = np.linspace(-1.0, 1.0, 12)
     as_python(program, x)
     assert "legendre.py" not in bw.jit(program).explain(x)
+
+
+def test_casts_of_types_are_captured() -> None:
+    def program(x):
+        total = 0.0
+        for k in range(12):
+            y = typing.cast(np.ndarray, np.sin(x * k))
+            if y[0] > 0.5:
+                y = typing.cast("np.ndarray", y * x)
+            total = total + np.sum(y)
+        return total
+
+    as_python(program, X)
+    assert any(value.op.name == "loop" for value in trace(program, (X,)).graph.body)
