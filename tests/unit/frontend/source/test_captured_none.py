@@ -289,3 +289,88 @@ def test_arrays_of_none_are_no_values_before_the_first_iteration() -> None:
     z = np.sin(np.arange(40.0))
     compare(program, 0.3, z)
     assert "unrolled:" not in bw.jit(program).explain(0.3, z)
+
+
+def made_in_the_branch(x, y):
+    best, lowest = None, np.inf
+    for place in PLACES:
+        cost = (place - x) ** 2 + place * y
+        if cost < lowest:
+            lowest, best = cost, np.array([place * x, y])
+    return lowest + best[0] * x + best[1]
+
+
+def made_before_the_branch(x, y):
+    best, lowest = None, np.inf
+    for place in PLACES:
+        point = np.array([place * x, y])
+        cost = (place - x) ** 2 + place * y
+        if cost < lowest:
+            lowest, best = cost, point
+    best += 0.5
+    return lowest + best[0] * x + best[1]
+
+
+def anew_in_an_outer_loop(x, y):
+    best, total = None, 0.0
+    for k in range(9):
+        lowest = np.inf
+        for place in PLACES:
+            point = np.array([place * x + k, y])
+            cost = (place - x * k) ** 2 + place * y
+            if cost < lowest:
+                lowest, best = cost, point
+        best += 0.5
+        total = total + best[0] * lowest
+    return total + np.sum(best)
+
+
+def written_to_in_the_iteration(x, y):
+    best, lowest = None, np.inf
+    for place in PLACES:
+        point = np.array([place * x, y])
+        cost = (place - x) ** 2 + place * y
+        if cost < lowest:
+            lowest, best = cost, point
+        point += 1.0
+    return lowest + best[0] * x + best[1]
+
+
+def held_by_an_object(x, y):
+    class Cursor:
+        point = np.zeros(2)
+
+    cursor, best, lowest = Cursor(), None, np.inf
+    for place in PLACES:
+        cursor.point = np.array([place * x, y])
+        cost = (place - x) ** 2 + place * y
+        if cost < lowest:
+            lowest, best = cost, cursor.point
+        cursor.point += 1.0
+    cursor.point += 100.0
+    return lowest + best[0] * x + best[1]
+
+
+def from_before_the_loop(x, y):
+    first = np.array([x, y])
+    best = first if x > 0.1 else None
+    for place in PLACES:
+        if place > 2 * x:
+            best = np.array([place, y])
+    first += 100.0
+    return -1.0 * x if best is None else np.sum(best) * y
+
+
+ARRAYS = [made_in_the_branch, made_before_the_branch, anew_in_an_outer_loop, written_to_in_the_iteration, held_by_an_object,
+          from_before_the_loop]
+
+
+@pytest.mark.parametrize("program", ARRAYS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("x", [0.31, 0.6, 0.97])
+def test_arrays(program, x) -> None:
+    compare(program, x, 0.41)
+
+
+@pytest.mark.parametrize("program", [made_in_the_branch, anew_in_an_outer_loop], ids=lambda one: one.__name__)
+def test_loops_that_find_arrays_are_native(program) -> None:
+    assert "unrolled:" not in bw.jit(program).explain(0.31, 0.41)
