@@ -1,4 +1,4 @@
 """Source code of functions: `lookup` finds the syntax tree of a function, `rewriting` rewrites its loops, branches and calls, after `jumps`
-has removed break, continue and return, and `named` the assignments in tests; `liveness` analyses its variables, and `expressions` the
-possible effects of expressions.
+has removed break, continue and return, `named` the assignments in tests, and `annotated` the annotations of variables; `liveness`
+analyses its variables, and `expressions` the possible effects of expressions.
 """

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from bwcompiler.frontend.source.syntax.annotated import without_annotations
 from bwcompiler.frontend.source.syntax.nodes import copied, copies, placed, walk
 from bwcompiler.frontend.source.syntax.private import with_class_names
 from bwcompiler.frontend.source.syntax.typed import typed_texts
@@ -74,7 +75,10 @@ def _defined(known: _File, code: CodeType) -> Source | None:
         for imports in (known.imports, []):        # []: a notebook compiles the statements of a cell one by one
             found = Source(_bare(node), imports)
             if _same(compiled(found, code), code) or _same(_as_pytest_compiles(found, code), code):
-                return found._replace(node=copied(found.node))
+                own = copied(found.node)
+                if isinstance(own, ast.FunctionDef):
+                    without_annotations(own)
+                return found._replace(node=own)
     return None
 
 

@@ -199,14 +199,53 @@ def few_but_long(x):
     return np.trace(a) + a[0, 1]
 
 
+def annotated(x):
+    last: float
+    if len(x) > 100:
+        return x[0]
+    total: float = 0.0
+    made: np.ndarray = np.zeros(12)
+    scaled: list[float] = []
+    for k, v in enumerate(x):
+        made[k]: float = v * total
+        step: float = v if v > 0 else -0.5 * v
+        total: float = total + step
+        last = step
+        scaled.append(last)
+    if total > 3:
+        size: float = total
+    else:
+        size: float = last * 2.0
+    try:
+        factor: float = np.linalg.inv(np.zeros((2, 2)) * x[0])[0, 0]
+    except np.linalg.LinAlgError:
+        factor: float = 2.0
+
+    def inner(v):
+        w: float = v * size
+        return w * factor
+    return inner(np.sum(made)) + scaled[3]
+
+
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
 PROGRAMS = [found_or_not, outer_jumps_of_else, left_in_with_and_try, many_returns, caught_while_tracing, extremes, ordered, truths, numbers,
-            concrete_arrays_of_objects, concrete_arrays_at_lists, rows_of_a_mask, products, types_that_change, sizes_of_selections, elementwise, few_but_long]
+            concrete_arrays_of_objects, concrete_arrays_at_lists, rows_of_a_mask, products, types_that_change, sizes_of_selections, elementwise, few_but_long,
+            annotated]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_python(program):
     as_python(program, X, -X, X + 1.0)
+
+
+def test_a_variable_that_is_only_annotated_is_no_global():
+    def program(x):
+        if x[0] > 0:
+            X: np.ndarray
+        return x * X  # noqa: F821
+
+    with pytest.raises(UnboundLocalError, match="X"):
+        bw.jit(program)(X)
 
 
 def test_a_function_of_elements_has_one_type():

@@ -1,0 +1,45 @@
+"""Annotations of variables, taken out of a function: nothing evaluates them there, and a variable that a body shares can have none.
+
+`x: float = f(y)` is `x = f(y)`.  `x: float` alone makes x a variable of the function, and is said once, at its beginning.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from bwcompiler.frontend.source.syntax.expressions import OWN_SCOPE
+from bwcompiler.frontend.source.syntax.nodes import walk
+
+
+def without_annotations(node: ast.FunctionDef) -> None:
+    """Take the annotations of its variables out of a definition."""
+    if not any(isinstance(part, ast.AnnAssign) for part in walk(*node.body)):
+        return
+    alone: dict[str, ast.AnnAssign] = {}
+    body = _block(node.body, alone)
+    parameters = {part.arg for part in walk(node.args) if isinstance(part, ast.arg)}
+    node.body = [*[one for name, one in alone.items() if name not in parameters], *body]
+
+
+def _block(body: list[ast.stmt], alone: dict[str, ast.AnnAssign]) -> list[ast.stmt]:
+    made: list[ast.stmt] = []
+    for node in body:
+        if isinstance(node, ast.AnnAssign):
+            made.append(_plain(node, alone))
+            continue
+        parts = [] if isinstance(node, OWN_SCOPE) else [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]
+        for part in parts:
+            for name in ("body", "orelse", "finalbody"):
+                inner = getattr(part, name, None)
+                if isinstance(inner, list):
+                    setattr(part, name, _block(inner, alone))
+        made.append(node)
+    return made
+
+
+def _plain(node: ast.AnnAssign, alone: dict[str, ast.AnnAssign]) -> ast.stmt:
+    if node.value is not None:
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+    if isinstance(node.target, ast.Name):
+        alone.setdefault(node.target.id, node)
+    return ast.copy_location(ast.Pass(), node)
