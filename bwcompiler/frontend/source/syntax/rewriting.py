@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.expressions import (
     HEADERS,
+    apart,
     called,
     conjuncts,
     inside,
@@ -234,22 +235,23 @@ class _Rewriter(ast.NodeTransformer):
         return any(map(may, operands))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        """a < b < c is (a < b) and (b < c), where evaluating b twice makes no difference."""
-        middle = node.comparators[:-1]
-        if not middle:
+        """a < b < c is (a < b) and (b < c), with b evaluated once."""
+        if len(node.comparators) == 1:
             asked = self._may_read(node.left, node.comparators[0])
             self.generic_visit(node)
             kind, both = type(node.ops[0]), (node.left, node.comparators[0])
             if kind in _IDENTITY:
                 return self.runtime(_IDENTITY[kind], node, *both)
             return self._operator("binary", _COMPARE[kind], node, *both) if asked else node
-        if any(isinstance(part, ast.Call) for one in middle for part in walk(one)) or not is_pure(node):
+        if not is_pure(node):
             self.generic_visit(node)
             return node
-        sides = [node.left, *node.comparators]
-        pairs: list[ast.expr] = [ast.copy_location(ast.Compare(x, [op], [y]), node) for x, op, y in zip(
-            sides, node.ops, sides[1:], strict=False)]
-        return self.visit(ast.copy_location(ast.BoolOp(ast.And(), pairs), node))
+        names, operands, test = apart(node)
+        found = self.visit(test)
+        if not names:
+            return found
+        arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+        return ast.copy_location(ast.Call(ast.Lambda(arguments, found), [self.visit(one) for one in operands], []), node)
 
     def later(self, node: ast.expr) -> ast.expr:
         """An expression to be evaluated when it is asked for."""

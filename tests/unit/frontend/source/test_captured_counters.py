@@ -50,6 +50,29 @@ def chained(x):
     return total * (1.0 if x[0] < x[1] < x[2] else 2.0)
 
 
+def chained_calls(x):
+    total = 0.0
+    for k in range(9):
+        if x[k] < np.sin(x[k + 1]) + 0.3 < np.sum(x[k:]) - len(x[x > 1.0]) <= np.max(x) + 9.0:
+            total = total + x[k]
+        elif 0 < np.exp(x[k]) < 1 == 1.0:
+            total = total - 0.5 * x[k]
+    assert len(x[x > 90]) == len(x[x < -90]) == 0, "far away"
+    return total * (1.0 if 0 < np.min(x) < 1 else 2.0)
+
+
+def chained_calls_once(x):
+    taken, seen = [x[0], x[1], x[2]], []
+
+    def noted(v):
+        seen.append(v)
+        return v
+
+    inside = noted(2.0) < noted(x[3]) < noted(0.0)             # in this order
+    total = x[1] if x[0] - 1 < taken.pop(0) < x[0] + 1 else x[2]
+    return total * len(taken) + (5.0 if inside else 1.0) * len(seen) + seen[0] * seen[1]
+
+
 def enumerated(x):
     total = 0.0
     for (i, j), value in np.ndenumerate(x.reshape(3, 4)):
@@ -65,13 +88,13 @@ def paired(x):
     return total
 
 
-@pytest.mark.parametrize("function", [counted, until, numbered, by_text, chained, enumerated, paired])
+@pytest.mark.parametrize("function", [counted, until, numbered, by_text, chained, chained_calls, chained_calls_once, enumerated, paired])
 def test_values(function):
     for one, other in zip(bw.tree.leaves(bw.jit(function)(X)), bw.tree.leaves(function(X)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-14)
 
 
-@pytest.mark.parametrize("function", [counted, until, numbered, chained, paired])
+@pytest.mark.parametrize("function", [counted, until, numbered, chained, chained_calls, paired])
 def test_loops_with_these_are_captured(function):
     assert not trace(function, (X,)).notes
 
