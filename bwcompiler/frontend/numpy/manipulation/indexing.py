@@ -57,8 +57,10 @@ def getitem(x: Tracer, index: Any) -> Any:
     """x[index]: a view for basic indices, else a copy."""
     if isinstance(index, Tracer) and is_mask(index):
         return selection(x, index)
-    if isinstance(index, Selection) or (type(index) is tuple and is_selecting(index)):
-        return by_selections(x, list(index) if type(index) is tuple else [index])
+    if isinstance(index, Selection | tuple | list):
+        given = list(index) if type(index) is tuple else [index]
+        if is_selecting(given):
+            return by_selections(x, given)
     try:
         parsed = cached_parse(index, x.shape)
     except TracedSizeError:
@@ -186,6 +188,10 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         value = HANDLERS["repeated_for"](x, index, value)
         if value is None:
             return
+    given = list(index) if isinstance(index, tuple) else [index]
+    if is_selecting(given) and not any(isinstance(entry, Tracer) and is_mask(entry) for entry in given):
+        set_selected(x, given, value)
+        return
     entries = entries_of(index)
     masks = [entry for entry in entries if isinstance(entry, Tracer) and is_mask(entry)]
     if masks:
@@ -194,9 +200,6 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
             raise UnsupportedError("x[..., mask] = v: with a traced mask, the other indices must be slices, None, or numbers next to it\n"
                                    "  hint: np.where(mask, v, x)")
         set_where(*part, value)
-        return
-    if is_selecting(entries):
-        set_selected(x, entries, value)
         return
     try:
         parsed = cached_parse(tuple(entries), x.shape)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.items import is_selecting, mask_of_places, write_selected
+from bwcompiler.frontend.numpy.selected.items import focused, is_selecting, mask_of_places, write_selected
 from bwcompiler.frontend.numpy.selected.packing import aligned, merged, require, selected
 from bwcompiler.frontend.tracing.indexing.index_parsing import entries_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
@@ -19,9 +19,12 @@ def at(ufunc: Any, target: Any, index: Any, *operands: Any) -> None:
     entries = entries_of(index)
     if not isinstance(target, Tracer) or not any(isinstance(one, Tracer | Selection) for one in entries):
         refuse(f"np.{ufunc.__name__}.at")
-    if is_selecting(entries) and mask_of_places(target, entries) is None:
-        write_selected(target, entries, operands[0] if operands else 0,
+    part, chosen, lead = focused(target, entries) if is_selecting(entries) else (target, [], 0)
+    if chosen and not lead and mask_of_places(part, chosen) is None:
+        write_selected(part, chosen, operands[0] if operands else 0,
                        lambda room, places, value: ufunc.at(room, places, *([value] if operands else [])))
+    elif lead:
+        refuse(f"np.{ufunc.__name__}.at such positions")
     else:                                                                       # by a mask, each element once
         target[index] = ufunc(target[index], *operands)
 

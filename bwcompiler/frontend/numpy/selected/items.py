@@ -14,6 +14,7 @@ from bwcompiler.frontend.numpy.selected.ordering import sliced
 from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, fixed, has_mask_of, merged, number, packed, require, with_all
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse, same_value, selection, spread
 from bwcompiler.frontend.tracing.operands import as_tracer, materialise, operand, without_imaginary_part
@@ -167,16 +168,41 @@ HANDLERS.update(item_of_selection=item, set_item_of_selection=set_item)
 
 # ----- x[positions that a mask selects]
 def is_selecting(entries: Sequence[Any]) -> bool:
-    """Whether one of the indices is a selection."""
-    return any(isinstance(entry, Selection) for entry in entries)
+    """Whether one of the indices is a selection, or one row of positions."""
+    return any(isinstance(entry, Selection) or _in_a_row(entry) is not None for entry in entries)
+
+
+def _in_a_row(entry: Any) -> Selection | None:
+    """The positions in an index of shape (1, n): those in a sequence by themselves, as np.where(test) has them, or behind a new axis."""
+    if isinstance(entry, tuple | list) and len(entry) == 1 and isinstance(entry[0], Selection) and entry[0].ndim == 1:
+        return entry[0]
+    is_row = isinstance(entry, Selection) and entry.lead == 1 and entry.ndim == 2 and entry.array.shape[0] == 1
+    return with_all(entry, entry.array[0], 0) if is_row else None
+
+
+def _without_rows(entries: list[Any]) -> tuple[list[Any], bool]:
+    """The entries, rows of positions as positions, and whether there are rows: then an axis of extent 1 is in front of the selected one."""
+    rows = [_in_a_row(entry) for entry in entries]
+    return [entry if row is None else row for entry, row in zip(entries, rows, strict=True)], any(row is not None for row in rows)
+
+
+def _whole(x: Any, entries: list[Any]) -> list[Any]:
+    """The entries, one for each axis of x and each new axis."""
+    rest = [slice(None)] * (x.ndim - sum(entry is not None and entry is not Ellipsis for entry in entries))
+    place = next((k for k, entry in enumerate(entries) if entry is Ellipsis), len(entries))
+    return [*entries[:place], *rest, *entries[place + 1:]]
 
 
 def by_selections(x: Any, entries: list[Any]) -> Selection:
     """x[entries] with entries that are positions or booleans selected by a mask."""
+    entries, has_rows = _without_rows(entries)
+    if has_rows:
+        inner = by_selections(x, entries)
+        return with_all(inner, inner.array[(*[slice(None)] * inner.lead, None)], inner.lead + 1)
     found = mask_of_places(x, entries)
     if found is not None:
         return selection(x, found)
-    entries, where, lead = _adjacent(entries)
+    entries, where, lead = _adjacent(_whole(x, entries))
     positions = [np.where(where, entry.array, 0) if isinstance(entry, Selection) else entry for entry in entries]
     return Selection(x[tuple(positions)], where, lead)
 
@@ -188,12 +214,10 @@ def _adjacent(entries: list[Any]) -> tuple[list[Any], Any, int]:
         refuse("an index of another kind")
     found = iter([merged(entry) for entry in aligned(selections)])
     entries = [next(found) if isinstance(entry, Selection) else entry for entry in entries]
-    if not all(isinstance(entry, Selection | slice) or entry is Ellipsis or _is_number(entry) for entry in entries):
+    if not all(isinstance(entry, Selection | slice) or entry is None or _is_number(entry) for entry in entries):
         refuse("an index of other arrays beside it")
-    advanced = [place for place, entry in enumerate(entries) if not isinstance(entry, slice) and entry is not Ellipsis]
+    advanced = [place for place, entry in enumerate(entries) if not (isinstance(entry, slice) or entry is None)]
     together = advanced == list(range(advanced[0], advanced[-1] + 1))
-    if any(entry is Ellipsis for entry in entries[:advanced[0]]):
-        refuse("an index behind ...")
     where = next(entry.where for entry in entries if isinstance(entry, Selection))
     return entries, where, advanced[0] if together else 0
 
@@ -216,11 +240,60 @@ def mask_of_places(x: Any, entries: list[Any]) -> Any:
 
 def set_selected(x: Any, entries: list[Any], value: Any) -> None:
     """x[entries] = value."""
-    mask = mask_of_places(x, entries)
+    entries, has_rows = _without_rows(entries)
+    part, chosen, lead = focused(x, entries)
+    if has_rows:
+        value = _of_row(value, part.ndim - lead - len(chosen) + 2)
+    front = part if not lead else np.moveaxis(part, range(lead, lead + len(chosen)), range(len(chosen)))
+    mask = mask_of_places(front, chosen)
     if mask is not None:
-        set_where(x, mask, 0, value)
+        set_where(part, mask, lead, value)
         return
-    write_selected(x, entries, value, operator.setitem)
+    write_selected(front, chosen, _in_front(value, lead, front.ndim - len(chosen) + 1) if lead else value, operator.setitem)
+
+
+def _in_front(value: Any, lead: int, ndim: int) -> Any:
+    """What is assigned, with so many axes, the selected one first."""
+    if isinstance(value, Selection):
+        value = merged(value)
+        if value.lead != lead or value.ndim != ndim:
+            refuse("an assignment of another shape")
+        return with_all(value, np.moveaxis(value.array, lead, 0), 0)
+    if not np.ndim(value):
+        return value
+    array = as_tracer(value)
+    return np.moveaxis(array.reshape((*[1] * (ndim - array.ndim), *array.shape)), lead, 0)
+
+
+def _of_row(value: Any, axes: int) -> Any:
+    """What is assigned without the axis of extent 1 in front of the selected one, which with those behind it makes so many axes."""
+    if isinstance(value, Selection):
+        return with_all(value, value.array[(*[slice(None)] * (value.lead - 1), 0)], value.lead - 1) if value.lead else value
+    if np.ndim(value) < axes:
+        return value
+    array = as_tracer(value)
+    if array.shape[-axes] != 1:
+        raise ValueError(f"shape mismatch: value array of shape {array.shape} could not be broadcast to indexing result of one row")
+    return array[(..., 0, *[slice(None)] * (axes - 1))]
+
+
+def focused(x: Any, entries: list[Any]) -> tuple[Any, list[Any], int]:
+    """(view of x, positions along neighbouring axes of it, number of axes in front of them): what entries with positions stand for."""
+    positions = [entry for entry in entries if isinstance(entry, Selection)]
+    if any(one.ndim != 1 or one.dtype.kind not in "iu" for one in positions) or not all(
+            isinstance(entry, Selection | slice) or entry is Ellipsis or _is_number(entry) for entry in entries):
+        refuse("an assignment at such positions")
+    whole = _whole(x, entries)
+    where = positions[0].where                     # a number that is data, along with positions, is one for each of them
+    whole = [Selection(np.zeros(where.shape, np.int64) + entry, where) if isinstance(entry, Tracer) and not isinstance(entry, IndexTracer)
+             else entry for entry in whole]
+    part = x[tuple([slice(None) if isinstance(entry, Selection) else entry for entry in whole])]
+    advanced = [k for k, entry in enumerate(whole) if not isinstance(entry, slice)]
+    lead = advanced[0] if advanced == list(range(advanced[0], advanced[-1] + 1)) else 0
+    axes = [k for k, entry in enumerate([entry for entry in whole if isinstance(entry, slice | Selection)]) if isinstance(entry, Selection)]
+    if axes != list(range(lead, lead + len(axes))):
+        part = np.moveaxis(part, axes, range(len(axes)))
+    return part, [entry for entry in whole if isinstance(entry, Selection)], lead
 
 
 def write_selected(x: Any, entries: list[Any], value: Any, write: Callable[[Any, Any, Any], object]) -> None:

@@ -108,6 +108,39 @@ def assigned(x):
     return y, z, a
 
 
+def assigned_beside_other_indices(x):
+    a, b, c = np.outer(x, x[:3]), np.outer(x[:3], x), np.outer(x, x[:6]).reshape(9, 2, 3)
+    i, (r, k), last = np.where(x > 0)[0], np.where(c[:, :, 0] > 0), np.argmax(x) % 3
+    a[i, 0] *= -1                                  # reflected at a wall
+    a[i, 1:] += x[i, None]
+    a[..., 2][i] = 7.0
+    b[1, i] = x[i] ** 2
+    b[1:, i] *= 0.5
+    b[0][i] -= 1.0
+    c[i, :, 1] = np.outer(x, x[:2])[x > 0]
+    c[i, 1, 0] += x[i]
+    c[..., i % 3] *= 1.5                           # the same places several times
+    c[0, :, i % 3] = 3.0
+    c[r, k, 2] = x[r] * x[k]
+    c[r, k] *= 0.9
+    a[i, last] += 2.0
+    a[i - 9, 1] *= 1.1
+    np.add.at(a, (i, 2), x[i])
+    np.add.at(a, (np.where(x < 0)[0] % 4, 1), x[x < 0])
+    return a, b, c
+
+
+def assigned_at_rows_of_positions(x):
+    a, y, where = np.outer(x, x[:3]), x.copy(), np.where(x > 0)
+    a[where, 0] *= -1                              # a tuple of positions among other indices is an array with one row
+    a[where, 1] = 3.0 - (a[where, 1] - 3.0)
+    a[where[0][None], 2] = x[None, where[0]]
+    a[[where[0]], 1:] += x[where[0]][:, None]
+    a[where, 0] -= np.array([[1.0]])
+    y[where[0][None]] *= 2.0
+    return a, y, a[where, 1].sum(), a[where, :2].sum(axis=(0, 1)), a[where, 0].shape[0], (y[[where[0]]] * x[x > 0]).sum(axis=1)
+
+
 def changed_in_place(x):
     v = x[x > -1]
     same = v
@@ -187,6 +220,7 @@ def side_by_side(x):
 
 
 PROGRAMS = [covariances, least_squares, as_many_as_unknowns, side_by_side, reductions, order, slices, elementwise, joined, rows, columns, masks_of_two_axes, positions, different_numbers, loops, chains, assigned,
+            assigned_beside_other_indices, assigned_at_rows_of_positions,
             changed_in_place, changed_in_place_by_other_masks, complex_numbers, integrals, kept]
 
 
