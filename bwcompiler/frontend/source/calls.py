@@ -187,7 +187,8 @@ def _of_array_class(call: _Call) -> Any:
 
 
 def _of_class(call: _Call) -> Any:
-    return instantiating(call.function, call.policy, call.form) if call.kind is type and is_plain_class(call.function) else None
+    is_class = isinstance(call.function, type) and is_plain_class(call.function)
+    return instantiating(call.function, call.policy, call.form) if is_class else None
 
 
 def _of_known(call: _Call) -> Any:

@@ -20,12 +20,13 @@ from bwcompiler.frontend.tracing.source import is_library
 
 
 def is_plain_class(kind: type) -> bool:
-    """Whether it is a class of the user's whose objects are made by its own `__init__` alone."""
+    """Whether it is a class of the user's whose objects are made by its own `__init__` alone; also a class with abstract methods."""
     made = _class_function(kind)
     new: Any = kind.__new__
     init: Any = kind.__init__  # type: ignore[misc]
     mine = init is object.__init__ and not is_hidden_type(kind) if made is None else not is_library(made.__code__)
-    return mine and new is object.__new__ and not issubclass(kind, BaseException)
+    makes: Any = type(kind).__call__
+    return mine and new is object.__new__ and makes is type.__call__ and not issubclass(kind, BaseException)
 
 
 def _class_function(kind: type) -> types.FunctionType | None:

@@ -1,5 +1,6 @@
 """Dictionaries, lists and objects that loops append to lists, and make for that."""
 
+import abc
 import copy
 import dataclasses
 
@@ -216,3 +217,43 @@ def read_before_more_are_appended(x):
 def test_an_inner_loop_that_changes_them_leaves_the_outer_one_a_loop(program) -> None:
     as_python(program, X)
     assert 29 in [value.attrs["hi"] for value in trace(program, (X,)).graph.body if value.op.name == "loop"]
+
+
+# ----- classes with abstract methods
+class _Layer(abc.ABC):
+    def __init__(self, slope):
+        self.slope, self.seen = slope, []
+
+    @abc.abstractmethod
+    def forward(self, x): ...
+
+
+class _Leaky(_Layer):
+    def __init__(self, slope):
+        super().__init__(slope)
+        self.count = 0
+
+    def forward(self, x):
+        self.seen.append(x)
+        if x > 0:
+            self.count += 1
+            return x
+        return self.slope * x
+
+
+def abstract_classes(x):
+    layer, total = _Leaky(x[0]), 0.0
+    for v in x:
+        made = _Leaky(v)
+        total = total + layer.forward(v) * made.forward(x[1])
+    return total * layer.count + sum(layer.seen)
+
+
+def test_objects_of_classes_with_abstract_methods_are_made_like_others():
+    x = np.linspace(-1.0, 2.0, 9)
+    as_python(abstract_classes, x, x[::-1].copy())
+    told = bw.jit(abstract_classes).explain(x)
+    assert "unrolled" not in told
+    assert "read at every call" not in told
+    with pytest.raises(TypeError, match="abstract class _Layer"):
+        bw.jit(lambda x: _Layer(x).forward(x))(1.0)
