@@ -23,7 +23,8 @@ from bwcompiler.frontend.source.bounded.counting import counting, set_default
 from bwcompiler.frontend.source.bounded.sets import changing
 from bwcompiler.frontend.source.changes import VALUES, altered, changed, own
 from bwcompiler.frontend.source.classes import instantiating, is_plain_class, of_arrays
-from bwcompiler.frontend.source.concrete.makers import MAKERS, METHODS, maker, noted, require_traced
+from bwcompiler.frontend.source.concrete.makers import MAKERS, maker, require_traced
+from bwcompiler.frontend.source.concrete.methods import method_of_array
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.containers.copying import copying
 from bwcompiler.frontend.source.containers.queues import CHANGING_LISTS, queue_of
@@ -255,7 +256,8 @@ def _of_unknown_effect(call: _Call) -> Any:
 
 
 def _of_known_array(call: _Call) -> Any:
-    return _making(call.function) if type(call.owner) is np.ndarray and call.name in METHODS else None
+    found = method_of_array(call.function) if type(call.owner) is np.ndarray else None
+    return None if found is None else _writing(call.function, found)
 
 
 def _that_writes(call: _Call) -> Any:
@@ -408,10 +410,6 @@ def _consuming(function: Any) -> Any:
         found = function(*map(iterable, args), **kwargs)
         return own(found) if hasattr(found, "__next__") else found
     return checked
-
-
-def _making(function: Any) -> Any:
-    return lambda *args, **kwargs: noted(function(*args, **kwargs))
 
 
 def _named(function: Any) -> str:

@@ -33,7 +33,6 @@ MAKERS = {getattr(np, name): getattr(creation, name, None) for name in (
     "array", "empty", "eye", "full", "identity", "linspace", "ones", "zeros", "arange", "zeros_like", "ones_like", "empty_like",
     "full_like", "copy", "tile", "repeat", "concatenate", "stack", "diag", "tri", "tril", "triu", "outer", "logspace", "geomspace",
     "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require", "ndarray")}
-METHODS = frozenset(("copy", "astype"))            # of concrete arrays, likewise
 _SHARING = frozenset((np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require,     # but for given arrays
                       np.ndarray))                                                                          # and memory
 

@@ -145,6 +145,31 @@ def test_what_the_program_itself_reads_is_not(function: Callable[[Any], Any]) ->
     assert not compared(function)
 
 
+@pytest.mark.parametrize("function", [
+    lambda x: w.dot(x), lambda x: matrix.dot(b=x), lambda x: matrix.T.dot(x[:, None]), lambda x: w.take(x.argsort()),
+    lambda x: matrix.take(indices=x.argsort(), axis=1), lambda x: matrix.compress(x > x[0], axis=0).sum(), lambda x: w.searchsorted(x),
+    lambda x: k.choose([x, 2 * x, x ** 2]), lambda x: w.max(initial=x[0]), lambda x: w.min(where=x > 0, initial=5.0), lambda x: w.sum(where=x > 0),
+    lambda x: w.mean(where=x < 99), lambda x: matrix.std(axis=1, where=x < 99), lambda x: matrix.var(where=x[:, None] < 99, axis=0),
+    lambda x: w.all(where=x > 0), lambda x: w.any(where=x > 0), lambda x: w.prod(where=x > 0)])
+def test_methods_take_traced_arguments(function: Callable[[Any], Any]) -> None:
+    """weights.dot(x) of an array from outside, or one that is made inside."""
+    found, expected = bw.jit(function)(X), np.asarray(function(X))
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    assert found.dtype == expected.dtype
+    assert not compared(function)
+
+
+def test_methods_that_write_into_traced_arrays() -> None:
+    def written(x: Any) -> Any:
+        total, room = np.zeros((3, 1)), np.zeros(3)
+        for k in range(10):
+            matrix.dot(x * k, out=room)
+            total = total + matrix.dot(room[:, None])
+        return total
+
+    np.testing.assert_allclose(bw.jit(written)(X), written(X), rtol=1e-14)
+
+
 @pytest.mark.parametrize("make", [
     lambda: np.arange(12.0)[3:9:2], lambda: np.arange(12.0)[::-1][:3], lambda: np.asfortranarray(np.arange(9.0).reshape(3, 3))[1],
     lambda: np.arange(24.0).reshape(2, 3, 4)[:, ::-1, ::2][0, :, 0]])
