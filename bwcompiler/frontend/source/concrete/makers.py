@@ -54,8 +54,7 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
         if any(is_traced(arg) for arg in (*args, *kwargs.values())):
             return ours(*args, **kwargs)
         found = function(*args, **kwargs)
-        shared = function in _SHARING and (found.base is not None or any(found is arg for arg in args))
-        if shared:
+        if any(found is arg for arg in args) or (function in _SHARING and found.base is not None):      # not made here
             return found
         return ours(*args, **kwargs) if function in _FILLED and _is_to_be_traced(_site()) else noted(found)
 
@@ -97,6 +96,8 @@ def noted(array: Any) -> Any:
     if _is_to_be_traced(site):
         return creation.array(array)
     policy.made[id(array)] = (array, site)
+    if type(array.base) is np.ndarray:                     # np.linspace gives a view of what it has made, and views of it are such of that
+        policy.made[id(array.base)] = (array.base, site)
     return array
 
 

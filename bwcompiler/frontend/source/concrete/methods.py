@@ -19,7 +19,7 @@ def method_of_array(method: Any) -> Callable[..., Any] | None:
     """What is called for a method of a concrete array; None where that is the method itself."""
     name = method.__name__
     if name in MAKING:
-        return lambda *args, **kwargs: noted(method(*args, **kwargs))
+        return lambda *args, **kwargs: _noted(method(*args, **kwargs), method.__self__)
     if name not in _TAKING:
         return None
 
@@ -29,3 +29,7 @@ def method_of_array(method: Any) -> Callable[..., Any] | None:
             return method(*args, **kwargs)
         return getattr(call(as_tracer, method.__self__), name)(*args, **kwargs)
     return called
+
+
+def _noted(found: Any, owner: Any) -> Any:
+    return found if found is owner else noted(found)       # astype(float, copy=False)

@@ -45,6 +45,16 @@ def reshaped(x):
     return np.sum(a * np.arange(6.0).reshape(2, 3)) + b[1, 0] ** 2
 
 
+def views_of_what_is_made(x):
+    a, b = np.linspace(0.0, 1.0, 6).reshape(2, 3), np.linspace(-1.0, 1.0, 6)[1:]
+    c = np.linspace(0.0, 2.0, 6).reshape(3, 2).T
+    for k in range(3):
+        a -= 0.1 * x.reshape(2, 3)
+        b += x[k]
+        c[:, k] *= x[k]
+    return np.sum(a ** 2) + np.sum(b ** 3) + np.sum(c * a)
+
+
 class Layer:
     def __init__(self, weights):
         self.weights = weights
@@ -117,7 +127,8 @@ def seen_through_views(x):
     return np.sum(same ** 2) + view[0]
 
 
-PROGRAMS = [of_operators, of_functions, of_selections, reshaped, of_own_functions, of_objects, seen_through_views, in_containers, shared_by_two]
+PROGRAMS = [of_operators, of_functions, of_selections, reshaped, views_of_what_is_made,
+            of_own_functions, of_objects, seen_through_views, in_containers, shared_by_two]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -152,7 +163,19 @@ def as_a_whole(x):
     return np.sum(a)
 
 
-@pytest.mark.parametrize("program", [of_a_table, of_a_view, as_a_whole], ids=lambda program: program.__name__)
+def not_copied_by_astype(x):
+    a = table(6).astype(float, copy=False)
+    a += x
+    return np.sum(a)
+
+
+def not_copied_by_array(x):
+    a = np.array(table(6), copy=None)
+    a *= x
+    return np.sum(a)
+
+
+@pytest.mark.parametrize("program", [of_a_table, of_a_view, as_a_whole, not_copied_by_astype, not_copied_by_array], ids=lambda program: program.__name__)
 def test_an_array_that_others_have_stays_what_it_is(program):
     """One that a table or a view has, too, is not the function's own: it cannot become a traced one."""
     table(6)
