@@ -157,10 +157,72 @@ def test_failures():
     assert (sign.item(), logarithm.item()) == (0, -np.inf)
 
 
-def test_eigenvalues_are_complex():
-    """NumPy's are real where all of them happen to be."""
-    found = bw.jit(L.eigvals)(np.diag([1.0, 2.0]))
-    assert found.dtype == np.complex128 and sorted(found.real.tolist()) == [1.0, 2.0]
+# ----- eigenvalues of real matrices
+SYMMETRIC = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 1.0]])
+
+
+def principal(x: Any) -> Any:
+    """The sum of the fourth powers of the first two principal components; real, if the eigenvalues are."""
+    w, v = L.eig(np.cov(x, rowvar=False))
+    order = w.argsort()[::-1]
+    return np.sum(x.dot(v[:, order][:, :2]) ** 4) + w[order][0]
+
+
+def radius(a: Any) -> Any:
+    return np.max(np.abs(L.eigvals(a)))
+
+
+def radii(a: Any) -> Any:
+    total = 0.0
+    for k in range(1, 10):
+        total = total + radius(a * k + np.eye(3)) ** 2
+    return total
+
+
+def handled(a: Any) -> Any:
+    try:
+        w = L.eigvals(a)
+    except Exception:
+        return -1.0
+    return np.sum(w.real)
+
+
+def test_eigenvalues_are_real_where_numpys_are(rng):
+    x, step = rng.normal(size=(9, 3)), 1e-6
+    t = rng.normal(size=x.shape)
+    value, gradient = bw.value_and_grad(principal)(x)
+    assert value == pytest.approx(principal(x), rel=1e-12)
+    assert np.sum(gradient * t) == pytest.approx((principal(x + step * t) - principal(x - step * t)) / (2 * step), rel=1e-6)
+    for function in (L.eigvals, L.eig, lambda a: L.eig(a)[1], lambda a: np.roots(a[1])):
+        for ours, numpys in zip(outputs(tuple(bw.jit(lambda a, f=function: f(a))(SYMMETRIC))), outputs(tuple(function(SYMMETRIC))), strict=True):
+            assert ours.dtype == numpys.dtype
+            np.testing.assert_allclose(ours, numpys, rtol=1e-12)
+
+
+@pytest.mark.parametrize("function", [radius, radii, handled])
+def test_they_may_become_complex(function, rng):
+    """The function is compiled again, and real matrices have complex numbers from then on."""
+    compiled, step = bw.value_and_grad(function), 1e-6
+    for a in (SYMMETRIC, SPIRAL, SYMMETRIC):
+        t = rng.normal(size=(3, 3))
+        value, gradient = compiled(a)
+        assert value == pytest.approx(function(a), rel=1e-12)
+        assert np.sum(gradient * t) == pytest.approx((function(a + step * t) - function(a - step * t)) / (2 * step), rel=1e-5)
+    np.testing.assert_allclose(bw.vmap(function)(np.stack([SYMMETRIC, SPIRAL])), [function(SYMMETRIC), function(SPIRAL)])
+
+
+def test_they_are_complex_where_nothing_compiles_again():
+    program = bw.compile(L.eigvals, SYMMETRIC)
+    assert program(SYMMETRIC).dtype == program(SPIRAL).dtype == np.complex128
+
+    def changed(a):
+        a[0, 0] = 5.0
+        return L.eigvals(a)
+
+    for a in (SYMMETRIC, SPIRAL):
+        found = bw.jit(changed)(a.copy())
+        assert found.dtype == np.complex128
+        np.testing.assert_allclose(found, changed(a.copy()))
 
 
 def test_names_of_scipy():

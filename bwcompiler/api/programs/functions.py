@@ -109,7 +109,8 @@ class JitFunction(CompiledFunction[P, R]):
 
     def _cut_slices(self) -> None:
         """Compile from now on with NumPy's rule for slices with data-dependent starts: they may be shorter at the end of the axis.  This
-        code is slower, so specialisations first assume that such slices fit, and raise IndexError if one does not.
+        code is slower, so specialisations first assume that such slices fit, and raise IndexError if one does not.  Likewise eigenvalues
+        of real matrices are taken for real at first, and are complex from now on.
 
         Call forms stay: this may be called from inside one of them, and they are still correct for calls whose slices fit.
         """
@@ -298,8 +299,8 @@ class Specialisation:
     """One compilation: the traced program, its executable, and the forms in which it is called.
 
     into        per result: the argument leaf that it is written to (the function assigns to this argument), or None.
-    may_be_cut  an IndexError may mean that a slice goes beyond the end of its axis, where NumPy shortens it; then the function
-                is compiled again (`TraceResult.may_be_cut`).
+    may_be_cut  an IndexError may mean that a slice goes beyond the end of its axis, where NumPy shortens it, or that eigenvalues are not
+                real; then the function is compiled again (`TraceResult.may_be_cut`).
     """
 
     def __init__(self, owner: JitFunction[..., Any], arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:

@@ -1,4 +1,4 @@
-"""np.roots, and np.emath: here their results are always complex."""
+"""np.roots, and np.emath, whose results are always complex here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bwcompiler.ir.types import C128, F64, complex_of
 
 @implements(np.roots)
 def roots(p: Any) -> Any:
-    """Always complex.  Leading coefficients are assumed to differ from 0, as traced ones are not known."""
+    """Complex or real, like eigenvalues.  Leading coefficients are assumed to differ from 0, as traced ones are not known."""
     coefficients: Any = np.atleast_1d(as_tracer(p))
     if coefficients.ndim != 1:
         raise ValueError("Input must be a rank-1 array.")

@@ -60,7 +60,8 @@ class TraceResult:
     notes           places of loops that were not captured, with the reasons; of the outermost trace.
     loops           likewise of those that were, with what they carry.
     unrolled_for    the error for which all loops are unrolled.
-    may_be_cut      there are slices of known sizes at places that are data of which it is not known that they fit (`data_windows`).
+    may_be_cut      there are slices of known sizes at places that are data of which it is not known that they fit (`data_windows`), or
+                    eigenvalues of real matrices, which may be taken for real.
     lifted          handles of arrays of enclosing traces that were read.
     assigned        position in `lifted` -> final value, where the function wrote to it.
     only_checks     it returned no array or number: the one output is there when its checks are done.
@@ -174,7 +175,7 @@ def _in_ways(fun: Callable[..., Any], arguments: Arguments, known: KnownArrays, 
     policy.known = known
     policy.loops = not unrolled
     policy.any_results = any_results
-    policy.windows = windows
+    policy.windows = policy.real_eigenvalues = windows
     refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
@@ -182,7 +183,7 @@ def _in_ways(fun: Callable[..., Any], arguments: Arguments, known: KnownArrays, 
             found.unrolled_for = None if refused is None else str(refused)
             if not windows or not found.may_be_cut or not found.mutated:
                 return found
-            windows = policy.windows = False
+            windows = policy.windows = policy.real_eigenvalues = False
         except Exception as error:
             may_go_without = policy.converting and policy.met and not policy.needed
             if refused is not None and not may_go_without:
@@ -288,7 +289,7 @@ def _with_notes(result: TraceResult, policy: Policy | None) -> TraceResult:
     if policy is not None:
         result.notes = list(policy.notes.items())
         result.loops = [(site, text) for site, text in policy.captured.items() if site not in policy.notes]
-        result.may_be_cut = policy.may_be_cut
+        result.may_be_cut = policy.may_be_cut or policy.may_be_complex
         result.may_unroll = policy.loops and policy.met and not policy.needed
     return result
 

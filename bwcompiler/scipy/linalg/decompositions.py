@@ -11,6 +11,7 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import fori_loop
 from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.frontend.numpy.linalg.decompositions import complex_eig
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import number_value
 from bwcompiler.frontend.tracing.registry import refuse_options
@@ -238,8 +239,8 @@ def eig(a: Any, b: Any = None, left: bool = False, right: bool = True, overwrite
     if known is not None:
         matrix = solve(known, matrix)
     if not left and not right:
-        return np.linalg.eigvals(matrix)
-    values, vectors = np.linalg.eig(matrix)
+        return fresh(ops.eigvals(value_of(matrix)))
+    values, vectors = map(fresh, complex_eig(value_of(matrix)))
     if not left:
         return values, vectors
     rows_ = adjoint(np.linalg.inv(vectors))                                 # uᴴ a = w uᴴ; with b, u is b⁻ᴴ of that

@@ -27,7 +27,8 @@ from bwcompiler.frontend.numpy.reductions.reductions import finished, flat_at_ze
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, number_value, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
-from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.registry import HANDLERS, implements
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import exact_count
@@ -80,16 +81,41 @@ def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
 
 @implements(np.linalg.eig)
 def eig(a: Any) -> Any:
-    """Always complex: NumPy returns real numbers if all eigenvalues are real, which is not known while tracing."""
+    """Complex, or real numbers as NumPy's, if the eigenvalues may be taken for real."""
     x = float_matrix(a, "eig")
+    values, vectors = complex_eig(x)
+    if _are_taken_for_real(x, values):
+        values, vectors = ops.real(values), ops.real(vectors)
+    return EigResult(fresh(values), fresh(vectors))
+
+
+def complex_eig(x: Value) -> tuple[Value, Value]:
+    """The eigenvalues and eigenvectors of a matrix, complex always."""
     packed = ops.eig(x)
-    return EigResult(fresh(row(packed, 0)), fresh(rows(packed, 1, x.shape[-1])))
+    return row(packed, 0), rows(packed, 1, x.shape[-1])
 
 
 @implements(np.linalg.eigvals)
 def eigvals(a: Any) -> Any:
-    """Always complex, like those of `eig`."""
-    return fresh(ops.eigvals(float_matrix(a, "eigvals")))
+    """Complex or real, like those of `eig`."""
+    x = float_matrix(a, "eigvals")
+    found = ops.eigvals(x)
+    return fresh(ops.real(found) if _are_taken_for_real(x, found) else found)
+
+
+def _are_taken_for_real(x: Value, eigenvalues: Value) -> bool:
+    """Whether the eigenvalues of a real matrix are taken for real, as NumPy's are if all happen to be; the program checks that.
+
+    Where they are not, the function is compiled once more, with complex numbers; programs that cannot be have these from the start.
+    """
+    policy = open_region().policy
+    if x.dtype.is_complex or policy is None or policy.tries or policy.attempts:
+        return False
+    policy.may_be_complex = True
+    if policy.real_eigenvalues:
+        is_complex = np.any(fresh(ops.imag(eigenvalues)) != 0)
+        HANDLERS["raise_where"](is_complex, IndexError("eigenvalues of a real matrix are complex, and were taken for real"))
+    return policy.real_eigenvalues
 
 
 @implements(np.linalg.svd)
