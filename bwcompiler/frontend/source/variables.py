@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from bwcompiler import tree
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.tracing.policy import Policy, Site
 from bwcompiler.frontend.tracing.source import current_source
@@ -207,3 +208,31 @@ def is_number(x: Any) -> bool:
     if isinstance(x, Tracer):
         return not x._type.shape and not x._storage.writable
     return isinstance(x, bool | int | float | complex | np.generic) and not isinstance(x, np.str_ | np.bytes_ | enum.Enum)
+
+
+def can_be_carried(x: Any) -> bool:
+    """Whether it is made of numbers and arrays, and no list that others may hold."""
+    leaves = tree.leaves(x)
+    return not isinstance(x, list | dict) and bool(leaves) and all(is_number(leaf) or isinstance(leaf, Tracer) or _is_array_of_numbers(leaf)
+                                                                   for leaf in leaves)
+
+
+def _is_array_of_numbers(x: Any) -> bool:
+    if not hasattr(x, "__array_interface__"):
+        return False
+    kind = np.asarray(x).dtype.kind
+    return kind in "biufc" or (kind == "O" and all(is_number(one) or isinstance(one, Tracer) for one in x.flat))
+
+
+def nothing_like(x: Any) -> Any:
+    """Zeros in the place of a value that nobody reads, because there is a flag for that."""
+    def zero(leaf: Any) -> Any:
+        if not isinstance(leaf, Tracer):
+            return leaf
+        if not leaf._type.is_fixed:
+            not_capturable(f"a value of shape {leaf._type.shape} leaves the loop")
+        if isinstance(leaf._kind, type):
+            return leaf._kind(0)
+        found = np.zeros(leaf.shape, leaf.dtype)
+        return found if leaf._type.shape or leaf._storage.writable else found[()]
+    return tree.map(zero, x)

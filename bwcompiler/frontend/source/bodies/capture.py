@@ -36,7 +36,18 @@ from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
 from bwcompiler.frontend.source.undecided.unbound import look_for_unsure
-from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, is_number, not_capturable, open_policy, same
+from bwcompiler.frontend.source.variables import (
+    UNBOUND,
+    Again,
+    Names,
+    NotCapturable,
+    can_be_carried,
+    is_number,
+    not_capturable,
+    nothing_like,
+    open_policy,
+    same,
+)
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
@@ -344,19 +355,19 @@ class Traceable:
             require_lengths(self.names, name, start, end)
             if not same(end, start) and self.apart.finds(name, start, end):
                 found = True
-            elif not same(end, start) and becomes_choice(self, name, start, end, _nothing_like):
+            elif not same(end, start) and becomes_choice(self, name, start, end, nothing_like):
                 more.add(name)
             elif name in self.carried:
                 if tree.structure(end) != tree.structure(start) or end is UNBOUND:
                     not_capturable(f"{name} does not keep its structure", peel=True)
             elif not same(end, start):
                 if start is UNBOUND and name.startswith(PREFIX) and can_be_carried(end):
-                    self.entry[name] = start = _nothing_like(end)
+                    self.entry[name] = start = nothing_like(end)
                 if start is UNBOUND or end is UNBOUND or not can_be_carried(start) or not can_be_carried(end):
                     not_capturable(f"{name} is rebound, and is no array or number on entry and after an iteration",
                                    peel=start is None or start is UNBOUND or can_be_carried(end))
                 more.add(name)
-        more |= look_for_unsure(self, _nothing_like)
+        more |= look_for_unsure(self, nothing_like)
         exchange = exchange_of(self, more)
         if exchange is not None and self.count is not None:
             raise NotCapturable("arrays that are assigned to change their names in it", repeat=exchange.period)
@@ -461,20 +472,6 @@ class Traceable:
         if rows is None or not end._storage.writable or end._type != after._type or not isinstance(self.count, int):
             return None
         return row(rows, self.count - 1, end._storage, end)
-
-
-def _nothing_like(x: Any) -> Any:
-    """Zeros in the place of a value that nobody reads, because there is a flag for that."""
-    def zero(leaf: Any) -> Any:
-        if not isinstance(leaf, Tracer):
-            return leaf
-        if not leaf._type.is_fixed:
-            not_capturable(f"a value of shape {leaf._type.shape} leaves the loop")
-        if isinstance(leaf._kind, type):
-            return leaf._kind(0)
-        found = np.zeros(leaf.shape, leaf.dtype)
-        return found if leaf._type.shape or leaf._storage.writable else found[()]
-    return tree.map(zero, x)
 
 
 def _rank(x: Any) -> int:

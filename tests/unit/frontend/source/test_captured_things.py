@@ -257,3 +257,25 @@ def test_objects_of_classes_with_abstract_methods_are_made_like_others():
     assert "read at every call" not in told
     with pytest.raises(TypeError, match="abstract class _Layer"):
         bw.jit(lambda x: _Layer(x).forward(x))(1.0)
+
+
+class _Measured:
+    def __init__(self):
+        self.z, self.x = np.array([[None] * 2]).T, 0.0         # an array of objects until there is a first measurement
+
+    def update(self, z):
+        self.z = np.array([[z], [z * 0.5]])
+        self.x = 0.9 * self.x + np.sum(self.z)
+
+
+def arrays_of_none_at_first(x):
+    one = _Measured()
+    for z in x:
+        one.update(z)
+    return one.x * one.z[1, 0]
+
+
+def test_arrays_of_objects_that_become_numbers_are_no_reason_to_unroll():
+    x = np.linspace(-1.0, 2.0, 12)
+    as_python(arrays_of_none_at_first, x)
+    assert "unrolled" not in bw.jit(arrays_of_none_at_first).explain(x)
