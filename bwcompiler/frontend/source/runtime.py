@@ -71,15 +71,17 @@ from bwcompiler.frontend.source.undecided import keyed
 from bwcompiler.frontend.source.undecided.choices import Choice, found_by, place_of, unwrapped, valued
 from bwcompiler.frontend.source.undecided.gaps import has_gaps, refuse, taken
 from bwcompiler.frontend.source.undecided.lookups import changing
+from bwcompiler.frontend.source.undecided.moved import positions
 from bwcompiler.frontend.source.undecided.searches import searched
 from bwcompiler.frontend.source.undecided.taking import gone_over, taking
 from bwcompiler.frontend.source.undecided.unbound import sure
 from bwcompiler.frontend.source.variables import among, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import is_library, is_plain_python
-from bwcompiler.frontend.tracing.tracer import ArrayTracer
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "combined",
            "combined_attribute", "computed", "defined", "each", "for_", "generated", "header", "if_", "in_", "is_", "is_not",
@@ -285,6 +287,8 @@ def item(array: Any, index: Any) -> Any:
     if method is not None and open_policy() is not None:
         return call(MethodType(method, array))(index)
     array, index = live(array), live(index)
+    if isinstance(array, np.ndarray | Tracer | Selection):
+        index = positions(index)
     concrete = isinstance(array, np.ndarray) or isinstance(index, np.ndarray) or (
         type(index) is tuple and any(isinstance(part, np.ndarray) for part in index))
     if not concrete:
@@ -309,7 +313,7 @@ def taken_apart(items: Any, before: int, behind: int) -> Any:
 
 def read_index(index: Any) -> Any:
     """What stands in brackets, where an element is assigned to."""
-    return place_of(read_places(index))
+    return place_of(read_places(positions(index)))
 
 
 def made(container: Any) -> Any:

@@ -31,8 +31,10 @@ from bwcompiler.frontend.source.undecided.gaps import (
     require,
     segments,
     share_copy,
+    taken,
     unpacked,
 )
+from bwcompiler.frontend.source.variables import is_bounded
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, same_value, selection
@@ -313,6 +315,20 @@ def array_of(items: Sequence[Any], dtype: Any = None) -> Any:
     found = found if dtype is None else found.astype(dtype)
     found.of_rows = found.ndim > 1
     return found
+
+
+def positions(index: Any) -> Any:
+    """What stands in brackets behind an array: lists that data have filled are arrays of positions, or masks."""
+    if type(index) is tuple:
+        return tuple(map(positions, index)) if any(map(_are_positions, index)) else index
+    if not _are_positions(index):
+        return index
+    items = taken(index)
+    return array_of(items) if has_gaps(items) else items
+
+
+def _are_positions(index: Any) -> bool:
+    return is_bounded(index) or (type(index) is list and has_gaps(index))
 
 
 def _array(items: Any) -> Any:

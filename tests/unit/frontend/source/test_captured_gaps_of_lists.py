@@ -200,7 +200,54 @@ def of_lists_with_gaps(x):
     return sum(len(cells) * sum(v for _, v in cells) for cells in rows)
 
 
-PROGRAMS = [with_texts, of_lists_with_gaps, as_an_array, its_columns, columns_by_zip, its_ends, gone_over, comprehensions_over, on_both_sides, the_same_list_on_both_sides,
+def kept_places(x, count=12):
+    kept = []
+    for k in range(count):
+        if x[k % 12] > 0:
+            kept.append(k % 12)
+    return kept
+
+
+def as_positions(x):
+    kept, table = kept_places(x), np.outer(x, np.arange(1.0, 4.0))
+    table[kept, 1] *= 2.0
+    table[kept] += x[kept][:, None]
+    table[kept_places(-x), 2] = 7.0
+    return (table ** 2).sum() + x[kept].max() * len(kept) + (table[kept, 0] * x[kept]).sum() + (TABLE[kept] @ np.ones(2)) @ x[kept]
+
+
+TABLE = np.arange(24.0).reshape(12, 2)
+
+
+def as_positions_of_longer_loops(x):
+    places, squares = [], []
+    for k in range(40):
+        if x[k % 12] > 0.237:
+            places.append(k % 12)
+            squares.append(x[k % 12] ** 2)
+    return np.sum(x[places] * np.array(squares)) + np.sum(x[kept_places(x, 30)])
+
+
+def clusters(x):
+    """Points go to the nearer centre, and centres to the mean of their points."""
+    points = x.reshape(6, 2)
+    centres = points[:2] * 1.0
+    for _ in range(3):
+        members = [[] for _ in range(2)]
+        for k in range(6):
+            nearest, least = 0, np.inf
+            for c, centre in enumerate(centres):
+                distance = np.sum((points[k] - centre) ** 2)
+                if distance < least:
+                    nearest, least = c, distance
+            members[nearest].append(k)
+        centres = np.zeros((2, 2))
+        for c, member in enumerate(members):
+            centres[c] = np.mean(points[member], axis=0)
+    return np.sum(centres ** 2) + centres[0, 1]
+
+
+PROGRAMS = [as_positions, as_positions_of_longer_loops, clusters, with_texts, of_lists_with_gaps, as_an_array, its_columns, columns_by_zip, its_ends, gone_over, comprehensions_over, on_both_sides, the_same_list_on_both_sides,
             made_before_the_branch, under_two_names, as_it_grows, outside_of_loops, in_nested_loops, of_dictionaries, of_objects, of_arrays,
             left_early, in_a_while]
 
