@@ -19,10 +19,11 @@ from bwcompiler.frontend.numpy.selected.packing import prefix, require
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_sides import outside
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, same_value
+from bwcompiler.frontend.tracing.indexing.masked_selection import same_value
 from bwcompiler.frontend.tracing.operands import as_tracer, known
+from bwcompiler.frontend.tracing.refusals.demands import constant_number
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
-from bwcompiler.frontend.tracing.tracer import ScalarTracer
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer
 from bwcompiler.ir.extent import lower, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, I64
@@ -45,10 +46,21 @@ def _room(count: Any, what: str = "") -> int:
     return max(int(high), 0)
 
 
+def _settled(extent: Any) -> Any:
+    """A size; the number of one that has no upper bound, where that can be had."""
+    if not is_count(extent) or _ends(value_of(extent), open_region())[1] < inf:
+        return extent
+    number = constant_number(value_of(extent))
+    return extent if number is None else int(number)
+
+
 # ----- np.zeros, ones, empty, full
-def filled_by_count(make: Callable[..., Any], shape: Any, *args: Any) -> Selection | None:
+def filled_by_count(make: Callable[..., Any], shape: Any, *args: Any) -> Any:
     """make(shape, *args) for a shape with one data-dependent extent; None if it has none."""
-    extents = list(shape) if isinstance(shape, tuple | list) else [shape]
+    given = list(shape) if isinstance(shape, tuple | list) else [shape]
+    extents = list(map(_settled, given))
+    if any(one is not extent for one, extent in zip(given, extents, strict=True)):
+        return make(tuple(extents), *args)
     places = [place for place, extent in enumerate(extents) if is_count(extent)]
     if len(places) != 1:
         return None
@@ -60,10 +72,12 @@ def filled_by_count(make: Callable[..., Any], shape: Any, *args: Any) -> Selecti
 
 
 # ----- np.arange, np.linspace
-def arange(*bounds: Any, dtype: Any = None) -> Selection:
+def arange(*bounds: Any, dtype: Any = None) -> Any:
     """np.arange of integers, some of which are traced."""
     start, stop, step = (*bounds, 1)[:3] if len(bounds) > 1 else (0, *bounds, 1)
-    step = known(step)
+    start, stop, step = _settled(start), _settled(stop), known(step)
+    if not isinstance(start, Tracer) and not isinstance(stop, Tracer):
+        return np.arange(start, stop, step, dtype)  # type: ignore[call-overload]
     if not isinstance(step, int | np.integer) or isinstance(step, bool) or not all(_is_integer(bound) for bound in (start, stop)):
         raise UnsupportedError("np.arange of traced bounds: the bounds must be integers, and the step a known integer\n"
                                "  hint: start + step * np.arange(n)")
@@ -75,8 +89,11 @@ def arange(*bounds: Any, dtype: Any = None) -> Selection:
     return prefix(as_tracer(start + found).astype(dtype or np.int64), count, 0)
 
 
-def linspace(start: Any, stop: Any, num: Any, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Selection:
+def linspace(start: Any, stop: Any, num: Any, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Any:
     """np.linspace with a data-dependent number of elements."""
+    num = _settled(num)
+    if not isinstance(num, Tracer):
+        return np.linspace(start, stop, num, endpoint, retstep, dtype, axis)  # type: ignore[call-overload]
     if retstep or axis or np.ndim(start) or np.ndim(stop):
         raise UnsupportedError("np.linspace of a traced number of elements: with endpoint= and dtype=, between numbers")
     places = np.arange(_room(num))

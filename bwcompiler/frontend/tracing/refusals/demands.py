@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from bwcompiler import ops
 from bwcompiler.errors import BwError, EscapedTracerError, TracerBoolError, TracerIndexError, at, located
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, Storage, active_region, escaped_message, open_region
 from bwcompiler.ir.extent import mentions_index
@@ -35,9 +36,10 @@ def number_of(tracer: Any, value: Value, kind: type[BwError], advice: Callable[[
     """
     region = open_region()
     found = _arguments_of(region, value, floats=kind is not TracerBoolError)   # a test may turn out otherwise for each float
-    if found is None or (not is_operand and _has_slope(region, value)):
-        refuse(tracer, kind, advice())
-    return _ask(region, tracer, value, found, kind, advice)
+    if found is not None and (is_operand or not _has_slope(region, value)):
+        return _ask(region, tracer, value, found, kind, advice)
+    number = constant_number(value) if kind is TracerIndexError and found is None else None
+    return refuse(tracer, kind, advice()) if number is None else number
 
 
 def may_be_known(value: Value) -> bool:
@@ -98,6 +100,23 @@ def _known(region: Region, value: Value) -> Any:
         numbers.append(_known(parent, parent.read(region.lifted[number])))
     inputs = [*given, *[region.lifted_inputs[number] for number in lifted]]
     return interpret(cut("known", inputs, region.record.values, (value,)), numbers)[0]
+
+
+def constant_number(value: Value) -> Any:
+    """The number of a value that loops have computed from concrete arrays alone (numbers of equations, by a table of what is held fixed).
+
+    None for others.  The program would compute it, too; it is asked for only where the function would be refused.
+    """
+    region = open_region()
+    if region.policy is None or region.policy.depth:           # in a body, a loop around may give it another value in each iteration
+        return None
+    values = live_values(region.record.values, (value,))
+    inputs = list(dict.fromkeys(one for made in values for one in made.operands if one.op.kind == "input"))
+    arrays = [region.array_of(one) for one in inputs]
+    if any(array is None for array in arrays) or any(one.op.kind == "library" for one in values):
+        return None
+    HANDLERS["read_contents"](*arrays)
+    return interpret(cut("constant", inputs, region.record.values, (value,)), [array for array in arrays if array is not None])[0][()]
 
 
 def _note_float(region: Region, argument: Storage) -> None:

@@ -119,3 +119,64 @@ def test_a_recursion_that_ends_by_their_numbers(rng):
     np.testing.assert_allclose(bw.jit(soft)(*given, left), soft(*given, left), rtol=1e-13)
     with pytest.raises(RecursionError):
         bw.compile(soft, *given, bw.ShapeDtypeStruct(left.shape, left.dtype))
+
+
+# ----- numbers that loops compute of arrays that are no arguments
+FIXED = np.array([0, 1, 1, 0, 0, 0, 1, 0, 0, 0])
+
+
+def numbered(fixed: Any) -> tuple[Any, Any]:
+    """How many unknowns there are, and the number of each."""
+    numbers, count = fixed.copy(), 0
+    for k in range(len(fixed)):
+        if numbers[k] == 0:
+            numbers[k] = count
+            count += 1
+        else:
+            numbers[k] = -1
+    return count, numbers
+
+
+def stretched(stiffness: Any, fixed: Any) -> Any:
+    """Springs in a row, some ends of which are held."""
+    count, numbers = numbered(fixed)
+    matrix, load = np.zeros((count, count)), np.zeros(count)
+    for k in range(len(fixed) - 1):
+        i, j = numbers[k], numbers[k + 1]
+        for a in (i, j):
+            if a >= 0:
+                matrix[a, a] += stiffness[k]
+        if i >= 0 and j >= 0:
+            matrix[i, j] -= stiffness[k]
+            matrix[j, i] -= stiffness[k]
+    load += np.linspace(0.0, 1.0, count) + np.arange(count)
+    return np.sum(np.linalg.solve(matrix, load) * load)
+
+
+def of_an_array_outside(stiffness: Any) -> Any:
+    return stretched(stiffness, FIXED)
+
+
+def of_an_array_made_inside(stiffness: Any) -> Any:
+    fixed = np.zeros(10, int)
+    fixed[::4] = 1
+    return stretched(stiffness, fixed)
+
+
+@pytest.mark.parametrize("function", [of_an_array_outside, of_an_array_made_inside, lambda s: stretched(s, s[:, None].shape[1] * FIXED)])
+def test_sizes_that_loops_compute(function):
+    stiffness, step = np.linspace(1.0, 2.0, 9), 1e-6 * np.cos(np.arange(9.0))
+    np.testing.assert_allclose(bw.jit(function)(stiffness), function(stiffness), rtol=1e-12)
+    difference = (function(stiffness + step) - function(stiffness - step)) / 2
+    assert bw.grad(function)(stiffness) @ step == pytest.approx(difference, rel=1e-6)
+
+
+def test_changes_of_such_an_array_are_seen(monkeypatch):
+    monkeypatch.setitem(globals(), "FIXED", FIXED.copy())
+    compiled, by_argument = bw.jit(of_an_array_outside), bw.jit(stretched)
+    stiffness = np.linspace(1.0, 2.0, 9)
+    for place in (None, 0, 4):
+        if place is not None:
+            FIXED[place] = 1 - FIXED[place]
+        np.testing.assert_allclose(compiled(stiffness), of_an_array_outside(stiffness), rtol=1e-12)
+        np.testing.assert_allclose(by_argument(stiffness, FIXED), stretched(stiffness, FIXED), rtol=1e-12)
