@@ -227,10 +227,57 @@ def annotated(x):
     return inner(np.sum(made)) + scaled[3]
 
 
+class _Private:
+    __scale = 0.5
+
+    def __init__(self, rate):
+        self.__rate, self.__seen = rate, []
+
+    def __step(self, x, __power=2):
+        made = np.zeros(2)
+        made[0] = x ** __power if x > 0 else -x
+        self.__seen.append(made[0])
+        return made
+
+    @staticmethod
+    def __shifted(*, __by):
+        return __by + 1.0
+
+    def run(self, x):
+        __total = 0.0
+        for v in x:
+            if v > 1.5:
+                break
+            __total = __total + np.sum(self.__step(v, 3)) * self.__rate
+
+        def __inner(w):
+            nonlocal __total
+            __total = __total + (w if w > 0 else 2 * w)
+            return [__total * self.__scale for _ in range(2)]
+
+        class Local:
+            __value = 3.0
+
+            def get(self):
+                return self.__value
+        kept = sum(v for v in self.__seen if v > 0.1)
+        return sum(__inner(x[1])) + kept + self._Private__shifted(_Private__by=Local().get() * x[2])
+
+
+class __Hidden(_Private):                          # Python leaves out the underscores in front
+    def run(self, x):
+        self.__own = x[0] if x[1] > 0 else x[2]
+        return super().run(x) * self.__own
+
+
+def private_names(x):
+    return _Private(x[0]).run(x) + __Hidden(x[1]).run(x[:5])
+
+
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
 PROGRAMS = [found_or_not, outer_jumps_of_else, left_in_with_and_try, many_returns, caught_while_tracing, extremes, ordered, truths, numbers,
             concrete_arrays_of_objects, concrete_arrays_at_lists, rows_of_a_mask, products, types_that_change, sizes_of_selections, elementwise, few_but_long,
-            annotated]
+            annotated, private_names]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
