@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from bwcompiler.frontend.source.syntax.annotated import without_annotations
 from bwcompiler.frontend.source.syntax.nodes import copied, copies, placed, walk
 from bwcompiler.frontend.source.syntax.private import with_class_names
+from bwcompiler.frontend.source.syntax.stored import mark_stored
 from bwcompiler.frontend.source.syntax.typed import typed_texts
 from bwcompiler.frontend.tracing.parsed_files import parsed
 
@@ -78,6 +79,7 @@ def _defined(known: _File, code: CodeType) -> Source | None:
                 own = copied(found.node)
                 if isinstance(own, ast.FunctionDef):
                     without_annotations(own)
+                    mark_stored(own)
                 return found._replace(node=own)
     return None
 

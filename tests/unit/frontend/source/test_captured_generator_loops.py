@@ -229,7 +229,40 @@ def sent(x):
     return numbers.send(x[2]) + numbers.send(3.0) + sum([v * v for v in answered(x)])
 
 
-PROGRAMS = [decayed, energy, ended_by_the_body, returned_from_the_body, appended, in_comprehensions, beside_others, numbered, of_objects,
+def kept_in_variables(x):
+    halves, total = halving(x[0]), 0.0
+    steps = pairs(x)
+    total += x[1]
+    for k, v in enumerate(halves):
+        total = total + (k + 1) * v
+        if v < 0.05:
+            break
+    for i, j, distance in steps:
+        total = total + distance ** 2 * (j - i)
+    for part in batches(len(x)):
+        parts = pairs(x[part])
+        for _, _, distance in parts:
+            total = total * 0.9 + distance
+    return total
+
+
+def kept_and_used_otherwise(x):
+    """By next(), by two loops, and in each iteration of a loop: Python's own generators."""
+    one, other, third = batches(len(x)), batches(len(x)), batches(len(x))
+    first, total = next(one), 0.0
+    for part in one:
+        total = total + np.sum(x[part] ** 2)
+    for part in other:
+        total = total * 0.5 + x[part][0]
+    for _part in other:                            # nothing is left
+        total = total * 100.0
+    for k in range(3):
+        for part in third:                         # in the first iteration alone
+            total = total + x[part][0] * (k + 1)
+    return total + np.sum(x[first])
+
+
+PROGRAMS = [kept_in_variables, kept_and_used_otherwise, decayed, energy, ended_by_the_body, returned_from_the_body, appended, in_comprehensions, beside_others, numbered, of_objects,
             run_by_python, of_generators, of_closures, mean_of_some, left_out, none_at_all, normalised, asked, sent]
 
 
