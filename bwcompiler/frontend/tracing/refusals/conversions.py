@@ -9,7 +9,7 @@ import ast
 import dis
 import linecache
 import sys
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,8 @@ _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python ob
             "or np.stack([...])")
 _UNREAD = ("\n  note: the text of this function is not at hand (exec, a program from a pipe): in a file, a notebook or at the prompt its "
            "loops and branches are captured, and its arrays take traced values")
+_WATCHED = ("\n  note: loops and branches of this function are not captured, nor the arrays that it makes, since it calls {0}(), which may "
+            "read and change any of its variables: call it in another function")
 _GENERAL = "write it with NumPy's functions, which take traced arrays, or do it outside of the traced function"
 _CONVERTING = ("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "asarray_chkfinite", "require")
 
@@ -67,6 +69,7 @@ class Request(NamedTuple):
     function  what is called, if that is a plain name.
     captured  whether it is code that was captured from source, in which arrays that the function makes take traced values.
     unread    whether the text of the code is not at hand, so that it could not be captured.
+    watched   a function that sees the variables of its caller, and is called there, so that the code could not be captured.
     """
 
     node: ast.expr | ast.AugAssign | None
@@ -77,11 +80,12 @@ class Request(NamedTuple):
     function: Any = None
     captured: bool = False
     unread: bool = False
+    watched: str = ""
 
     @property
     def note(self) -> str:
         """The last line of the message."""
-        return _UNREAD if self.unread else ""
+        return _UNREAD if self.unread else _WATCHED.format(self.watched) if self.watched else ""
 
     def writable(self, array: str) -> str:
         """What to write so that an array takes traced values."""
@@ -103,7 +107,13 @@ def request_of(frame: FrameType, library: str = "") -> Request:
     """What the line that this frame is at asks for."""
     operation, node, captured = dis.opname[frame.f_code.co_code[frame.f_lasti]], _expression(frame), is_rewritten(frame.f_code)
     return Request(node, operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame), _function(frame, node),
-                   captured, not captured and not _has_text(frame))
+                   captured, not captured and not _has_text(frame), "" if captured else _seeing_frames(frame.f_code))
+
+
+def _seeing_frames(code: CodeType) -> str:
+    """The name of a function that a code calls, and which sees the frame it is called in."""
+    names = ("locals", "globals", "eval", "exec")
+    return next((one.argval for one in dis.get_instructions(code) if one.argval in names and one.opname == "LOAD_GLOBAL"), "")
 
 
 def _has_text(frame: FrameType) -> bool:

@@ -361,6 +361,20 @@ def test_functions_without_source_are_told_so(name: str) -> None:
     assert "not at hand" not in str(caught.value)
 
 
+def test_functions_whose_variables_others_see_are_told_so() -> None:
+    def by_eval(x: Any) -> Any:
+        return x * eval("2") if x > 0 else x
+
+    def by_locals(x: Any) -> Any:
+        made = np.zeros(2)
+        made[0] = x
+        return made[0] * len(locals())
+
+    for function, name, kind in ((by_eval, "eval", errors.TracerBoolError), (by_locals, "locals", errors.TracerError)):
+        with pytest.raises(kind, match=rf"test_errors.py(.|\n)*note: .* since it calls {name}\(\).*another function"):
+            bw.jit(function)(1.5)
+
+
 def test_escaped_tracer() -> None:
     def leak(x: Any) -> Any:
         KEPT.append(x * 2)
