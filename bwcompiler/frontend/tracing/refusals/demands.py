@@ -111,7 +111,8 @@ def constant_number(value: Value) -> Any:
     if region.policy is None or region.policy.depth:           # in a body, a loop around may give it another value in each iteration
         return None
     values = live_values(region.record.values, (value,))
-    inputs = list(dict.fromkeys(one for made in values for one in made.operands if one.op.kind == "input"))
+    inputs = list(dict.fromkeys(one for made in values for one in (*made.operands, made) if one.op.kind == "input"))
+    inputs += [value] if value.op.kind == "input" and value not in inputs else []
     arrays = [region.array_of(one) for one in inputs]
     if any(array is None for array in arrays) or any(one.op.kind == "library" for one in values):
         return None

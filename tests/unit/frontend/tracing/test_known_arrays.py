@@ -180,3 +180,9 @@ def test_changes_of_such_an_array_are_seen(monkeypatch):
             FIXED[place] = 1 - FIXED[place]
         np.testing.assert_allclose(compiled(stiffness), of_an_array_outside(stiffness), rtol=1e-12)
         np.testing.assert_allclose(by_argument(stiffness, FIXED), stretched(stiffness, FIXED), rtol=1e-12)
+
+
+def test_sizes_of_other_numbers_are_refused():
+    for function in (lambda x: np.zeros((int(x), int(x))), lambda x: np.zeros((numbered(x[None].astype(int))[0], 2)).sum() + x):
+        with pytest.raises(TracerError):
+            bw.grad(lambda x, f=function: f(x).sum())(np.array(2.0))
