@@ -15,7 +15,7 @@ from bwcompiler import ops
 from bwcompiler.errors import DTypeError
 from bwcompiler.frontend.numpy.axes import normalize_axes, normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
-from bwcompiler.frontend.numpy.manipulation.layout import roll
+from bwcompiler.frontend.numpy.manipulation.indexing import roll
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import implements

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     broadcast_shapes,
     cast,
+    cut,
     filled,
     kind_of,
     laid_out,
@@ -316,6 +318,41 @@ def _moved(x: Value, index: Value, axis: int) -> Tracer:
     found = gather(x, [index], (axis,))
     order = _result_order(index.rank, found.rank, axis)
     return fresh(found if order is None else ops.transpose(found, axes=order))
+
+
+@implements(np.roll)
+def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+    x = as_tracer(a)
+    if axis is None:
+        return fresh_array(reshape(value_of(roll(reshaped(x, (x.size,)), shift, 0)), x.shape))
+    shifts, axes = _numbers(shift), _numbers(axis)
+    count = max(len(shifts), len(axes)) if shifts and axes else 0
+    if not {len(shifts), len(axes)} <= {1, count}:
+        raise ValueError(f"np.roll: {len(shifts)} shifts of {len(axes)} axes")
+    for amount, one in zip(shifts * (count if len(shifts) == 1 else 1), axes * (count if len(axes) == 1 else 1), strict=True):
+        x = _rolled(x, amount, normalize_axis(one, x.ndim))
+    return fresh(value_of(x))
+
+
+def _numbers(given: Any) -> list[Any]:
+    """The parts of an argument that may be one number or a sequence of them."""
+    if np.ndim(given) > 1:
+        raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    return list(given) if isinstance(given, list | tuple) or np.ndim(given) else [given]
+
+
+def _rolled(x: Tracer, amount: Any, axis: int) -> Tracer:
+    """Two parts that change places; the elements at places that are counted from the shift, if data say how far it is."""
+    extent: Any = x.shape[axis]
+    if isinstance(amount, Tracer):
+        if amount.dtype.kind not in "iub":
+            raise TypeError("np.roll: the shift must be an integer")
+        return x if extent == 0 else _taken(x, np.arange(extent) - amount.astype(np.int64), axis, "wrap")
+    offset = operator.index(amount) % extent if extent else 0
+    if offset == 0:
+        return x
+    value = value_of(x)
+    return fresh(ops.concatenate(cut(value, axis, extent - offset, offset), cut(value, axis, 0, extent - offset), axis=axis))
 
 
 def along_axis(x: Value, indices: Any, axis: int) -> tuple[list[Value], tuple[int, ...]]:

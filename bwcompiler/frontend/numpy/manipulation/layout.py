@@ -18,7 +18,6 @@ from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     broadcast_shapes,
     cast,
-    cut,
     laid_out,
     materialise,
     operand,
@@ -455,26 +454,6 @@ def fill(x: Tracer, value: Any) -> None:
     if payload.shape:
         raise ShapeError(f"x.fill takes a scalar, got shape {payload.shape}")
     assign(x, materialise(payload, x._type.dtype, x.shape))
-
-
-@implements(np.roll)
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
-    x = as_tracer(a)
-    if isinstance(shift, Tracer):
-        raise UnsupportedError("np.roll: a traced shift is not supported\n  hint: index with (np.arange(n) - shift) % n")
-    if axis is None:
-        return fresh_array(reshape(value_of(roll(reshaped(x, (x.size,)), shift, 0)), x.shape))
-    axes = axis if isinstance(axis, tuple | list) else (axis,)
-    shifts = shift if isinstance(shift, tuple | list) else (shift,)
-    value = value_of(x)
-    for amount, one in np.broadcast(shifts, axes):
-        k = normalize_axis(one, x.ndim)
-        extent = x.shape[k]
-        offset = int(amount) % extent if extent else 0
-        if offset == 0:
-            continue
-        value = ops.concatenate(cut(value, k, extent - offset, offset), cut(value, k, 0, extent - offset), axis=k)
-    return fresh(value)
 
 
 HANDLERS.update(transpose_method=transpose_method, reshape_method=reshape_method, flatten=flatten, flat=flat, copy=copy_method,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from bwcompiler.frontend.source.syntax.nodes import children, copied, walk
+from bwcompiler.frontend.source.syntax.nodes import children
 
 HEADERS = frozenset(("range", "enumerate", "zip", "reversed", "map", "arange"))    # what loops go over may be calls of these
 LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
@@ -97,19 +97,6 @@ def conjuncts(test: ast.expr) -> list[ast.expr]:
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return [part for value in test.values for part in conjuncts(value)]
     return [test]
-
-
-def apart(chain: ast.Compare) -> tuple[list[str], list[ast.expr], ast.BoolOp]:
-    """(names, operands, test): a < b < c as two comparisons, names in place of its first operands where these must be evaluated once."""
-    names: list[str] = []
-    operands = [chain.left, chain.comparators[0]]
-    first, middle = operands
-    again: ast.expr = copied(middle)
-    if any(isinstance(part, ast.Call) for part in walk(middle)):
-        names = ["__bw_first__", "__bw_middle__"]
-        first, middle, again = [ast.copy_location(ast.Name(names[k], ast.Load()), operands[k]) for k in (0, 1, 1)]
-    pairs: list[ast.expr] = [ast.Compare(first, chain.ops[:1], [middle]), ast.Compare(again, chain.ops[1:], chain.comparators[1:])]
-    return names, operands, ast.copy_location(ast.BoolOp(ast.And(), [ast.copy_location(pair, chain) for pair in pairs]), chain)
 
 
 def mark_test(test: ast.expr) -> ast.expr:

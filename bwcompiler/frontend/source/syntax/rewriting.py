@@ -15,9 +15,9 @@ from __future__ import annotations
 import ast
 from typing import Any, NamedTuple
 
+from bwcompiler.frontend.source.syntax.comparisons import compared
 from bwcompiler.frontend.source.syntax.expressions import (
     HEADERS,
-    apart,
     called,
     conjuncts,
     inside,
@@ -235,23 +235,14 @@ class _Rewriter(ast.NodeTransformer):
         return any(map(may, operands))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
-        """a < b < c is (a < b) and (b < c), with b evaluated once."""
-        if len(node.comparators) == 1:
-            asked = self._may_read(node.left, node.comparators[0])
-            self.generic_visit(node)
-            kind, both = type(node.ops[0]), (node.left, node.comparators[0])
-            if kind in _IDENTITY:
-                return self.runtime(_IDENTITY[kind], node, *both)
-            return self._operator("binary", _COMPARE[kind], node, *both) if asked else node
-        if not is_pure(node):
-            self.generic_visit(node)
-            return node
-        names, operands, test = apart(node)
-        found = self.visit(test)
-        if not names:
-            return found
-        arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
-        return ast.copy_location(ast.Call(ast.Lambda(arguments, found), [self.visit(one) for one in operands], []), node)
+        if len(node.ops) > 1:
+            return compared(self, node) or self.generic_visit(node)
+        asked = self._may_read(node.left, node.comparators[0])
+        self.generic_visit(node)
+        kind, both = type(node.ops[0]), (node.left, node.comparators[0])
+        if kind in _IDENTITY:
+            return self.runtime(_IDENTITY[kind], node, *both)
+        return self._operator("binary", _COMPARE[kind], node, *both) if asked else node
 
     def later(self, node: ast.expr) -> ast.expr:
         """An expression to be evaluated when it is asked for."""

@@ -50,6 +50,22 @@ def chained(x):
     return 1.0 if (0 < x < 1 and not abs(x - 0.5) < 0.1) or x > 10 else 0.0
 
 
+def chained_calls(x):
+    """What stands between comparisons is evaluated once, behind what is to its left, and what is to its right only if it is reached."""
+    seen = []
+
+    def noted(name, value):
+        seen.append(name)
+        return value
+
+    inside = [1.0 if noted("low", -1) < np.sum(noted("sum", x)) <= max(x[1], 0.5) < noted("high", 2) else 0.0, *seen]
+    counted = 0
+    while 0 <= x[int(np.argmax(x))] - counted != 0.25 and counted < 5:
+        counted += 1
+    both = 0 < np.mean(x) < 1
+    return len(inside), inside[0], counted, both * x, sum([v for v in x if 0.1 < abs(v) < 0.8])
+
+
 def bubble_sort(a):
     n = len(a)
     for i in range(n):
@@ -193,7 +209,8 @@ def returned_from_the_second(x, s):
 CASES = [(halve, (37.0,)), (halve, (0.5,)), (newton, (7.0,)), (piecewise, (2.0,)), (piecewise, (-2.0,)), (piecewise, (-0.5,)),
          (first_above, (np.linspace(0, 1, 20), 0.42)), (first_above, (np.linspace(0, 1, 20), 2.0)),
          (clipped, (3.0, 0.0, 1.0)), (clipped, (-3.0, 0.0, 1.0)), (clipped, (0.3, 0.0, 1.0)), (chained, (0.5,)), (chained, (0.25,)),
-         (chained, (11.0,)), (bubble_sort, (np.array([3.0, 1, 2, 9, 4, 0, 5, 5, 7, 6]),)), (roots_until, (np.linspace(-1, 2, 20),)),
+         (chained, (11.0,)), *[(chained_calls, (np.array(x),)) for x in ([0.2, 0.5], [3.25, -1.0, 0.3], [-4.0, -0.4])],
+         (bubble_sort, (np.array([3.0, 1, 2, 9, 4, 0, 5, 5, 7, 6]),)), (roots_until, (np.linspace(-1, 2, 20),)),
          (adaptive, (1.0, 2.0)), (bisect, (0.0, 2.0)), (nested, (np.linspace(-1, 4, 10),)), (collatz, (np.array(27)[()],)),
          (best_pair, (np.array([3.0, 1, 2, 9, 4, 0, 5, 5, 7, 6]),)), (masked, (np.array([1.0, 2, -3, 4, 5, -0.5, -1.5, 2, 3]),)),
          (returned_from_the_second, (np.ones(3), 0.5)), (known_outside, (np.ones(3), 0.05)), (known_outside, (np.ones(3), 2.0)), (known_at_first, (np.ones(3), 0.5)),
