@@ -387,7 +387,7 @@ def cond(x: Any, p: Any = None) -> Any:
 def _infinite_if_nan(found: Any, matrix: Value) -> Any:
     """A condition number that is nan (0 / 0) is inf, unless the matrix has a nan."""
     unknown = np.isnan(fresh(matrix)).any((-2, -1))
-    return np.where(np.isnan(found) & ~unknown, np.inf, found)
+    return fresh(value_as(np.where(np.isnan(found) & ~unknown, np.inf, found)))
 
 
 @implements(np.linalg.matrix_rank)

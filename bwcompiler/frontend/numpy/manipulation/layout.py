@@ -417,8 +417,11 @@ def real(x: Tracer) -> Tracer:
 
 
 def imag(x: Tracer) -> Tracer:
-    """x.imag, a view; for a real array zeros."""
-    return part(x, "imag") if x._type.dtype.is_complex else HANDLERS["zeros_like"](x)
+    """x.imag, a view; for a real array zeros, for a real number 0."""
+    if x._type.dtype.is_complex:
+        return part(x, "imag")
+    zeros: Tracer = HANDLERS["zeros_like"](x)
+    return zeros if x.shape or x._storage.writable else fresh(value_of(zeros))
 
 
 def part(x: Tracer, name: Literal["real", "imag"]) -> Tracer:

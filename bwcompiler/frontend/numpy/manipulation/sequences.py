@@ -16,10 +16,11 @@ from bwcompiler.frontend.numpy.manipulation.creation import arange
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.tracing.calls import call, call_function, call_numpy
 from bwcompiler.frontend.tracing.indexing.masked_selection import holds_selection
-from bwcompiler.frontend.tracing.operands import SEQUENCES, as_tracer, is_traced
+from bwcompiler.frontend.tracing.operands import SEQUENCES, as_tracer, is_traced, operand, value_as
+from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.storages.region import active_region
-from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 
 # Creation functions make traced arrays inside a trace, whatever their arguments: they can be assigned to.
 _MAKERS = (np.zeros_like, np.ones_like, np.empty_like, np.full_like)
@@ -99,7 +100,9 @@ class Concatenator:
     def _joined(self, parts: tuple[Any, ...]) -> Any:
         if any(isinstance(part, str) for part in parts):
             raise UnsupportedError("np.r_['...'] with traced arrays is not supported\n  hint: np.concatenate, np.stack")
-        arrays = [as_tracer(_steps(part) if isinstance(part, slice) else part) for part in parts]
+        given = [_steps(part) if isinstance(part, slice) else as_tracer(part) if isinstance(part, list) else part for part in parts]
+        dtype = common_dtype(tuple([operand(part)[1] for part in given]))             # Python's numbers are weak
+        arrays = [fresh(value_as(part, dtype)) for part in given]
         if self._columns:
             return concatenate([np.atleast_1d(x)[:, None] if x.ndim < 2 else x for x in arrays], -1)
         return concatenate([np.atleast_1d(x) for x in arrays], 0)

@@ -46,3 +46,29 @@ def test_ranges() -> None:
     for found, expected in zip(bw.jit(function)(X), function(X), strict=True):
         assert found.dtype == expected.dtype
         np.testing.assert_allclose(found, expected, rtol=1e-15)
+
+
+JOINED: dict[str, Any] = {
+    "numbers beside narrow floats": lambda x, k, s: np.r_[x, 1.0, 2], "numbers beside narrow integers": lambda x, k, s: np.r_[k, 1, True],
+    "an argument": lambda x, k, s: np.r_[s, x], "arrays and lists are of their own type": lambda x, k, s: np.r_[x, [1.0]],
+    "NumPy's numbers": lambda x, k, s: np.r_[x, np.float64(2)], "ranges": lambda x, k, s: np.r_[x, 0:3], "columns": lambda x, k, s: np.c_[x, 2 * x, k],
+    "complex numbers": lambda x, k, s: np.r_[x, 1j], "a number first": lambda x, k, s: np.r_[1, x[0], [x[1], 2.0]],
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_parts_that_are_joined_have_numpys_dtype(name: str) -> None:
+    args = X.astype(np.float32), np.array([1, 2, 250], np.uint8), 2.5
+    found, expected = bw.jit(JOINED[name])(*args), JOINED[name](*args)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(OverflowError, match="300 out of bounds for uint8"):
+        bw.jit(lambda k: np.r_[k, 300])(args[1])
+
+
+def test_numbers_stay_numbers() -> None:
+    square = np.array([[2.0, 1.0, 0.0], [0.5, 3.0, 1.0], [0.0, 1.0, 4.0]])
+    function = lambda a: (np.linalg.cond(a), np.linalg.cond(a, 1), np.linalg.cond(a[None], 1), np.imag(a[0, 0]), a[0, 0].imag, np.imag(a[0]))
+    for found, expected in zip(bw.jit(function)(square), function(square), strict=True):
+        assert type(found) is type(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
