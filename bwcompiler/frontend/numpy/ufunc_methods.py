@@ -83,7 +83,7 @@ def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any =
             where: Any = True) -> Any:
     """The initial value, as in NumPy: `initial`, or the identity of a reorderable ufunc, or the first element."""
     name = ufunc.__name__
-    x = _prepared(ufunc, array, dtype)
+    x = _prepared(ufunc, array, dtype, out)
     if where is not True and where is not NOTHING:
         if name not in NEUTRAL and (initial is None or (initial is NOTHING and ufunc.identity is None)):
             raise ValueError(f"reduction operation '{name}' does not have an identity, so to use a where mask one has to specify 'initial'")
@@ -102,7 +102,7 @@ def _folded(ufunc: Any, array: Any, axis: Any = 0, dtype: Any = None, out: Any =
         result = _combined(ufunc, first, _fold(ufunc, line)) if line.shape[-1] else first
     else:
         result = _fold(ufunc, ops.concatenate(reshape(first, (*first.shape, 1)), line, axis=line.rank - 1))
-    return finished(result, x, axes, keepdims, out, f"{name}.reduce")
+    return finished(result, x, axes, keepdims, out, f"{name}.reduce", "same_kind")      # NumPy rounds the first element
 
 
 def _start(ufunc: Any, line: Value, initial: Any) -> Value | None:
@@ -117,8 +117,8 @@ def _start(ufunc: Any, line: Value, initial: Any) -> Value | None:
     return materialise(operand(start)[0], line.dtype, line.shape[:-1])
 
 
-def _prepared(ufunc: Any, array: Any, dtype: Any) -> Value:
-    """The operand of a method, cast to the dtype of accumulation."""
+def _prepared(ufunc: Any, array: Any, dtype: Any, out: Any = None) -> Value:
+    """The operand of a method, cast to the dtype of accumulation: that of the operand and of what the result is written to."""
     ufunc_named(ufunc.__name__)
     if ufunc.nin != 2 or ufunc.nout != 1:
         raise ValueError("only supported for binary functions that return a single value")
@@ -127,6 +127,8 @@ def _prepared(ufunc: Any, array: Any, dtype: Any) -> Value:
                                "supported on traced arrays\n  hint: np.all, np.any of a comparison")
     x = value_as(array)
     target = requested(dtype)
+    if target is None and (joint := with_out(x, out)) is not None:
+        x = cast(x, joint)
     if target is not None and resolve(ufunc, (target, target)).outputs[0] is not target:
         raise DTypeError(f"np.{ufunc.__name__} of {target.numpy} does not return {target.numpy}, as dtype={target.numpy} requires")
     return cast(x, target or resolve_reduction(ufunc, x.dtype))
@@ -175,12 +177,12 @@ def accumulate(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     scan = SCANS.get(ufunc.__name__)
     if scan is not None:
         return running(scan, ufunc, inputs[0], place, options.get("dtype"), out[0] if isinstance(out, tuple) else out)
-    x = _prepared(ufunc, inputs[0], options.get("dtype"))
+    x = _prepared(ufunc, inputs[0], options.get("dtype"), out)
     line = _scan(ufunc, _line_last(x, (place,)))
     last = x.rank - 1
     order = (*range(place), last, *range(place, last))
     result = line if place == last else ops.transpose(line, axes=order)
-    return finished(result, x, (), False, out, f"{ufunc.__name__}.accumulate")
+    return finished(result, x, (), False, out, f"{ufunc.__name__}.accumulate", "same_kind")
 
 
 def _scan(ufunc: Any, x: Value) -> Value:

@@ -57,6 +57,8 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdi
     given = requested(dtype)
     if missing is not None and given is not None and not given.is_differentiable:
         raise DTypeError(f"np.nanmean: of floats, dtype= must be a float too, got {given.numpy}")
+    if missing is not None and out is not None and not value_as(out).dtype.is_differentiable:
+        raise DTypeError(f"np.nanmean: of floats, out= must be an array of floats too, got {value_as(out).dtype.numpy}")
     return mean(fresh(x), axis, dtype, out, keepdims, where=_present(missing, where))
 
 

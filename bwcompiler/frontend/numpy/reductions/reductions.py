@@ -45,8 +45,8 @@ def keep_axes(value: Value, like: Value, axes: Axes) -> Value:
     return reshape(value, tuple([1 if axis in axes else extent for axis, extent in enumerate(like.shape)]))
 
 
-def finished(value: Value, x: Value, axes: Axes, keepdims: Any, out: Any, name: str, casting: str = "same_kind") -> Any:
-    """keepdims= and out=, then a handle."""
+def finished(value: Value, x: Value, axes: Axes, keepdims: Any, out: Any, name: str, casting: str = "unsafe") -> Any:
+    """keepdims= and out=, which takes numbers of any dtype here, then a handle."""
     if keepdims is not NOTHING and keepdims:
         value = keep_axes(value, x, axes)
     if out is not None and out is not NOTHING:
@@ -148,7 +148,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NOTHING) -> A
     x = value_as(a)
     axes = reduction_axes(axis, x.rank)
     largest, least = [cast(reduce_value(op, x, axes), with_out(x, out) or x.dtype) for op in (ops.max, ops.min)]
-    return finished(ops.subtract(largest, least), x, axes, keepdims, out, "ptp")
+    return finished(ops.subtract(largest, least), x, axes, keepdims, out, "ptp", "same_kind")
 
 
 def _truth_reduction(op: Op, a: Any, axis: Any, out: Any, keepdims: Any, where: Any, initial: Any = NOTHING) -> Any:
@@ -180,7 +180,7 @@ def _position(op: Op, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
         value = op(line, axes=axes if len(axes) == 1 else (0,))
     if isinstance(out, Tracer) and not np.can_cast(out.dtype, np.int64):
         raise DTypeError(f"np.{op.name}: out= of dtype {out.dtype} cannot take positions\n  hint: an array of dtype int64")
-    return finished(value, x, axes, keepdims, out, op.name, "unsafe")
+    return finished(value, x, axes, keepdims, out, op.name)
 
 
 @implements(np.argmax)
@@ -287,7 +287,7 @@ def moment(name: str, a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdi
     value = root(value) if name == "std" else value
     if target.is_complex and dtype is not None:                     # a real number, but with the requested dtype
         value = cast(value, target)
-    return finished(value, x, axes, keepdims, out, name)
+    return finished(value, x, axes, keepdims, out, name, "same_kind" if name == "std" else "unsafe")
 
 
 @implements(np.var)

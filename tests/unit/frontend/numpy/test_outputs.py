@@ -19,6 +19,12 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
     "positions": lambda x: np.argmax(x, axis=1, out=np.zeros(2, np.int8)),
     "a product": lambda x: np.dot(x, x.T, out=np.zeros((2, 2))),
     "einsum into a narrower float": lambda x: np.einsum("ij->i", x, out=np.zeros(2, np.float32), casting="same_kind"),
+    "sums of floats as integers": lambda x: np.sum(x, axis=0, out=np.zeros(3, int)),
+    "means, medians and extrema as integers": lambda x: sum(
+        fun(x, axis=0, out=np.zeros(3, np.int16)) for fun in (np.mean, np.median, np.max, np.nanmin, np.var, np.nansum)),
+    "running sums as integers": lambda x: np.cumsum(x, axis=1, out=np.zeros((2, 3), int)),
+    "integers folded in the dtype of out": lambda x: np.floor_divide.reduce(x.astype(int) - 1, axis=0, out=np.zeros(3)),
+    "integers accumulated in the dtype of out": lambda x: np.power.accumulate(x[:, :2].astype(np.int8), axis=1, out=np.zeros((2, 2))),
 }
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "fewer elements": lambda x: np.add(x, 1, out=np.zeros((1, 3))),
@@ -28,6 +34,8 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "a product in another dtype": lambda x: np.dot(x, x.T, out=np.zeros((2, 2), np.float32)),
     "a chain of products in another dtype": lambda x: np.linalg.multi_dot([x, x.T, x], out=np.zeros((2, 3), np.float32)),
     "einsum into a narrower float": lambda x: np.einsum("ij->i", x, out=np.zeros(2, np.float32)),
+    "deviations as integers": lambda x: np.std(x, axis=0, out=np.zeros(3, int)),
+    "means without nan as integers": lambda x: np.nanmean(x, axis=0, out=np.zeros(3, int)),
     "a reduction of another shape": lambda x: np.sum(x, axis=0, out=np.zeros((2, 3))),
 }
 
