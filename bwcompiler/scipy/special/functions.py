@@ -21,7 +21,7 @@ from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
 from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
-from bwcompiler.frontend.tracing.operands import align, cast, constant, filled, number_value, real_value, value_as
+from bwcompiler.frontend.tracing.operands import align, cast, constant, filled, number_value, real_value, reshape, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import UFUNC_OPS
 from bwcompiler.ir.types import F64
@@ -115,7 +115,7 @@ def multigammaln(a: Any, d: int) -> Any:
     >>> bw.scipy.special.multigammaln(np.array([2.0]), 2).round(4).tolist()
     [0.4516]
     """
-    value = real_value(a)
+    value = cast(real_value(a), F64)                                    # as SciPy, also of float32
     total = constant(d * (d - 1) * 0.25 * math.log(math.pi), value)
     for k in range(d):
         total = ops.add(total, ops.lgamma(ops.subtract(value, constant(0.5 * k, value))))
@@ -195,7 +195,9 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         value, weights = align([fresh(value), fresh(weights)])
     elif weights is not None:
         value, weights = align([fresh(value), fresh(weights)], value.dtype)
-    axes = normalize_axes(axis, value.rank) if value.rank else reduction_axes(axis, 0)
+    if not value.rank:                                                     # which has one axis for SciPy
+        value, weights = reshape(value, (1,)), None if weights is None else reshape(weights, (1,))
+    axes = normalize_axes(axis, value.rank)
     if 0 in [value.shape[k] for k in axes]:                                # the logarithm of an empty sum
         kept = tuple([1 if k in axes else extent for k, extent in enumerate(value.shape) if keepdims or k not in axes])
         none, nothing = (fresh(filled(one, value.dtype, kept)) for one in (-math.inf, 0.0))
@@ -216,6 +218,12 @@ def _log_of_sum(a: Any, axes: tuple[int, ...], weights: Any, keepdims: bool, wit
     return tuple(kept) if with_sign else kept[0]
 
 
+def _below_largest(x: Any, axis: Any) -> Any:
+    """Complex numbers without the largest of them, in NumPy's order."""
+    largest: Any = stop_gradient(np.max(x, axis, keepdims=True))
+    return x - np.where(np.isfinite(largest), largest, 0)
+
+
 @graph_function
 def softmax(x: Any, axis: Any = None) -> Any:
     """exp(x) / sum(exp(x)), as scipy.special.softmax (over all axes by default).
@@ -224,7 +232,10 @@ def softmax(x: Any, axis: Any = None) -> Any:
     >>> bw.scipy.special.softmax(np.array([0.0, 0.0])).tolist()
     [0.5, 0.5]
     """
-    return nn_softmax(x, axis)
+    if not number_value(x).dtype.is_complex:
+        return nn_softmax(x, axis)
+    weights = np.exp(_below_largest(x, axis))
+    return weights / np.sum(weights, axis, keepdims=True)
 
 
 @graph_function
@@ -235,7 +246,10 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
     >>> bw.scipy.special.log_softmax(np.array([0.0, 1000.0])).tolist()
     [-1000.0, 0.0]
     """
-    value = real_value(x)
+    value = number_value(x)
+    if value.dtype.is_complex:
+        distances = _below_largest(x, axis)
+        return distances - np.log(np.sum(np.exp(distances), axis, keepdims=True))
     return fresh(log_softmax_value(value, normalize_axes(axis, value.rank) if value.rank else reduction_axes(axis, 0)))
 
 

@@ -16,6 +16,7 @@ import scipy.special
 import bwcompiler as bw
 from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
 from bwcompiler.scipy.special.functions import OPS
+from tests.support.derivatives import check_derivatives
 
 special = bw.scipy.special
 DTYPES = {"f64": np.float64, "f32": np.float32}
@@ -244,6 +245,25 @@ def test_an_axis_of_a_number():
             np.testing.assert_array_equal(found, function(np.float64(2.0)), strict=True)
     with pytest.raises(np.exceptions.AxisError):
         special.logsumexp(2.0, 1)
+    for keywords in ({"axis": (0,)}, {"keepdims": True}, {"axis": 0, "b": 2.0}, {"return_sign": True}, {"axis": (-1,), "keepdims": True}):
+        found, expected = bw.jit(lambda x, given=keywords: scipy.special.logsumexp(x, **given))(2.0), scipy.special.logsumexp(2.0, **keywords)
+        np.testing.assert_allclose(found, expected, rtol=1e-15, strict=True)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_weights_of_complex_numbers(name):
+    draw = np.random.default_rng(3)
+    z = draw.normal(size=(3, 4)) + 1j * draw.normal(size=(3, 4))
+    z[0, 0] = 800 + 2j
+    function = getattr(scipy.special, name)
+    for axis in (None, 0, -1, (0, 1)):
+        np.testing.assert_allclose(bw.jit(lambda z, axis=axis: function(z, axis=axis))(z), function(z, axis=axis), rtol=1e-12, atol=1e-14)
+    check_derivatives(lambda x: np.real((1 + 2j) * function(x + 1j * z.imag[1:], axis=1)), z.real[1:])
+
+
+def test_the_multivariate_gamma_function_of_narrow_floats():
+    x = np.array([2.5, 4.0], np.float32)
+    np.testing.assert_allclose(bw.jit(lambda x: scipy.special.multigammaln(x, 3))(x), scipy.special.multigammaln(x, 3), rtol=1e-6, strict=True)
 
 
 def test_logsumexp_has_all_its_derivatives():
