@@ -265,6 +265,18 @@ def while_in_a_while(bw, x):
     return bw.while_loop(lambda c: c[1] < 3, outer, (x, 0))[0]
 
 
+@program(GRID)
+def while_over_parts(bw, a):
+    """What each iteration reads is larger or smaller by the indices of the loops around."""
+    def until(part):
+        step = lambda c: (c[0] + 0.4 + 0.1 * np.sum(np.exp(np.sin(part * c[0]))), c[1] + 1)
+        return bw.while_loop(lambda c: c[0] ** 2 < 4.0, step, (0.1, 0))[0]
+
+    def row(i, total):
+        return bw.fori_loop(0, i + 1, lambda j, total: total + until(a[j:i + 1, i + 1:]) * (i - j + 1), total)
+    return bw.fori_loop(0, 4, row, 0.0)
+
+
 # ----- branches
 @program(VECTOR, ROWS[0])
 def branch_on_data(bw, x, y):

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.errors import InternalError
+from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.graph import Graph, cut, inline
 from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
 from bwcompiler.ir.types import I64, TensorType, tensor
@@ -191,10 +192,24 @@ def _storing(parts: CutBody, carried: int, size: int, types: Sequence[TensorType
     count, limit = input_value(COUNT, "count"), input_value(COUNT, "limit")
     with Record() as record:
         row = ops.remainder(count, constant(size, COUNT))
-        filled = [ops.scatter_update(ring, residual, row, axes=(0,)) for ring, residual in zip(rings, parts.stored(), strict=True)]
+        filled = [ops.scatter_update(ring, _widened(residual), row, axes=(0,))
+                  for ring, residual in zip(rings, parts.stored(), strict=True)]
         after = count + 1
     return graph.replace(inputs=[*graph.inputs[:carried], count, *rings, limit, *graph.inputs[carried:]],
                          body=[*graph.body, *record.values], outputs=[*graph.outputs[:carried], after, *filled])
+
+
+def _widened(residual: Value) -> Value:
+    """A residual with the largest extents that its shape may have, which the index of a loop around may decide."""
+    shape, rank = padded(residual.shape), residual.rank
+    if shape == residual.shape:
+        return residual
+    return ops.slice_update(unset(tensor(residual.dtype, shape)), residual, starts=(0,) * rank, steps=(1,) * rank)
+
+
+def _narrowed(row: Value, shape: tuple[Extent, ...]) -> Value:
+    """What was widened, in its own shape."""
+    return row if row.shape == shape else ops.slice(row, starts=(0,) * row.rank, sizes=shape, steps=(1,) * row.rank)
 
 
 def _first_condition(value: Value, loop: _Loop) -> Graph:
@@ -311,7 +326,8 @@ def _backwards(parts: CutBody, loop: _Loop, left: Value, start: Value, cotangent
         last = ops.subtract(inputs[0], constant(1, COUNT))
         row = ops.remainder(last, constant(loop.size, COUNT))
         first = len(state) + 1
-        read = [ops.gather(ring, row, axes=(0,)) for ring in inputs[first:first + len(rings)]]
+        read = [_narrowed(ops.gather(ring, row, axes=(0,)), residual.shape)
+                for ring, residual in zip(inputs[first:first + len(rings)], parts.stored(), strict=True)]
         behind = len(inputs) - len(counters)
         counted = [counter.after(begin, last) for counter, begin in zip(counters, inputs[behind:], strict=True)]
         found = inline(parts.adjoint, [*inputs[1:len(state)], *read, *inputs[first + len(rings):behind], *counted])

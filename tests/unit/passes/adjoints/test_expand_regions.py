@@ -24,7 +24,7 @@ def test_gradients_are_those_of_differences(name):
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 20])
-@pytest.mark.parametrize("name", ["many_iterations", "while_below", "newton_in_a_scan", "while_in_a_while"])
+@pytest.mark.parametrize("name", ["many_iterations", "while_below", "newton_in_a_scan", "while_in_a_while", "while_over_parts"])
 def test_more_iterations_than_the_rings_hold(name, rows, monkeypatch):
     monkeypatch.setattr(while_adjoint, "rows", lambda types: rows)
     program, args = PROGRAMS[name]
