@@ -35,6 +35,7 @@ from bwcompiler.frontend.source.effects.packages import is_pure_module, wrapped_
 from bwcompiler.frontend.source.effects.places import scopes_around, short, taking_along
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
+from bwcompiler.frontend.source.library.draws import drawn
 from bwcompiler.frontend.source.library.heaps import heap_function, in_order
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
 from bwcompiler.frontend.source.library.positions import looking
@@ -121,6 +122,12 @@ def _of_seed(call: _Call) -> Any:
 
 def _of_wrapper(call: _Call) -> Any:
     return around_users(call.function, call.policy)
+
+
+def _of_draws(call: _Call) -> Any:
+    if call.kind is not types.MethodType or not isinstance(call.owner, np.random.Generator | np.random.RandomState):
+        return None
+    return drawn(call.owner, call.name, _python(call.function, call.policy, call.form))
 
 
 def _of_python(call: _Call) -> Any:
@@ -276,6 +283,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     _copying,
     _of_seed,
     _of_wrapper,
+    _of_draws,
     _of_python,
     _of_counting,
     _of_set,
