@@ -120,6 +120,9 @@ def in_(x: Any, items: Any) -> Any:
     if lookups.is_traced_key(items, x) or (type(items) in (set, frozenset) and any(
             isinstance(part, Tracer) for part in (x if type(x) is tuple else (x,)))):
         return lookups.contains(items, x)
+    if isinstance(items, Selection) or (isinstance(items, Tracer) and items.ndim) or (
+            isinstance(items, np.ndarray) and isinstance(x, Tracer)):
+        return np.any(binary("eq", items, x))
     if type(x) is not Choice and not (type(items) in (list, tuple) and (is_undecided(x) or is_undecided(items))):
         read(x, items)
         require_known(x, items)

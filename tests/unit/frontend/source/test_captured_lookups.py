@@ -223,3 +223,36 @@ def test_pairs_of_indices_as_keys(program) -> None:
     gradient, h = bw.grad(program)(X), 1e-6
     differences = [(program(X + h * one) - program(X - h * one)) / (2 * h) for one in np.eye(12)]
     assert gradient == pytest.approx(differences, rel=1e-6, abs=1e-8)
+
+
+# ----- whether an element is in an array
+def _met(x, k):
+    total, known = 0.0, np.array([1, 3, 5])
+    for i in range(5):
+        if i in k:
+            total += x[i % 3]
+        elif x[0] not in x[1:] and i in known:
+            total -= x[1] ** 2
+    return total, 2.0 in x, x[1] in x[x > 1], 7 in np.argsort(x), k[0] in x, x[0] in np.array([0.3, 4.0]), x[:2] in x[None, :2], None in x
+
+
+@pytest.mark.parametrize("k", [[3, 1, 2], [0, 0, 4], [7, 2, -1]])
+def test_elements_of_arrays(k):
+    x, k = np.array([0.3, 2.0, 0.1]), np.array(k)
+    assert bw.jit(_met)(x, k) == _met(x, k)
+    steps = [np.eye(3)[i] * 1e-6 for i in range(3)]
+    differences = [(_met(x + step, k)[0] - _met(x - step, k)[0]) / 2e-6 for step in steps]
+    np.testing.assert_allclose(bw.grad(lambda x: _met(x, k)[0])(x), differences, rtol=1e-7)
+
+
+def test_rows_that_are_not_fixed_have_known_places():
+    stiffness = np.diag([2.0, 3.0, 4.0, 5.0]) + 1.0
+
+    def solved(stiffness, load, fixed):
+        free = [i for i in range(4) if i not in fixed]
+        found = np.zeros(4)
+        found[free] = np.linalg.solve(stiffness[np.ix_(free, free)], load[free])
+        return found
+
+    for fixed in np.array([0, 2]), np.array([3, 3]):
+        np.testing.assert_allclose(bw.jit(solved)(stiffness, np.arange(4.0), fixed), solved(stiffness, np.arange(4.0), fixed), rtol=1e-13)
