@@ -1,7 +1,7 @@
 """`any`, `all` and `next` of generator expressions, split into parts for elements that depend on data.
 
     next((f(v) for v in kept if v > 1), 0.0)
-    ->  bw.searched(next, lambda: kept, lambda items: next(...), lambda items: [f(v) for v in items if v > 1], lambda: 0.0)
+    ->  bw.searched(next, lambda: kept, lambda items: lambda next: next(...), lambda items: [f(v) for v in items if v > 1], lambda: 0.0)
 
 The call runs as written as long as that is possible; otherwise the list of all elements is made.
 """
@@ -16,6 +16,7 @@ from bwcompiler.frontend.source.syntax.liveness import stores
 from bwcompiler.frontend.source.syntax.nodes import copied, functions_read, walk
 
 SOURCE = "__bw_source__"       # what the elements are taken of
+FUNCTION = "__bw_function__"   # what is called
 _SEARCHES = frozenset(("any", "all", "next"))
 _REPEATED = HEADERS | {"len", "items", "keys", "values"}
 
@@ -37,8 +38,11 @@ def search(rewriter: Any, node: ast.Call) -> ast.expr | None:
         generator.iter = ast.copy_location(ast.Name(SOURCE, ast.Load()), source)
     plain, elements = copied(node), ast.copy_location(ast.ListComp(items.elt, items.generators), items)
     function = ast.copy_location(ast.Name(node.func.id, ast.Load()), node.func)
+    as_written = rewriter.plain_call(plain)
+    as_written.func = ast.copy_location(ast.Name(FUNCTION, ast.Load()), node.func)
+    as_written = rewriter.function_of(SOURCE, rewriter.function_of(FUNCTION, as_written))
     made: ast.expr = rewriter.runtime(
-        "searched", node, function, rewriter.later(rewriter.header(source)), rewriter.function_of(SOURCE, rewriter.plain_call(plain)),
+        "searched", node, function, rewriter.later(rewriter.header(source)), as_written,
         rewriter.function_of(SOURCE, rewriter.visit(elements)), *[rewriter.later(rewriter.visit(one)) for one in default])
     return made
 

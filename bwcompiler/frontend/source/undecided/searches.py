@@ -16,19 +16,19 @@ from bwcompiler.frontend.tracing.storages.region import open_region
 _SEARCHES: dict[Any, Callable[..., Any]] = {builtins.any: plain.any_of, builtins.all: plain.all_of, builtins.next: plain.first_of}
 
 
-def searched(function: Any, source: Callable[[], Any], as_written: Callable[[Any], Any], elements: Callable[[Any], Any],
+def searched(function: Any, source: Callable[[], Any], as_written: Callable[[Any], Callable[[Any], Any]], elements: Callable[[Any], Any],
              *default: Callable[[], Any]) -> Any:
     """function((... for item in source()), default()): as it is written, or of the list of its elements."""
     policy, items = open_policy(), source()
     if policy is None or not any(function is one for one in _SEARCHES):
-        return as_written(items)
+        return as_written(items)(HANDLERS["call_of"](function))
     if not policy.gaps or not has_gaps(taken(items)):
         if function is not builtins.next:
-            return as_written(items)
+            return as_written(items)(HANDLERS["call_of"](function))
         region = open_region()
         refusal = region.refusal
         try:
-            return as_written(items)
+            return as_written(items)(HANDLERS["call_of"](function) if _is_used_up(items) else function)
         except TracerBoolError:                    # data decide which one is the first
             if _is_used_up(items):
                 raise

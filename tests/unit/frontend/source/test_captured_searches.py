@@ -77,7 +77,20 @@ def products(x):
     return total + math.fsum(v * v for v in kept(x)) + np.sum(np.fromiter((np.sin(v) for v in kept(x)), float))
 
 
-PROGRAMS = [some_or_all, some_of_none, in_a_loop, first_of_a_list, first_of_an_array, first_or_none, known_first, products]
+def first_in_bodies(x):
+    total, steps = 0.0, 0
+    if x[0] > 0:
+        total = next((v for v in x if v > 0.5), x[1])
+    while steps < 6 and total < 3.0:
+        steps += 1
+        total += next((v * steps for v in x if v > 0.2 * steps), 0.1 if x[2] > 0 else 0.3)
+        for k in range(3):
+            if x[k] > 0.4:
+                total -= next(v for v in (2.0, x[k]) if v < 1.7) * 0.1
+    return total + steps * next(k for k in range(9) if k > 3)
+
+
+PROGRAMS = [some_or_all, some_of_none, in_a_loop, first_of_a_list, first_of_an_array, first_or_none, known_first, products, first_in_bodies]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
@@ -107,3 +120,9 @@ def test_an_iterator_of_which_elements_are_gone_is_refused():
         return next(v for v in waiting if v > 1.0) + next(waiting)
     with pytest.raises(bw.errors.TracerBoolError):
         bw.jit(program)(X)
+
+    def branching(x):
+        waiting = iter([1.0, 2.0, 3.0])
+        return next(v for v in waiting if v > 1.5) * x[0] if x[1] > 0 else 0.0
+    with pytest.raises(bw.errors.TracerBoolError, match=r"next\(\)"):
+        bw.jit(branching)(X)
