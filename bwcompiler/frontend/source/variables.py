@@ -210,20 +210,6 @@ def is_number(x: Any) -> bool:
     return isinstance(x, bool | int | float | complex | np.generic) and not isinstance(x, np.str_ | np.bytes_ | enum.Enum)
 
 
-def can_be_carried(x: Any) -> bool:
-    """Whether it is made of numbers and arrays, and no list that others may hold."""
-    leaves = tree.leaves(x)
-    return not isinstance(x, list | dict) and bool(leaves) and all(is_number(leaf) or isinstance(leaf, Tracer) or _is_array_of_numbers(leaf)
-                                                                   for leaf in leaves)
-
-
-def _is_array_of_numbers(x: Any) -> bool:
-    if not hasattr(x, "__array_interface__"):
-        return False
-    kind = np.asarray(x).dtype.kind
-    return kind in "biufc" or (kind == "O" and all(is_number(one) or isinstance(one, Tracer) for one in x.flat))
-
-
 def nothing_like(x: Any) -> Any:
     """Zeros in the place of a value that nobody reads, because there is a flag for that."""
     def zero(leaf: Any) -> Any:

@@ -41,7 +41,6 @@ from bwcompiler.frontend.source.variables import (
     Again,
     Names,
     NotCapturable,
-    can_be_carried,
     is_number,
     not_capturable,
     nothing_like,

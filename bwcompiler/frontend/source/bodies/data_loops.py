@@ -35,7 +35,6 @@ from bwcompiler.frontend.source.variables import (
     Again,
     Names,
     NotCapturable,
-    can_be_carried,
     is_bounded,
     not_capturable,
     site_of,

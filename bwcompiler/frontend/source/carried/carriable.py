@@ -14,10 +14,13 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 def can_be_carried(x: Any) -> bool:
     """Whether it is made of numbers and arrays, and no list that others may hold."""
     leaves = tree.leaves(x)
-    return not isinstance(x, list | dict) and bool(leaves) and all(is_number(leaf) or isinstance(leaf, Tracer) or hasattr(
-        leaf, "__array_interface__") for leaf in leaves) and not any(map(_holds_none, leaves))
+    return not isinstance(x, list | dict) and bool(leaves) and all(
+        is_number(leaf) or isinstance(leaf, Tracer) or _is_array_of_numbers(leaf) for leaf in leaves)
 
 
-def _holds_none(leaf: Any) -> bool:
-    """Whether it stands for an array that is not there yet: np.array([None, None])."""
-    return isinstance(leaf, np.ndarray) and leaf.dtype == object and any(one is None for one in leaf.flat)
+def _is_array_of_numbers(x: Any) -> bool:
+    """Also one of objects that are numbers; np.array([None, None]) stands for an array that is not there yet."""
+    if not hasattr(x, "__array_interface__"):
+        return False
+    kind = np.asarray(x).dtype.kind
+    return kind in "biufc" or (kind == "O" and all(is_number(one) or isinstance(one, Tracer) for one in x.flat))
