@@ -42,7 +42,8 @@ from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames, shows_users_frames
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region
-from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
+from bwcompiler.frontend.tracing.trace import TraceOptions, call_user, trace_arguments
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.ir.graph import live_values
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
@@ -149,14 +150,14 @@ class JitFunction(CompiledFunction[P, R]):
         structure = _structure(arguments)
         before = self._entries.get(specialisation_key(arguments), [])
         changed = before[0].changed() if before else []
-        varying = self._outside.varying(changed, before[0].traced.outside if before else ())
+        varying = self._outside.varying(changed, before[0].traced.outside.fixed if before else ())
         self._traces += 1
         if self._traces in WARN_AT:
             self._warn(arguments, changed)
         made = Specialisation(self, arguments, varying)
         if made.traced.demanded:
             self._demanded.setdefault(structure, set()).update(made.traced.demanded)
-        self._outside.settle(varying, [*made.traced.varying, *made.traced.live])
+        self._outside.settle(varying, [*made.traced.outside.varying, *made.traced.outside.live])
         variants = self._entries.setdefault(specialisation_key(arguments), [])
         variants.insert(0, made)
         for dropped in variants[VARIANTS:]:
@@ -246,8 +247,9 @@ class JitFunction(CompiledFunction[P, R]):
     def _notes(self, traced: TraceResult) -> list[str]:
         return [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
                 f"again{'' if outside.source is None else f' ({outside.source.short})'}"
-                for outside in traced.outside if not callable(outside.read.expected) and not outside.read.is_of_function and not isinstance(
-                    outside.read.expected, types.ModuleType)]
+                for outside in traced.outside.fixed
+                if not callable(outside.read.expected) and not outside.read.is_of_function
+                and not isinstance(outside.read.expected, types.ModuleType)]
 
     def __repr__(self) -> str:
         kinds = sum(map(len, self._entries.values()))
@@ -315,9 +317,9 @@ class Specialisation:
 
     def _compile(self, arguments: Arguments, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
         owner = self.owner
-        self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop, unrolled=unrolled,
-                                                   any_results=True, rebound=tuple(owner._outside.rebound.values()),
-                                                   windows=owner._windows, floats=True)
+        options = TraceOptions(autoloop=owner.autoloop, unrolled=unrolled, any_results=True, windows=owner._windows, floats=True,
+                               varying=varying, rebound=tuple(owner._outside.rebound.values()))
+        self.traced: TraceResult = trace_arguments(owner.fun, arguments, options)
         traced = self.traced
         self.may_be_cut = owner._windows and traced.may_be_cut and not traced.mutated
         outputs = len(traced.outputs)
@@ -325,7 +327,7 @@ class Specialisation:
         results = [*traced.outputs, *[traced.mutated[number] for number in written]]
         self.into: tuple[int | None, ...] = (*[None] * outputs, *written)
         graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
-        self.operands = OutsideOperands(traced.varying, len(arguments.dynamic))
+        self.operands = OutsideOperands(traced.outside.varying, len(arguments.dynamic))
         leaves = [*arguments.dynamic_leaves, *self.operands.first]
         layouts: list[Any] = [layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(leaves)]
         self.bound = BoundGraph(compile_graph(graph, self.into, owner.__name__), traced.captured, layouts, sorted(traced.written),
@@ -334,21 +336,22 @@ class Specialisation:
         traced.arguments = arguments.without_leaves()
         self.forms: dict[Any, CallForm | None] = {}
         self.operands.first = []                   # they may be large
-        traced.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.varying]
-        self.reads = [*[outside.read for outside in traced.outside], *self.operands.reads]
+        traced.outside.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.outside.varying]
+        self.reads = [*[outside.read for outside in traced.outside.fixed], *self.operands.reads]
         self.is_followed = any(read.is_followed for read in self.reads)
 
     def takes(self, arguments: Arguments) -> bool:
         """Whether it was compiled for the memory layout of these arguments and for the present values of what it reads from outside."""
         operands = self.operands.now()
-        return operands is not None and all(outside.read.holds() for outside in self.traced.outside) and all(
+        return operands is not None and all(outside.read.holds() for outside in self.traced.outside.fixed) and all(
             layout is None or layout == layout_of(leaf)
             for layout, leaf in zip(self.bound.layouts, [*arguments.dynamic_leaves, *operands], strict=True))
 
     def changed(self) -> list[OutsideRead]:
         """The reads from outside whose values differ from those at the time of tracing."""
-        return [*[outside for outside in self.traced.outside if not outside.read.holds()],
-                *[outside for outside, read in zip(self.traced.varying, self.operands.reads, strict=True) if not self.operands.fits(read)]]
+        return [*[outside for outside in self.traced.outside.fixed if not outside.read.holds()],
+                *[outside for outside, read in zip(self.traced.outside.varying, self.operands.reads, strict=True)
+                  if not self.operands.fits(read)]]
 
     # ----- calls
     def call(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

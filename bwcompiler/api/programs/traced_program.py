@@ -27,7 +27,8 @@ from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
-from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
+from bwcompiler.frontend.tracing.trace import TraceOptions, trace_arguments
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.ir.graph import live_values
 
 
@@ -39,10 +40,10 @@ class TracedProgram:
     """The trace of a program's function, which arguments are differentiated, and the two halves of its derivative.
 
     options         as given to `compile`: wrt, mutates, memory_limit, autoloop.
-    _windows        `windows` of `trace_arguments`: with True, an IndexError may mean that NumPy would shorten a slice.
-    floats          `floats` of `trace_arguments`; False if all arguments that can be are differentiated: those that are compiled in
+    _windows        `windows` of `TraceOptions`: with True, an IndexError may mean that NumPy would shorten a slice.
+    _floats         `floats` of `TraceOptions`; False if all arguments that can be are differentiated: those that are compiled in
                     have no derivative.
-    operands        values outside of the arguments that were seen to change between calls (`varying` of `trace_arguments`): the
+    operands        values outside of the arguments that were seen to change between calls (`varying` of `TraceOptions`): the
                     leaves after those of the arguments.
     written         leaves that a call writes back to; `forward_graph` writes result k to the memory of input `into[k]`.
     layouts         the memory layout required of each leaf; None if the trace does not depend on it.
@@ -71,9 +72,9 @@ class TracedProgram:
         wrt, mutates, _, autoloop = self.options
         try:
             with collector_paused():
-                self.traced: TraceResult = trace_arguments(self.fun, self.arguments, varying=varying, autoloop=autoloop,
-                                                           unrolled=unrolled, rebound=self._rebound, windows=self._windows,
-                                                           floats=self._floats)
+                options = TraceOptions(autoloop=autoloop, unrolled=unrolled, windows=self._windows, floats=self._floats,
+                                       varying=varying, rebound=self._rebound)
+                self.traced: TraceResult = trace_arguments(self.fun, self.arguments, options)
         except Exception as error:
             cut_to_user_frames(error)
             raise
@@ -81,11 +82,11 @@ class TracedProgram:
         self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced)])
         self.forward_graph, self.into = forward_graph(traced, self.written)
         traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
-        self.operands = OutsideOperands(traced.varying, len(self.arguments.dynamic))
+        self.operands = OutsideOperands(traced.outside.varying, len(self.arguments.dynamic))
         leaves = [*self.arguments.dynamic_leaves, *self.operands.first]
         self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(leaves)])
         self.operands.first = []                   # they may be large
-        traced.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.varying]
+        traced.outside.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.outside.varying]
         self.arguments = traced.arguments = self.arguments.without_leaves()
         self.argument_trees = numbered(self.arguments)
         self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
@@ -97,21 +98,22 @@ class TracedProgram:
             raise error
         self.arguments = take_apart(self.fun, stand_ins(self.arguments, self.traced.argument_types))
         self._halves.clear()
-        now = [outside._replace(read=outside.read._replace(expected=outside.read.look())) for outside in self.traced.varying]
-        self._trace([*now, *self.traced.live], unrolled=True)
+        now = [outside._replace(read=outside.read._replace(expected=outside.read.look())) for outside in self.traced.outside.varying]
+        self._trace([*now, *self.traced.outside.live], unrolled=True)
         self.traced.unrolled_for = str(error)
 
     def is_up_to_date(self, arguments: Arguments) -> bool:
         """Whether a new trace for arguments of the same kind would be the same: values read from outside and memory layouts agree."""
         operands = self.operands.now()
-        return operands is not None and all(outside.read.holds() for outside in self.traced.outside) and all(
+        return operands is not None and all(outside.read.holds() for outside in self.traced.outside.fixed) and all(
             layout is None or layout == layout_of(leaf)
             for layout, leaf in zip(self.layouts, [*arguments.dynamic_leaves, *operands], strict=True))
 
     def changed(self) -> list[OutsideRead]:
         """The reads from outside whose values differ from those at the time of tracing."""
-        return [*[outside for outside in self.traced.outside if not outside.read.holds()],
-                *[outside for outside, read in zip(self.traced.varying, self.operands.reads, strict=True) if not self.operands.fits(read)]]
+        return [*[outside for outside in self.traced.outside.fixed if not outside.read.holds()],
+                *[outside for outside, read in zip(self.traced.outside.varying, self.operands.reads, strict=True)
+                  if not self.operands.fits(read)]]
 
     # ----- derivatives
     def default_request(self, value: bool = False) -> Request:

@@ -35,7 +35,8 @@ from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, 
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
-from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
+from bwcompiler.frontend.tracing.trace import call_user, trace
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value
@@ -224,9 +225,9 @@ def program_of(fun: Callable[..., Any], primals: tuple[Any, ...]) -> Program:
         if program.is_up_to_date(arguments):
             return program
     outside: ChangingNumbers = made_of(fun, "outside", ChangingNumbers)
-    varying = outside.varying(before[0].changed(), before[0].traced.outside) if before else outside.varying(())
+    varying = outside.varying(before[0].changed(), before[0].traced.outside.fixed) if before else outside.varying(())
     made = Program(fun, arguments, varying=varying, rebound=tuple(outside.rebound.values()))
-    outside.settle(varying, [*made.traced.varying, *made.traced.live])
+    outside.settle(varying, [*made.traced.outside.varying, *made.traced.outside.live])
     demanded.update(made.traced.demanded)
     arguments.also_static(demanded)
     known = _known_programs(fun, arguments)

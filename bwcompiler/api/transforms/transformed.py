@@ -24,7 +24,8 @@ from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, requ
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.trace import TraceResult, trace
+from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value

@@ -10,7 +10,7 @@ import numpy as np
 
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.arguments import parameter_names
-from bwcompiler.frontend.tracing.trace import TraceResult
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 
 
 def check_mutates(transform: str, fun: Callable[..., Any], mutates: Any) -> None:

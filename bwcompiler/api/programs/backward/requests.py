@@ -11,7 +11,7 @@ from bwcompiler.api.programs.executables import Into
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, is_buffer
-from bwcompiler.frontend.tracing.trace import TraceResult
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.texts.graph_printer import names_in_text

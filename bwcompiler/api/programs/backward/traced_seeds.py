@@ -13,7 +13,7 @@ from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.handles import is_weak, value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.trace import TraceResult
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value, constant
