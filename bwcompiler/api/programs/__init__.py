@@ -1,6 +1,7 @@
 """The objects that users hold and call, and their parts:
 
     JitFunction (functions.py)        what `jit` and all transforms return: a Specialisation per kind of arguments (`arguments/`)
+      Variants (variants.py)          the traces of a function, and which of them holds for a call; also for the programs of `vjp`
     Program (program.py)              what `compile` returns: a function traced once (traced_program.py), with a Runner per kind of request
                                       (`backward/`: which gradients, seeds, buffers)
       BoundGraph (bound_graph.py)     a compiled graph with the arrays that it captures

@@ -38,8 +38,8 @@ from bwcompiler.compiler.pipeline import lower
 from bwcompiler.errors import CompileError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, require_arguments, take_apart
 from bwcompiler.frontend.tracing.operands import is_tracing
-from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
+from bwcompiler.frontend.tracing.trace import TraceOptions
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
@@ -88,10 +88,9 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
     (24, ['bytes', 'flops', 'kernels', 'steps'])
     """
 
-    def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
-                 mutates: Any = True, memory_limit: int | None = None, autoloop: bool = True, varying: Sequence[OutsideRead] = (),
-                 rebound: Sequence[OutsideRead] = (), windows: bool = False, floats: bool = False) -> None:
-        super().__init__(fun, arguments, wrt, mutates, memory_limit, autoloop, varying, rebound, windows, floats)
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None, mutates: Any = True,
+                 memory_limit: int | None = None, tracing: TraceOptions | None = None) -> None:
+        super().__init__(fun, arguments, wrt, mutates, memory_limit, tracing)
         self._runners: dict[Any, Runner] = {}
         self._lowered: Lowered | None = None
         self._shared: SharedArguments | None = None
@@ -404,7 +403,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
             layouts: list[Any] = [None] * len(compiled.signature.argument_types)
             alone: list[int] = []
             if not isinstance(key, AdjointRequest):
-                layouts[:len(self.layouts)] = self.layouts
+                layouts[:len(self.assumptions.layouts)] = self.assumptions.layouts
                 alone = sorted(self.traced.written)
             found = self._runners[key] = Runner(BoundGraph(compiled, captured, layouts, alone), made)
         return found
@@ -412,7 +411,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
 
 def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None,
                     autoloop: bool) -> Program:
-    return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit, autoloop)
+    return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit, TraceOptions(autoloop=autoloop))
 
 
 @shows_users_frames
@@ -438,4 +437,4 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     name = getattr(fun, "__name__", "fun")
     require_arguments(fun, example_args, "compile", f"bw.compile({name}, ", f"; or bw.jit({name}), which compiles when it is called")
     check_mutates("compile", fun, mutates)
-    return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit, autoloop)
+    return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit, TraceOptions(autoloop=autoloop))

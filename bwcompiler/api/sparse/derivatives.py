@@ -18,7 +18,8 @@ import numpy as np
 
 from bwcompiler import lazy, tree
 from bwcompiler.api.programs.arguments.specialisation_keys import specialisation_key
-from bwcompiler.api.programs.functions import VARIANTS, JitFunction
+from bwcompiler.api.programs.functions import JitFunction
+from bwcompiler.api.programs.variants import VARIANTS
 from bwcompiler.api.sparse.colouring import column_colours, star_colours
 from bwcompiler.api.sparse.sparsity import pattern_of
 from bwcompiler.api.transforms.forward import jvp

@@ -24,7 +24,7 @@ from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, requ
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.frontend.tracing.trace import TraceOptions, trace
 from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
@@ -59,7 +59,7 @@ class Transformed(JitFunction[P, R]):
             return super()._shown(arguments)
         _, (fun, argnums, *_), _ = self.made_by
         try:
-            return Program(fun, arguments, argnums, autoloop=self.autoloop, windows=self._windows)
+            return Program(fun, arguments, argnums, tracing=TraceOptions(autoloop=self.autoloop, windows=self._windows))
         except GradientError:                      # of a float that decides a size, which is an operand of the derivative alone
             return super()._shown(arguments)
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
 from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
-from bwcompiler.api.programs.executables import Into
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, is_buffer
@@ -183,13 +182,6 @@ def _scaled(gradient: Value, scale: list[Value]) -> Value:
 def every_seed(traced: TraceResult) -> tuple[str | None, ...]:
     """The seeds of a request that seeds every differentiable output."""
     return tuple([INPUT_SEED if output.dtype.is_differentiable else None for output in traced.outputs])
-
-
-def forward_graph(traced: TraceResult, written: Sequence[int]) -> tuple[Graph, Into]:
-    """The graph whose results are the outputs, then the final values of `written` arguments; and per result the leaf it is written to."""
-    results = [*traced.outputs, *[traced.mutated[number] for number in written]]
-    graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
-    return graph, (*[None] * len(traced.outputs), *written)
 
 
 def numbered(arguments: Arguments) -> tuple[Any, ...]:
