@@ -11,7 +11,6 @@ from bwcompiler.api.programs.arguments.assignments import forward_graph
 from bwcompiler.api.programs.arguments.assumptions import Assumptions
 from bwcompiler.api.programs.arguments.fitting import fitting_leaves
 from bwcompiler.api.programs.backward.requests import (
-    Halves,
     Request,
     argument_positions,
     check_differentiable,
@@ -22,6 +21,7 @@ from bwcompiler.api.programs.backward.requests import (
     stand_ins,
 )
 from bwcompiler.collector import collector_paused
+from bwcompiler.compiler.program_like import Halves
 from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames

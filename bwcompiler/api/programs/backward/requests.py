@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from bwcompiler import ops, tree
 from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.compiler.pipeline import derive, split
+from bwcompiler.compiler.program_like import Halves
 from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, is_buffer
 from bwcompiler.frontend.tracing.trace_result import TraceResult
@@ -16,7 +17,6 @@ from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.texts.graph_printer import names_in_text
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, JointGraph, cotangent_or_zero
-from bwcompiler.passes.derivatives.partition import Partition
 
 
 def argument_positions(given: Any, count: int, option: str) -> tuple[int, ...]:
@@ -96,13 +96,6 @@ class BackwardGraph(NamedTuple):
     into: tuple[int | None, ...]
     captured: Sequence[Any]
     origins: Mapping[Value, Value]
-
-
-class Halves(NamedTuple):
-    """The forward and the adjoint half of a program, and the joint graph that was cut."""
-
-    partition: Partition
-    joint: JointGraph
 
 
 def differentiated(traced: TraceResult, request: Request) -> JointGraph:
