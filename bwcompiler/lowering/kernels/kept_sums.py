@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from bwcompiler.ir.extent import Affine
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Kernel, Loop
 from bwcompiler.lowering.kernels.kernel_values import Cell
+from bwcompiler.lowering.kernels.loop_bodies import Body
 from bwcompiler.lowering.kernels.strips import Strips
-from bwcompiler.lowering.kernels.vector_loops import LONGEST, Body, Piece
+from bwcompiler.lowering.kernels.vector_loops import LONGEST, Piece, native_width
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type
 
 KEPT = 8                      # most registers for such sums
@@ -50,7 +51,7 @@ class KeptSums(Strips):
             return []
         vectors = [Piece(piece.first + k * piece.width, piece.width, 1, piece.active)
                    for piece in self.pieces_of(inner, inner_body) for k in range(piece.count) if not piece.clamped]
-        native = inner_body.native(self.emit.target)
+        native = native_width(inner_body, self.emit.target)
         if len(sums) * sum([-(-piece.width // native) for piece in vectors]) > KEPT or sum([piece.width for piece in vectors]) < extent:
             return []
         self.kept_pieces[inner] = vectors

@@ -2,7 +2,8 @@
 
 Every loop is written in one of a few forms, which `loop` chooses: a call of a product, zeros by the C library, strips that reduce into
 lanes (`strips.py`), a search, vectors, or iterations one after the other, written out where they are small (`iterations.py`): LLVM neither
-makes vectors nor unrolls (`runtime/jit.py`).  `vector_loops.py` says which loops are vectors, and of how many elements.  Scalars:
+makes vectors nor unrolls (`runtime/jit.py`).  `vector_loops.py` says which loops are vectors, and of how many elements, by what
+`loop_bodies.py` knows of their bodies.  Scalars:
 `kernel_values.py`.
 """
 
@@ -31,15 +32,17 @@ from bwcompiler.ir.loop import (
 from bwcompiler.ir.product_loop import PRODUCT, product_of
 from bwcompiler.ir.scalar import Word
 from bwcompiler.ir.semantics.reduction_tree import last_feeds
+from bwcompiler.lowering.kernels.loop_bodies import Body
 from bwcompiler.lowering.kernels.merge_loops import merge_loops
 from bwcompiler.lowering.kernels.product_calls import ProductCalls
 from bwcompiler.lowering.kernels.registers import Register
 from bwcompiler.lowering.kernels.vector_loops import (
     SMALL_BODY,
     WRITTEN_OUT,
-    Body,
     Piece,
+    can_mask_any_number,
     statement_size,
+    vector_width,
 )
 from bwcompiler.lowering.kernels.zeros import zeroed_by
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, register_type
@@ -198,7 +201,7 @@ class _KernelEmitter(ProductCalls):
 
     def vector_loop(self, loop: Loop, body: Body) -> None:
         if not isinstance(loop.extent, int):
-            self.vectors_of_unknown_number(loop, body.unit(self.emit.target))
+            self.vectors_of_unknown_number(loop, vector_width(body, self.emit.target))
             return
         for piece in self.kept_pieces.get(loop) or self.pieces_of(loop, body):
             self.piece(loop, piece)
@@ -235,7 +238,7 @@ class _KernelEmitter(ProductCalls):
         """Whole vectors, then the remainder as a masked vector or one by one.  Nothing is read if there are no iterations."""
         put, shift, body = self.emit.put, unit.bit_length() - 1, self.body_of(loop)
         extent = self.affine(loop.extent)
-        masked = body.masks_any_number(self.emit.target) and not body.feeds
+        masked = can_mask_any_number(body, self.emit.target) and not body.feeds
         if body.dear and masked:                            # emitted once, as the body is long
             with self.turns(put(f"ashr i64 {put(f'add i64 {extent}, {unit - 1}')}, {shift}")) as turn:
                 first = put(f"shl nuw nsw i64 {turn}, {shift}")

@@ -13,8 +13,9 @@ from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Kernel, Let, Loo
 from bwcompiler.ir.types import BOOL, I64, DType
 from bwcompiler.lowering.kernels.accumulators import Accumulators
 from bwcompiler.lowering.kernels.kernel_values import Cell
+from bwcompiler.lowering.kernels.loop_bodies import Body
 from bwcompiler.lowering.kernels.registers import Register
-from bwcompiler.lowering.kernels.vector_loops import Body, power_of_two
+from bwcompiler.lowering.kernels.vector_loops import power_of_two, worthwhile
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, register_type, vector_type
 
 SEARCHED_VECTORS = 4          # most registers of positions at a time
@@ -50,7 +51,7 @@ class Searches(Accumulators):
         once = self.feeds[target] == 1 and self.opened[target] == self.top
         native = self.emit.target.lanes(I64.bits)
         width = min(SEARCHED_VECTORS * native, power_of_two(loop.extent // 2 + 1) // 2)
-        return (target, width) if ordered and once and width >= native and body.worthwhile(self.emit.target) else None
+        return (target, width) if ordered and once and width >= native and worthwhile(body, self.emit.target) else None
 
     @contextmanager
     def side_by_side_search(self, target: Accumulator, width: int) -> Iterator[None]:

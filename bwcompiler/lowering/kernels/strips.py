@@ -10,14 +10,15 @@ from bwcompiler.ir.extent import Affine, upper
 from bwcompiler.ir.loop import Accumulator, Loop
 from bwcompiler.ir.semantics.reduction_tree import BLOCK, LANES, flushed_sums
 from bwcompiler.lowering.kernels.iterations import Iterations
-from bwcompiler.lowering.kernels.vector_loops import Body, halves, power_of_two
+from bwcompiler.lowering.kernels.loop_bodies import Body
+from bwcompiler.lowering.kernels.vector_loops import can_mask, can_mask_any_number, halves, power_of_two, strip_width, worthwhile
 
 
 class Strips(Iterations):
     def strip_loop(self, loop: Loop, body: Body) -> None:
         """Whole strips of LANES iterations in blocks, then the tail; iteration j works on lane j % LANES."""
-        width = body.strip(self.emit.target)
-        if not (body.independent and body.worthwhile(self.emit.target)):
+        width = strip_width(body, self.emit.target)
+        if not (body.independent and worthwhile(body, self.emit.target)):
             width = 1
         if not isinstance(loop.extent, int):
             self.moving_strip_loop(loop, body, loop.extent, width)
@@ -50,7 +51,7 @@ class Strips(Iterations):
         with self.turns(put(f"sub i64 {strips}, {done}")) as strip:
             self.strip(loop, put(f"mul i64 {put(f'add i64 {done}, {strip}')}, {LANES}"), width)
         first, tail = put(f"mul i64 {strips}, {LANES}"), put(f"srem i64 {total}, {LANES}")
-        if width > 1 and body.masks_any_number(self.emit.target):
+        if width > 1 and can_mask_any_number(body, self.emit.target):
             with self.turns(put(f"sdiv i64 {put(f'add i64 {tail}, {width - 1}')}, {width}")) as number:
                 lane = put(f"mul i64 {number}, {width}")
                 self.lane_vector(loop, put(f"add i64 {first}, {lane}"), lane, width, put(f"sub i64 {tail}, {lane}"))
@@ -111,7 +112,7 @@ class Strips(Iterations):
 
     def rest(self, loop: Loop, body: Body, first: int, lane: int, count: int, width: int) -> None:
         whole = width if body.dear else power_of_two(count)
-        if whole == count or (count > 1 and body.masks(self.emit.target)):
+        if whole == count or (count > 1 and can_mask(body, self.emit.target)):
             self.lane_vector(loop, str(first + lane), str(lane), whole, None if whole == count else count)
             return
         for piece in halves(lane, count):
