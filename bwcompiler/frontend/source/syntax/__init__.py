@@ -1,4 +1,10 @@
-"""Source code of functions: `lookup` finds the syntax tree of a function, `rewriting` rewrites its loops, branches and calls, after `jumps`
-has removed break, continue and return, and `named` the assignments in tests; `liveness` analyses its variables, and `expressions` the
-possible effects of expressions.
+"""Syntax trees of functions: found, analysed, and rewritten so that control flow can be captured.  Begin with `functions.py`.
+
+    lookup, typed                            the tree of a function
+    rewriting                                its loops, branches and calls are made to go through `runtime`, after simpler statements
+                                             have taken the place of
+    jumps, named, matches, tries             `break`, `continue` and `return`; assignments in tests; `match`; `try`
+    generators, recursion, searches          functions that yield; that call themselves at their end; `any`, `all` and `next`
+    liveness, bound, filled                  what is read later, what is certainly bound, which arrays are filled
+    expressions, nodes                       possible effects; walks over trees
 """
