@@ -19,7 +19,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.region import Policy
-from bwcompiler.passes.adjoints.cut_body import CutBody
+from bwcompiler.passes.adjoints.bodies.cut_body import CutBody
 from bwcompiler.passes.adjoints.loop_adjoint import trips_of
 from bwcompiler.passes.loops.iterations.split_loops import copy_of
 
