@@ -1,8 +1,8 @@
 """`jit`: compiled functions.  A call goes straight to native code; the first call with a new signature traces and compiles.
 
-Every transform returns a `JitFunction`.  It holds *specialisations*, one per kind of arguments; each has a compiled
-program and the *forms* in which it has been called (positional, by keyword ...), which the native entry tries one after
-another.  Calls that match no form go to `JitFunction._slow`.
+Every transform returns a `JitFunction`.  It holds *specialisations*, one per kind of arguments (`specialisation.py`); the *forms* in which
+these have been called (positional, by keyword ...) are tried by the native entry, one after another.  Calls that match no form go to
+`JitFunction._slow`.
 """
 
 from __future__ import annotations
@@ -13,25 +13,19 @@ import sys
 import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
-from bwcompiler import tree
-from bwcompiler.api.programs.arguments.assignments import check_mutates, check_written, forward_graph
-from bwcompiler.api.programs.arguments.assumptions import Assumptions
-from bwcompiler.api.programs.arguments.forms import argument_kinds, argument_trees, signature_tree
+from bwcompiler.api.programs.arguments.assignments import check_mutates
 from bwcompiler.api.programs.arguments.shared_arguments import SharedArguments
-from bwcompiler.api.programs.arguments.specialisation_keys import difference, specialisation_key, static_key
-from bwcompiler.api.programs.bound_graph import BoundGraph
-from bwcompiler.api.programs.executables import compile_graph
+from bwcompiler.api.programs.arguments.specialisation_keys import difference, specialisation_key
 from bwcompiler.api.programs.kept import kept
 from bwcompiler.api.programs.program import Program, require_stage
+from bwcompiler.api.programs.specialisation import Specialisation
 from bwcompiler.api.programs.variants import Retrace, Variants
-from bwcompiler.collector import collector_paused
-from bwcompiler.errors import CompileError, RecompileWarning, at
+from bwcompiler.errors import RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import (
     Arguments,
     check_statics,
@@ -43,12 +37,11 @@ from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames, shows_users_frames
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region
-from bwcompiler.frontend.tracing.trace import TraceOptions, call_user, trace_arguments
+from bwcompiler.frontend.tracing.trace import TraceOptions, call_user
 from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 from bwcompiler.spellings import missing_attribute, says_instead
-from bwcompiler.turns import short_turns
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -70,7 +63,7 @@ class JitFunction(CompiledFunction[P, R]):
         self.mutates = mutates
         self._variants: Variants[Specialisation] = Variants()
         self._traces = 0
-        self._windows = True
+        self.windows = True
         self._forms: list[CallForm] = []
         self._shared: SharedArguments | None = None
         self._lock = RenewedLock()
@@ -93,26 +86,26 @@ class JitFunction(CompiledFunction[P, R]):
             return call_user(self.fun, args, kwargs, self.autoloop)
         try:
             arguments = self._arguments(args, kwargs)
-            specialisation = self._specialised(arguments)
+            specialisation = self.specialised(arguments)
             try:
                 return specialisation.call(arguments, args, kwargs)
             except IndexError:
                 if not specialisation.may_be_cut:
                     raise
-            self._cut_slices()
+            self.cut_slices()
             return self._slow(*args, **kwargs)
         except Exception as error:
             cut_to_user_frames(error)
             raise
 
-    def _cut_slices(self) -> None:
+    def cut_slices(self) -> None:
         """Compile from now on with NumPy's rule for slices with data-dependent starts: they may be shorter at the end of the axis.  This
         code is slower, so specialisations first assume that such slices fit, and raise IndexError if one does not.
 
         Call forms stay: this may be called from inside one of them, and they are still correct for calls whose slices fit.
         """
         with self._lock:
-            self._windows = False
+            self.windows = False
             self._variants.drop(lambda one: one.may_be_cut)
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
@@ -120,7 +113,7 @@ class JitFunction(CompiledFunction[P, R]):
         self._variants.make_static(arguments)
         return arguments
 
-    def _specialised(self, arguments: Arguments) -> Specialisation:
+    def specialised(self, arguments: Arguments) -> Specialisation:
         """The specialisation for these arguments, compiled if there is none."""
         found = self._variants.find(arguments)
         if found is None:
@@ -128,7 +121,7 @@ class JitFunction(CompiledFunction[P, R]):
                 found = self._variants.find(arguments) or self._compile(arguments)
         return found
 
-    def _call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
+    def call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
         """The result for groups of arguments that share memory, if the function assigns to a member of a group."""
         if self._shared is None:
             self._shared = SharedArguments(self.fun, self.mutates, self.autoloop, lambda fun, back: JitFunction(fun, mutates=back))
@@ -158,7 +151,7 @@ class JitFunction(CompiledFunction[P, R]):
         warnings.warn(at(source, f"{self.__name__} has been traced and compiled {self._traces} times; this time because {why}\n"
                          f"  hint: {hint}"), RecompileWarning, stacklevel=levels_to_the_user())
 
-    def _add_form(self, form: CallForm) -> None:
+    def add_form(self, form: CallForm) -> None:
         with self._lock:
             self._forms = [form, *self._forms][:FORMS]
             self._install(chain(self._forms, self._slow, self.__name__))
@@ -223,7 +216,7 @@ class JitFunction(CompiledFunction[P, R]):
         return self._arguments(bound.args, bound.kwargs)
 
     def _shown(self, arguments: Arguments) -> Program:
-        return Program(self.fun, arguments, tracing=TraceOptions(autoloop=self.autoloop, windows=self._windows, floats=True))
+        return Program(self.fun, arguments, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows, floats=True))
 
     def _notes(self, traced: TraceResult) -> list[str]:
         return [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
@@ -270,83 +263,6 @@ class JitFunction(CompiledFunction[P, R]):
 
 def _remade(transform: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     return transform(*args, **options)
-
-
-class Specialisation:
-    """One compilation: the traced program, its executable, and the forms in which it is called.
-
-    into         per result: the argument leaf that it is written to (the function assigns to this argument), or None.
-    assumptions  the calls for which it holds; reads: what each call reads from outside, `operands` among it.
-    may_be_cut   an IndexError may mean that a slice goes beyond the end of its axis, where NumPy shortens it; then the function
-                 is compiled again (`TraceResult.may_be_cut`).
-    """
-
-    def __init__(self, owner: JitFunction[..., Any], arguments: Arguments, retrace: Retrace) -> None:
-        self.owner = owner
-        options = TraceOptions(autoloop=owner.autoloop, any_results=True, windows=owner._windows, floats=True,
-                               varying=retrace.varying, rebound=retrace.rebound)
-        with short_turns(), collector_paused():    # paused for all stages: their objects stay alive, so walking them is wasted time
-            try:
-                self._compile(arguments, options)
-            except CompileError as error:
-                if not self.traced.may_unroll:
-                    raise
-                self._compile(arguments, replace(options, unrolled=True))      # a loop whose body has no native code
-                self.traced.unrolled_for = str(error)
-
-    def _compile(self, arguments: Arguments, options: TraceOptions) -> None:
-        owner = self.owner
-        self.traced = traced = trace_arguments(owner.fun, arguments, options)
-        self.may_be_cut = owner._windows and traced.may_be_cut and not traced.mutated
-        graph, self.into = forward_graph(traced, owner.mutates)
-        self.assumptions = Assumptions(traced, arguments)
-        self.operands = self.assumptions.operands
-        self.bound = BoundGraph(compile_graph(graph, self.into, owner.__name__), traced.captured, self.assumptions.layouts,
-                                sorted(traced.written), traced.result_kinds)
-        self.result_tree = signature_tree(tree.unflatten(traced.output_tree, range(len(traced.outputs))))
-        traced.arguments = arguments.without_leaves()
-        self.forms: dict[Any, CallForm | None] = {}
-        self.reads = self.assumptions.reads
-        self.is_followed = any(read.is_followed for read in self.reads)
-
-    # ----- calls
-    def call(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """The result for arguments that fit the assumptions."""
-        form = self._form(arguments, args, kwargs)
-        if form is None:                           # containers that the native entry does not know, or arguments to convert
-            return self._run(arguments)
-        return chain([form], lambda *_args, **_kwargs: self._run(arguments))(*args, **kwargs)
-
-    def _form(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> CallForm | None:
-        """The form of a call like this one; None if the native entry cannot take it."""
-        kinds = argument_kinds(arguments.dynamic_leaves)
-        trees = argument_trees(arguments, len(args), tuple(kwargs))
-        if kinds is None or trees is None or self.result_tree is None or self.is_followed:
-            return None
-        statics = arguments.static_values
-        key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))
-        if key not in self.forms:
-            signature = self.bound.signature(trees, (*kinds, *self.operands.kinds), self.result_tree, tuple(kwargs))
-            form = self.forms[key] = self.bound.form(signature, statics, self.reads, self._raise_unless_cut if self.may_be_cut else None)
-            if form is not None:
-                self.owner._add_form(form)
-        return self.forms[key]
-
-    def _raise_unless_cut(self, code: int, record: bytes) -> None:
-        """Raise the error of a status code, except an IndexError, which may come from a slice that NumPy would shorten."""
-        try:
-            self.bound.compiled.raise_error(code, record)
-        except IndexError:
-            self.owner._cut_slices()
-
-    def _run(self, arguments: Arguments) -> Any:
-        leaves, operands = arguments.dynamic_leaves, self.operands.now()
-        if operands is None:                       # something outside was rebound to another kind of value since
-            return self.owner._specialised(arguments)._run(arguments)
-        groups = check_written(self.traced, leaves, [*self.bound.captured, *operands], self.into)
-        if groups:
-            return self.owner._call_overlapping(self.traced, arguments, groups)
-        return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *operands]))
 
 
 @overload                     # a ufunc also takes arrays, which its first overload does not state

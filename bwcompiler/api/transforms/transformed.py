@@ -51,7 +51,7 @@ class Transformed(JitFunction[P, R]):
         transform, args, options = self.made_by
         return transform, args, options.given()
 
-    def _call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
+    def call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
         refuse_overlaps(traced, groups)
 
     def _shown(self, arguments: Arguments) -> Program:
@@ -59,7 +59,7 @@ class Transformed(JitFunction[P, R]):
             return super()._shown(arguments)
         _, (fun, argnums, *_), _ = self.made_by
         try:
-            return Program(fun, arguments, argnums, tracing=TraceOptions(autoloop=self.autoloop, windows=self._windows))
+            return Program(fun, arguments, argnums, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows))
         except GradientError:                      # of a float that decides a size, which is an operand of the derivative alone
             return super()._shown(arguments)
 
