@@ -178,9 +178,9 @@ def _residuals(program: ProgramLike) -> list[str]:
     if again:
         work = _counted(sum([value.op.kind != "layout" for value in again]), "cheap operation")
         if not all(value.op.cheap for value in again):
-            dear = sum([not value.op.cheap for value in again])
+            expensive = sum([not value.op.cheap for value in again])
             why = "which costs less than saving them" if program.memory_limit is None else "to stay within memory_limit"
-            work = f"{_counted(len(again), 'operation')}, {dear} of them expensive, {why}"
+            work = f"{_counted(len(again), 'operation')}, {expensive} of them expensive, {why}"
         size = bytes_text(sum(value.type.nbytes for value in again))
         lines.append(f"recomputed by the pullback instead of saved: {size}, {work}")
         lines += _shortened([f"  {place}  [{_listed([names[value] for value in values])}]" for place, values in _by_line(again).items()],

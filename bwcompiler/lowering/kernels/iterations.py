@@ -59,7 +59,7 @@ class Iterations(Accumulators):
     def pieces_of(self, loop: Loop, body: Body) -> list[Piece]:
         assert isinstance(loop.extent, int)
         target = self.emit.target
-        return pieces(loop.extent, vector_width(body, target), body.pure, can_mask(body, target), body.dear)
+        return pieces(loop.extent, vector_width(body, target), body.pure, can_mask(body, target), body.expensive)
 
     @contextmanager
     def each(self, loop: Loop, turns: Extent, iterations: int) -> Iterator[str]:

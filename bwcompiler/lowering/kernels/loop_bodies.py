@@ -40,7 +40,7 @@ class Body:
     spread       memory that is written with a stride.
     sums         accesses that add to an element in memory: (write, read, inner loops around).
     feeds        accumulators from outside of the loop; opened: those from inside.
-    operations   their number; dear: whether they include mathematical functions; divides: or divisions without a vector instruction.
+    operations   their number; expensive: whether they include mathematical functions; divides: or divisions without a vector instruction.
     sizes        bytes of the elements that it computes with.
     guarded      whether elements are read under a condition only.
     inner        the indices of inner loops.
@@ -53,7 +53,7 @@ class Body:
         self.sums: list[tuple[Access, Access, tuple[Index, ...]]] = []
         self.around: tuple[Index, ...] = ()                                 # the inner loops around the current statement
         self.operations = 0
-        self.dear = self.divides = self.guarded = False
+        self.expensive = self.divides = self.guarded = False
         self.sizes = {1}
         self.feeds: list[Accumulator] = []
         self.opened: set[Accumulator] = set()
@@ -123,7 +123,7 @@ class Body:
         elif scalar.op not in ("const", "word", "local", "index", "total", "found"):
             self.operations += 1
             if scalar.op in FUNCTIONS and scalar.args[0].dtype.is_float:
-                self.dear = True
+                self.expensive = True
                 if scalar.op in IN_DOUBLES:
                     self.sizes.add(F64.itemsize)
             self.divides |= scalar.op in DIVISIONS and shift_of(scalar) is None
@@ -180,7 +180,7 @@ class Body:
             indices = [index for index, _ in _terms(write.offset.affine)]
             alone = sum(self.memory_of(access.buffer) is self.memory_of(write.buffer) for access in self.accesses) == 2
             once = len(around) <= 1 and all(index in indices for index in around)
-            if self.dear and alone and once and not write.offset.terms and not self.step_of(write.offset.affine):
+            if self.expensive and alone and once and not write.offset.terms and not self.step_of(write.offset.affine):
                 found |= {write, read}
         return found
 

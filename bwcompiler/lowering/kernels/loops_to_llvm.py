@@ -213,7 +213,7 @@ class _KernelEmitter(Iterations):
     def piece(self, loop: Loop, piece: Piece) -> None:
         body = self.body_of(loop)
         instructions = body.operations + len(body.accesses) + body.apart * piece.width
-        if piece.count == 1 or (not body.dear and piece.count * instructions <= SMALL_BODY):
+        if piece.count == 1 or (not body.expensive and piece.count * instructions <= SMALL_BODY):
             for number in range(piece.count):
                 first = piece.first + number * piece.width
                 if piece.clamped:
@@ -233,7 +233,7 @@ class _KernelEmitter(Iterations):
         put, shift, body = self.emit.put, unit.bit_length() - 1, self.body_of(loop)
         extent = self.affine(loop.extent)
         masked = can_mask_any_number(body, self.emit.target) and not body.feeds
-        if body.dear and masked:                            # emitted once, as the body is long
+        if body.expensive and masked:                       # emitted once, as the body is long
             with self.turns(put(f"ashr i64 {put(f'add i64 {extent}, {unit - 1}')}, {shift}")) as turn:
                 first = put(f"shl nuw nsw i64 {turn}, {shift}")
                 self.vector(loop, first, unit, put(f"sub i64 {extent}, {first}"))

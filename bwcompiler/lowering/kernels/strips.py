@@ -116,7 +116,7 @@ def _tail(emitter: Iterations, loop: Loop, body: Body, first: int, count: int, w
 
 
 def _rest(emitter: Iterations, loop: Loop, body: Body, first: int, lane: int, count: int, width: int) -> None:
-    whole = width if body.dear else power_of_two(count)
+    whole = width if body.expensive else power_of_two(count)
     if whole == count or (count > 1 and can_mask(body, emitter.emit.target)):
         _lane_vector(emitter, loop, str(first + lane), str(lane), whole, None if whole == count else count)
         return

@@ -20,7 +20,7 @@ from bwcompiler.target import Target
 
 # (operations of a loop body, registers of one operation): mathematical functions are long chains of dependent operations, several of which
 # should be in flight; short bodies have little other work to overlap.
-DEAR_VECTORS = ((40, 4), (1 << 30, 2))
+EXPENSIVE_VECTORS = ((40, 4), (1 << 30, 2))
 CHEAP_VECTORS = ((6, 4), (16, 2), (1 << 30, 1))
 SMALL_BODY = 32               # most operations and accesses of a vector loop that is unrolled
 WRITTEN_OUT = 48              # most operations of a loop, in all iterations, that is unrolled
@@ -40,15 +40,15 @@ def native_width(body: Body, target: Target) -> int:
 
 def vector_width(body: Body, target: Target) -> int:
     """The number of iterations of one vector of the loop."""
-    copies = next(count for limit, count in (DEAR_VECTORS if body.dear else CHEAP_VECTORS) if body.operations <= limit)
+    copies = next(count for limit, count in (EXPENSIVE_VECTORS if body.expensive else CHEAP_VECTORS) if body.operations <= limit)
     if body.inner or body.grouped or body.apart:
-        copies = min(copies, 2) if body.dear else 1
+        copies = min(copies, 2) if body.expensive else 1
     return min(copies * native_width(body, target), LONGEST)
 
 
 def strip_width(body: Body, target: Target) -> int:
     """The same for a loop that reduces into lanes: all lanes at once, unless every element needs code of its own."""
-    if body.dear:
+    if body.expensive:
         return min(LANES, vector_width(body, target))
     strided = sum(step not in (0, 1, -1, None) for step in body.steps) - body.grouped
     return LANES if strided < MANY_STRIDED else min(LANES, native_width(body, target))
@@ -67,7 +67,7 @@ def can_mask_any_number(body: Body, target: Target) -> bool:
 
 def worthwhile(body: Body, target: Target) -> bool:
     """Whether vectors pay off: most elements are contiguous, or there is much to compute."""
-    if body.divides and not body.dear:
+    if body.divides and not body.expensive:
         return False
     if body.guarded and not (can_mask(body, target) and _guards_are_simple(body, target)):
         return False
@@ -75,7 +75,7 @@ def worthwhile(body: Body, target: Target) -> bool:
         return False                               # a masked load stalls on narrower stores to its memory
     beside = sum(step in (1, -1) for step in body.steps)
     scattered = any(access.writes and step not in (1, -1) for access, step in body.stepped())
-    return body.dear or not scattered or body.apart < beside + body.grouped or body.operations >= 6 * body.apart
+    return body.expensive or not scattered or body.apart < beside + body.grouped or body.operations >= 6 * body.apart
 
 
 def is_outer(body: Body, target: Target, lane_sums: Collection[Accumulator]) -> bool:
@@ -135,10 +135,10 @@ class Piece:
     clamped: bool = False
 
 
-def pieces(extent: int, unit: int, pure: bool, masks: bool, dear: bool) -> list[Piece]:
+def pieces(extent: int, unit: int, pure: bool, masks: bool, expensive: bool) -> list[Piece]:
     """Pieces that cover all iterations of a loop; iterations are repeated only if the body is `pure`."""
-    if dear:
-        return _dear_pieces(extent, unit, pure, masks)
+    if expensive:
+        return _expensive_pieces(extent, unit, pure, masks)
     count, rest = divmod(extent, unit)
     found = [Piece(0, unit, count)] if count else []
     if not rest:
@@ -155,7 +155,7 @@ def pieces(extent: int, unit: int, pure: bool, masks: bool, dear: bool) -> list[
     return [*found, Piece(first, width, 1, rest)] if masks and len(exact) > MANY_PIECES else [*found, *exact]
 
 
-def _dear_pieces(extent: int, unit: int, pure: bool, masks: bool) -> list[Piece]:
+def _expensive_pieces(extent: int, unit: int, pure: bool, masks: bool) -> list[Piece]:
     """Pieces of one width, so that each math function is needed in one width only."""
     unit = min(unit, power_of_two(extent))
     count, rest = divmod(extent, unit)

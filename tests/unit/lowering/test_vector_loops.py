@@ -29,7 +29,7 @@ def test_widths():
     single = body("store %y[i, j], f64(%f[j])")
     assert native_width(single, AVX2) == 4                                          # the largest elements count
     dear = body("store %y[i, j], exp(%x[i, j])")
-    assert dear.dear and vector_width(dear, AVX2) == 16
+    assert dear.expensive and vector_width(dear, AVX2) == 16
     long = body("let a = %x[i, j]\n" + "\n".join(f"let b{k} = {'a' if k == 0 else f'b{k - 1}'} * 1.5 + 2.0" for k in range(20))
                 + "\nstore %y[i, j], b19")
     assert vector_width(long, AVX2) == 4
@@ -64,12 +64,12 @@ def test_masks_of_small_elements():
     assert can_mask(body("store %m[j], %x[i, j] > 0.0"), AVX512)
 
 
-@pytest.mark.parametrize("pure, masks, dear", [*itertools.product((False, True), repeat=3)])
-def test_pieces_are_all_iterations(pure, masks, dear):
+@pytest.mark.parametrize("pure, masks, expensive", [*itertools.product((False, True), repeat=3)])
+def test_pieces_are_all_iterations(pure, masks, expensive):
     """Each once, or where it may run twice at least once; never one outside."""
     for extent, unit in itertools.product([*range(1, 80), 127, 200], (1, 2, 8, 32, 64)):
         done = [0] * extent
-        found = pieces(extent, unit, pure, masks, dear)
+        found = pieces(extent, unit, pure, masks, expensive)
         for piece in found:
             assert piece.width == power_of_two(piece.width) <= max(unit, 1)
             assert piece.active is None or (masks and piece.count == 1 and 0 < piece.active < piece.width)
@@ -81,7 +81,7 @@ def test_pieces_are_all_iterations(pure, masks, dear):
                 for number in range(first, first + (piece.active or piece.width)):
                     done[number] += 1
         assert min(done) >= 1 and (pure or max(done) == 1), (extent, unit, found)
-        if dear and (pure or masks):
+        if expensive and (pure or masks):
             assert len({piece.width for piece in found}) == 1
 
 
