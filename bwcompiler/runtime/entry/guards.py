@@ -8,7 +8,7 @@
     return True                                                    pass
 
 The loop is in registers of LLVM: %op is the operation; %hold, %slot and %open are the next free places of %held, %slots and %registers.
-Every block after `dispatch` ends at one of three: `leaf`, `accept` (nothing to note) or `enter`.
+What passes a check goes on at one of three blocks: `leaf`, `accept` (nothing to note) or `enter`.
 """
 
 from __future__ import annotations
