@@ -63,8 +63,13 @@ def known_in(arguments: Arguments, floats: bool = False) -> KnownArrays:
 
 def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | None:
     """What `attempt` traces when it is given numbers of floats; None where it is still refused."""
-    found = _attempted(arguments, copy.copy(arguments), (), attempt, floats=True)
-    return None if found is None else found[1]
+    before = copy.copy(arguments)
+    _restore(arguments, before)
+    try:
+        return attempt(known_in(arguments, floats=True))
+    except Exception:
+        _restore(arguments, before)
+        return None
 
 
 def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> tuple[Traced, list[int]] | None:
@@ -90,11 +95,10 @@ def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced
 
 
 def _attempted(arguments: Arguments, before: Arguments, positions: Sequence[int],
-               attempt: Callable[[KnownArrays], Traced], floats: bool = False) -> tuple[KnownArrays, Traced] | None:
-    """What is known with these leaves as compile-time values (and floats), and what `attempt` then traces; None where it is refused."""
+               attempt: Callable[[KnownArrays], Traced]) -> tuple[KnownArrays, Traced] | None:
     _restore(arguments, before)
     arguments.also_static(positions)
-    known = known_in(arguments, floats)
+    known = known_in(arguments)
     try:
         return known, attempt(known)
     except Exception:                              # of NumPy's, too: the function may write to such an array
