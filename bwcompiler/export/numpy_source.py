@@ -17,12 +17,13 @@ import keyword
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.compiler.pipeline import derive, split
+from bwcompiler.compiler.program_like import ProgramLike
 from bwcompiler.export.numpy_helpers import helper_source
 from bwcompiler.export.numpy_statements import INDENT, Names, StatementWriter
 from bwcompiler.ir.graph import Graph
@@ -32,17 +33,6 @@ from bwcompiler.ops.numpy_text import dtype_text, float_text, full_text, tuple_t
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 
 LISTED = 1000                      # captured arrays of at most this many elements are written as lists
-
-
-class ProgramLike(Protocol):
-    """The part of a program that this module uses."""
-
-    fun: Callable[..., Any]
-    traced: Any
-    argument_trees: Any
-    result_tree: Any
-    default_wrt: tuple[int, ...]
-    memory_limit: int | None
 
 
 class Split(NamedTuple):

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from bwcompiler import ops
-from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.compiler.program_like import ProgramLike
 from bwcompiler.ir.extent import element_count
-from bwcompiler.ir.graph import Graph
-
-
-class ProgramLike(Protocol):
-    """The part of a program that this module uses."""
-
-    @property
-    def adjoint(self) -> Graph: ...
-    def lowered(self) -> Lowered: ...
 
 
 def memory_of(program: ProgramLike) -> dict[str, int]:

@@ -10,19 +10,17 @@ import difflib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.compiler.program_like import ProgramLike
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.export.graph_formats import GraphView, graph_dot, graph_json, view_of_lowered
-from bwcompiler.export.numpy_source import ProgramLike as SourceOfProgram
 from bwcompiler.export.numpy_source import graph_source, program_source
 from bwcompiler.inspect.graph_drawing import graph_svg
 from bwcompiler.inspect.html_page import Pane, graph_panes, html_page, lowered_panes, source_pane
 from bwcompiler.inspect.lowered_texts import LOWERED_STAGES, lowered_text, object_code
 from bwcompiler.inspect.source_listing import source_text
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Value
 from bwcompiler.ir.texts.graph_printer import graph_to_text, names_in_text
 
 STAGES = ("source", "forward", "adjoint", *LOWERED_STAGES)
@@ -41,19 +39,6 @@ STAGE_OF_SUFFIX = {".o": "object", ".ll": "llvm", ".s": "asm"}      # other suff
 _OTHER_WORDS = {"jaxpr": "forward", "backward": "adjoint", "grad": "adjoint", "gradient": "adjoint", "vjp": "adjoint", "hlo": "simplified",
                 "stablehlo": "simplified", "assembly": "asm", "c": "llvm"}
 FILE_SUFFIX = {"graph": "graph", "simplified": "graph", "forward": "graph", "adjoint": "graph", "llvm": "ll", "llvm-opt": "ll", "asm": "s"}
-
-
-class ProgramLike(SourceOfProgram, Protocol):
-    """The part of a program that this module uses."""
-
-    __name__: str
-
-    @property
-    def graph(self) -> Graph: ...
-    @property
-    def adjoint(self) -> Graph: ...
-    def forward_names(self) -> dict[Value, str]: ...
-    def lowered(self) -> Lowered: ...
 
 
 def suggestion(name: str, known: Sequence[str]) -> str:

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import linecache
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.compiler.lowered import Lowered
+from bwcompiler.compiler.program_like import ProgramLike
 from bwcompiler.errors import bytes_text
 from bwcompiler.frontend.tracing.arguments import unwrapped
 from bwcompiler.inspect.gradient_reasons import Flow, Stop, Ways, derivative_flow, way_to, ways_from
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.contracts.fusion import Call, FusedProgram, FusionGroup, Refusal
-from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.products import is_written_out
 from bwcompiler.ir.routine import Native
@@ -31,8 +30,6 @@ from bwcompiler.lowering.libraries.matrix_products import is_called, product_met
 from bwcompiler.lowering.steps import LoweredBody
 from bwcompiler.ops.callback import callback
 from bwcompiler.passes.derivatives import partition
-from bwcompiler.passes.derivatives.autodiff import JointGraph
-from bwcompiler.passes.derivatives.partition import Partition
 from bwcompiler.passes.fusion import rules as fusion_rules
 from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.memory import find_updates, plan_memory
@@ -42,30 +39,6 @@ STOPS_SHOWN = 3                # paths of one argument
 NAMES_SHOWN = 6                # names in one line
 
 Names = Mapping[Value, str]
-
-
-class HalvesLike(Protocol):
-    @property
-    def partition(self) -> Partition: ...
-    @property
-    def joint(self) -> JointGraph: ...
-
-
-class ProgramLike(Protocol):
-    """The part of a program that this module uses."""
-
-    __name__: str
-    fun: Callable[..., Any]
-    default_wrt: tuple[int, ...]
-    memory_limit: int | None
-    traced: Any
-
-    @property
-    def graph(self) -> Graph: ...
-    def halves(self) -> HalvesLike: ...
-    def lowered(self) -> Lowered: ...
-    def forward_names(self) -> dict[Value, str]: ...
-    def lowered_names(self) -> dict[Value, str]: ...
 
 
 def explain_program(program: ProgramLike) -> str:
@@ -205,9 +178,9 @@ def _residuals(program: ProgramLike) -> list[str]:
     if again:
         work = _counted(sum([value.op.kind != "layout" for value in again]), "cheap operation")
         if not all(value.op.cheap for value in again):
-            dear = sum([not value.op.cheap for value in again])
+            expensive = sum([not value.op.cheap for value in again])
             why = "which costs less than saving them" if program.memory_limit is None else "to stay within memory_limit"
-            work = f"{_counted(len(again), 'operation')}, {dear} of them expensive, {why}"
+            work = f"{_counted(len(again), 'operation')}, {expensive} of them expensive, {why}"
         size = bytes_text(sum(value.type.nbytes for value in again))
         lines.append(f"recomputed by the pullback instead of saved: {size}, {work}")
         lines += _shortened([f"  {place}  [{_listed([names[value] for value in values])}]" for place, values in _by_line(again).items()],

@@ -1,4 +1,4 @@
-"""`join_sweeps`: joins steps that loop over the same axis into one step (how, and when: `loops/sweeps.py`)."""
+"""`join_sweeps`: joins steps that loop over the same axis into one step (which, and how: `loops/sweeps.py`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from bwcompiler.ir.loop import INPUT, Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.lowering.loops.group_shapes import WordValue
-from bwcompiler.lowering.loops.sweeps import LEAST_SHARED, MOST_KERNELS, OneLoop, Part, Sweep, one_loop, part_of
+from bwcompiler.lowering.loops.sweep_kernel import sweep_kernel
+from bwcompiler.lowering.loops.sweep_profit import LEAST_SHARED, MOST_KERNELS, pays
+from bwcompiler.lowering.loops.sweeps import OneLoop, Part, Sweep, one_loop, part_of
 from bwcompiler.lowering.polls import statements_work
 from bwcompiler.lowering.steps import LoweredStep, product_forms
 
@@ -99,7 +101,7 @@ class _Joiner:
                 run.passed.append(step)
                 continue
             run.steps.append(taken)
-            if sweep.pays():
+            if pays(sweep):
                 found = _Run(run.steps[:], run.passed[:])
         return found
 
@@ -171,7 +173,7 @@ class _Joiner:
             sweep = Sweep(parts[0])
             for part in parts[1:]:
                 sweep.take(part)
-            kernel, owners = sweep.kernel(inner)
+            kernel, owners = sweep_kernel(sweep, inner)
             kernel.name = self.names.new(kernel.name)
             found = self.known[key] = kernel, [None if array is None else number[array] for array in owners]
         kernel, places = found

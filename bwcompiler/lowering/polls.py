@@ -55,8 +55,8 @@ class LoopEmitter(Protocol):
 def polled(emitter: LoopEmitter, extent: Extent, work: int) -> Iterator[str]:
     """`counted`; a long loop in chunks, with a poll for signals after each.  work: operations per iteration."""
     emit, work = emitter.emit, max(work, 1)
-    dear = work > POLL_WORK                                              # such iterations poll themselves
-    if not emitter.may_poll or not isinstance(extent, int) or dear or extent * work <= POLL_WORK:
+    expensive = work > POLL_WORK                                         # such iterations poll themselves
+    if not emitter.may_poll or not isinstance(extent, int) or expensive or extent * work <= POLL_WORK:
         with emitter.counted(emitter.affine(extent), not isinstance(extent, int)) as index:
             yield index
         return

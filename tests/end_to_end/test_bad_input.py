@@ -431,10 +431,10 @@ def test_what_is_no_matrix_is_caught_as_numpys_error(fun: Callable[[Any], Any]) 
 
 
 def test_bugs_show_all_frames(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bwcompiler.api.programs.functions.compile_graph", None)
+    monkeypatch.setattr("bwcompiler.api.programs.specialisation.compile_graph", None)
     with pytest.raises(TypeError, match="not callable") as caught:
         bw.jit(lambda x: np.sum(x) + 17.25)(X)
-    assert traceback.extract_tb(caught.value.__traceback__)[-1].filename.endswith("functions.py")
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].filename.endswith("specialisation.py")
 
 
 def test_exception_of_the_user_passes_through() -> None:

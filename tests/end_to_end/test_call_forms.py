@@ -37,11 +37,11 @@ def assert_native(function: Any, *args: Any, **kwargs: Any) -> Any:
     slow = owner._slow
     try:
         owner._slow = refuse
-        owner._add_form(owner._forms.pop(0))               # the chain again, with this end
+        owner.add_form(owner._forms.pop(0))               # the chain again, with this end
         second = function(*args, **kwargs)
     finally:
         owner._slow = slow
-        owner._add_form(owner._forms.pop(0))
+        owner.add_form(owner._forms.pop(0))
     for one, two in zip(bw.tree.leaves(first), bw.tree.leaves(second), strict=True):
         np.testing.assert_array_equal(one, two)
         assert type(one) is type(two)
@@ -189,7 +189,7 @@ def test_arguments_that_are_assigned_to_are_written_by_the_kernels() -> None:
         np.testing.assert_allclose(function(x, W), np.sum((X + count) * W))
         np.testing.assert_allclose(x, X + count)
     function._slow = None
-    function._add_form(function._forms[0])          # no way to Python any more
+    function.add_form(function._forms[0])          # no way to Python any more
     np.testing.assert_allclose(function(x, W), np.sum((X + 4) * W))
     function = bw.jit(lambda x, w: add_one(x, w))
     backwards = np.zeros(16)[::-2]

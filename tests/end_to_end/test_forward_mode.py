@@ -323,7 +323,7 @@ def test_hvp_equals_the_hessian_times_v() -> None:
 # ----- costs
 def operations(function: Any, *args: Any) -> float:
     """Arithmetic of the compiled graph."""
-    return float(sum(value.type.size for value in function.lower(*args).forward_runner().compiled.lowered.simplified.body
+    return float(sum(value.type.size for value in function.lower(*args).runners.forward().compiled.lowered.simplified.body
                      if value.op.kind in ("elementwise", "reduction") or value.op.name == "matmul"))
 
 
@@ -331,7 +331,7 @@ def test_costs() -> None:
     rng = np.random.default_rng(0)
     w, x = rng.standard_normal((8, 8)), rng.standard_normal((5, 8))
     products = lambda function, *args: sum(
-        value.op.name == "matmul" for value in function.lower(*args).forward_runner().compiled.lowered.simplified.body)
+        value.op.name == "matmul" for value in function.lower(*args).runners.forward().compiled.lowered.simplified.body)
     loss = lambda w, x: np.sum(np.tanh(np.tanh(x @ w) @ w) ** 2)
     forward = products(bw.jit(loss), w, x)
     gradient = products(bw.grad(loss), w, x)

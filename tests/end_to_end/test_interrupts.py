@@ -80,7 +80,7 @@ def alarm() -> Iterator[Callable[[float], list[float]]]:
 
 
 def specialised(function, x):
-    return function._specialised(function._arguments((x,), {}))
+    return function.specialised(function._arguments((x,), {}))
 
 
 def compiled(fun, x, native: bool = True):

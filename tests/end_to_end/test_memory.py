@@ -58,7 +58,7 @@ def test_fresh_functions(monkeypatch: pytest.MonkeyPatch) -> None:
 def compiled(constant: float) -> Compiled:
     x = np.ones(3)
     function = bw.jit(lambda x: x * constant)
-    return function._specialised(function._arguments((x,), {})).bound.compiled
+    return function.specialised(function._arguments((x,), {})).bound.compiled
 
 
 def test_executables_are_bounded_by_bytes_and_count() -> None:

@@ -223,7 +223,7 @@ def test_halves_of_a_loop_that_is_not_native_are_unrolled_with_what_varies(progr
     assert len(programs) == 2 and len(program.operands.reads) == 1
     program.traced.may_unroll = True
     program.unroll(CompileError("of a test"))
-    assert len(program.operands.reads) == 1 and program.layouts == (None, None)
+    assert len(program.operands.reads) == 1 and program.assumptions.layouts == (None, None)
 
 
 def test_halves_for_the_memory_order_of_what_varies(programs: list[Any]) -> None:

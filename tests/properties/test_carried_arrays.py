@@ -21,7 +21,8 @@ from bwcompiler.frontend.source.bodies import capture
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.lowering.loops import blocks
-from bwcompiler.passes.adjoints import final_parts, segment_loops
+from bwcompiler.passes.adjoints import segment_loops
+from bwcompiler.passes.adjoints.bodies import final_parts
 from bwcompiler.passes.loops import share_bodies
 from bwcompiler.passes.loops.carried import carry_transposes, fill_rows, forget_overwritten, turn_columns
 from bwcompiler.passes.memory import write_beside

@@ -184,8 +184,8 @@ FUNCTIONS = [
 
 def runner_of(program: bw.Program, joint: bool) -> Any:
     if joint:
-        return program.joint_runner(program.default_request(value=True))
-    return program.forward_runner()
+        return program.runners.joint(program.default_request(value=True))
+    return program.runners.forward()
 
 
 def seeds_of(program: bw.Program) -> list[Array]:
@@ -267,7 +267,7 @@ def test_value_and_gradients_are_one_sweep(name, golden):
 
 def test_stencil_adjoint_is_one_sweep(golden):
     program = bw.compile(lambda x, ct: np.sum(stencil(x) * ct), array(64, 64), array(62, 62), wrt=0)
-    runner = program.joint_runner(program.default_request()._replace(seeds=("one",)))
+    runner = program.runners.joint(program.default_request()._replace(seeds=("one",)))
     steps = runner.compiled.lowered.steps
     golden("\n".join(kernel_to_text(step.kernel) for step in steps), "loops")
     assert len(steps) == 1

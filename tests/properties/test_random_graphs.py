@@ -118,7 +118,7 @@ def check_compiled_with_small_limits(seed: int) -> None:
     """What only long loops and large arrays reach: updates in place, short rows, panels, sums in blocks, loops that are cut."""
     with pytest.MonkeyPatch.context() as patch:
         for module, limits in ((find_updates, {"CHAIN": 2, "SHARE": 1}),
-                               (loop_order, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "DEAR_ROW": 0, "PANEL_LIMITS": (2, 32)}),
+                               (loop_order, {"SHORT_ROWS": 2, "SHORT_ROW": 1000, "EXPENSIVE_ROW": 0, "PANEL_LIMITS": (2, 32)}),
                                (blocks, {"LEAST_WORK": (1, 40, 200)[seed % 3], "BLOCK_WORK": 2, "PARTIAL_SHARE": 1}),
                                (parallel, {"LEAST_WORK": 1, "GRAIN_WORK": 1})):
             for name, limit in limits.items():

@@ -1,8 +1,8 @@
 """`jit`: compiled functions.  A call goes straight to native code; the first call with a new signature traces and compiles.
 
-Every transform returns a `JitFunction`.  It holds *specialisations*, one per kind of arguments; each has a compiled
-program and the *forms* in which it has been called (positional, by keyword ...), which the native entry tries one after
-another.  Calls that match no form go to `JitFunction._slow`.
+Every transform returns a `JitFunction`.  It holds *specialisations*, one per kind of arguments (`specialisation.py`); the *forms* in which
+these have been called (positional, by keyword ...) are tried by the native entry, one after another.  Calls that match no form go to
+`JitFunction._slow`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,14 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
-from bwcompiler import tree
-from bwcompiler.api.programs.arguments.assignments import check_mutates, check_written, may_mutate
-from bwcompiler.api.programs.arguments.changing_numbers import ChangingNumbers
-from bwcompiler.api.programs.arguments.forms import argument_kinds, argument_trees, layout_of, signature_tree
-from bwcompiler.api.programs.arguments.outside_operands import OutsideOperands
+from bwcompiler.api.programs.arguments.assignments import check_mutates
 from bwcompiler.api.programs.arguments.shared_arguments import SharedArguments
-from bwcompiler.api.programs.arguments.specialisation_keys import difference, specialisation_key, static_key
-from bwcompiler.api.programs.bound_graph import BoundGraph
-from bwcompiler.api.programs.executables import compile_graph
+from bwcompiler.api.programs.arguments.specialisation_keys import difference, specialisation_key
 from bwcompiler.api.programs.kept import kept
 from bwcompiler.api.programs.program import Program, require_stage
-from bwcompiler.collector import collector_paused
-from bwcompiler.errors import CompileError, RecompileWarning, at
+from bwcompiler.api.programs.specialisation import Specialisation
+from bwcompiler.api.programs.variants import Retrace, Variants
+from bwcompiler.errors import RecompileWarning, at
 from bwcompiler.frontend.tracing.arguments import (
     Arguments,
     check_statics,
@@ -42,12 +37,11 @@ from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames, shows_users_frames
 from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region
-from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace_arguments
-from bwcompiler.ir.graph import live_values
+from bwcompiler.frontend.tracing.trace import TraceOptions, call_user
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 from bwcompiler.spellings import missing_attribute, says_instead
-from bwcompiler.turns import short_turns
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -55,7 +49,6 @@ R = TypeVar("R")
 
 FORMS = 64                     # most call forms that the native entry of one function tries
 WARN_AT = (16, 64, 256, 1024)  # numbers of traces of one function at which it warns
-VARIANTS = 8                   # most specialisations per key; they differ in memory layouts and in values read from outside
 
 
 class JitFunction(CompiledFunction[P, R]):
@@ -68,11 +61,9 @@ class JitFunction(CompiledFunction[P, R]):
         self.static_argnums = static_argnums
         self.static_argnames = static_argnames
         self.mutates = mutates
-        self._entries: dict[Any, list[Specialisation]] = {}
-        self._demanded: dict[Any, set[int]] = {}       # structure of a call -> leaves whose values tracing needed: static
-        self._outside = ChangingNumbers()
+        self._variants: Variants[Specialisation] = Variants()
         self._traces = 0
-        self._windows = True
+        self.windows = True
         self._forms: list[CallForm] = []
         self._shared: SharedArguments | None = None
         self._lock = RenewedLock()
@@ -95,19 +86,19 @@ class JitFunction(CompiledFunction[P, R]):
             return call_user(self.fun, args, kwargs, self.autoloop)
         try:
             arguments = self._arguments(args, kwargs)
-            specialisation = self._specialised(arguments)
+            specialisation = self.specialised(arguments)
             try:
                 return specialisation.call(arguments, args, kwargs)
             except IndexError:
                 if not specialisation.may_be_cut:
                     raise
-            self._cut_slices()
+            self.cut_slices()
             return self._slow(*args, **kwargs)
         except Exception as error:
             cut_to_user_frames(error)
             raise
 
-    def _cut_slices(self) -> None:
+    def cut_slices(self) -> None:
         """Compile from now on with NumPy's rule for slices with data-dependent starts: they may be shorter at the end of the axis.  This
         code is slower, so specialisations first assume that such slices fit, and raise IndexError if one does not.  Likewise eigenvalues
         of real matrices are taken for real at first, and are complex from now on.
@@ -115,54 +106,38 @@ class JitFunction(CompiledFunction[P, R]):
         Call forms stay: this may be called from inside one of them, and they are still correct for calls whose slices fit.
         """
         with self._lock:
-            self._windows = False
-            for key, variants in self._entries.items():
-                self._entries[key] = [one for one in variants if not one.may_be_cut]
+            self.windows = False
+            self._variants.drop(lambda one: one.may_be_cut)
 
     def _arguments(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Arguments:
         arguments = take_apart(self.fun, args, kwargs, self.static_argnums, self.static_argnames)
-        if self._demanded:
-            arguments.also_static(self._demanded.get(_structure(arguments), ()))
+        self._variants.make_static(arguments)
         return arguments
 
-    def _specialised(self, arguments: Arguments) -> Specialisation:
+    def specialised(self, arguments: Arguments) -> Specialisation:
         """The specialisation for these arguments, compiled if there is none."""
-        key = specialisation_key(arguments)
-        found = self._find(key, arguments)
+        found = self._variants.find(arguments)
         if found is None:
             with self._lock:
-                found = self._find(key, arguments) or self._compile(arguments)
+                found = self._variants.find(arguments) or self._compile(arguments)
         return found
 
-    def _find(self, key: Any, arguments: Arguments) -> Specialisation | None:
-        for candidate in self._entries.get(key, ()):
-            if candidate.takes(arguments):
-                return candidate
-        return None
-
-    def _call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
+    def call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
         """The result for groups of arguments that share memory, if the function assigns to a member of a group."""
         if self._shared is None:
             self._shared = SharedArguments(self.fun, self.mutates, self.autoloop, lambda fun, back: JitFunction(fun, mutates=back))
         return self._shared(traced, arguments, arguments.dynamic_leaves, groups)
 
     def _compile(self, arguments: Arguments) -> Specialisation:
-        structure = _structure(arguments)
-        before = self._entries.get(specialisation_key(arguments), [])
-        changed = before[0].changed() if before else []
-        varying = self._outside.varying(changed, before[0].traced.outside if before else ())
-        self._traces += 1
-        if self._traces in WARN_AT:
-            self._warn(arguments, changed)
-        made = Specialisation(self, arguments, varying)
-        if made.traced.demanded:
-            self._demanded.setdefault(structure, set()).update(made.traced.demanded)
-        self._outside.settle(varying, [*made.traced.varying, *made.traced.live])
-        variants = self._entries.setdefault(specialisation_key(arguments), [])
-        variants.insert(0, made)
-        for dropped in variants[VARIANTS:]:
-            self._forms = [form for form in self._forms if form not in dropped.forms.values()]
-        del variants[VARIANTS:]
+        def make(retrace: Retrace) -> Specialisation:
+            self._traces += 1
+            if self._traces in WARN_AT:
+                self._warn(arguments, retrace.changed)
+            return Specialisation(self, arguments, retrace)
+
+        made, dropped = self._variants.add(arguments, make)
+        for old in dropped:
+            self._forms = [form for form in self._forms if form not in old.forms.values()]
         return made
 
     def _warn(self, arguments: Arguments, changed: Sequence[OutsideRead]) -> None:
@@ -172,12 +147,12 @@ class JitFunction(CompiledFunction[P, R]):
             hint = f"pass {changed[0].path} as an argument"
             source: Any = changed[0].source
         else:
-            why, hint = difference(specialisation_key(arguments), next(reversed(self._entries), None), arguments.names())
+            why, hint = difference(specialisation_key(arguments), next(reversed(self._variants.kinds), None), arguments.names())
             source = None
         warnings.warn(at(source, f"{self.__name__} has been traced and compiled {self._traces} times; this time because {why}\n"
                          f"  hint: {hint}"), RecompileWarning, stacklevel=levels_to_the_user())
 
-    def _add_form(self, form: CallForm) -> None:
+    def add_form(self, form: CallForm) -> None:
         with self._lock:
             self._forms = [form, *self._forms][:FORMS]
             self._install(chain(self._forms, self._slow, self.__name__))
@@ -191,7 +166,7 @@ class JitFunction(CompiledFunction[P, R]):
         >>> bw.jit(np.sin).lower(np.ones(3))
         <compiled sin(x: f64[3])>
         """
-        return Program(self.fun, self._positional("lower(", args, kwargs), autoloop=self.autoloop, floats=True)
+        return Program(self.fun, self._positional("lower(", args, kwargs), tracing=TraceOptions(autoloop=self.autoloop, floats=True))
 
     @shows_users_frames
     def explain(self, *args: Any, **kwargs: Any) -> str:
@@ -242,16 +217,17 @@ class JitFunction(CompiledFunction[P, R]):
         return self._arguments(bound.args, bound.kwargs)
 
     def _shown(self, arguments: Arguments) -> Program:
-        return Program(self.fun, arguments, autoloop=self.autoloop, windows=self._windows, floats=True)
+        return Program(self.fun, arguments, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows, floats=True))
 
     def _notes(self, traced: TraceResult) -> list[str]:
         return [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
                 f"again{'' if outside.source is None else f' ({outside.source.short})'}"
-                for outside in traced.outside if not callable(outside.read.expected) and not outside.read.is_of_function and not isinstance(
-                    outside.read.expected, types.ModuleType)]
+                for outside in traced.outside.fixed
+                if not callable(outside.read.expected) and not outside.read.is_of_function
+                and not isinstance(outside.read.expected, types.ModuleType)]
 
     def __repr__(self) -> str:
-        kinds = sum(map(len, self._entries.values()))
+        kinds = len(self._variants)
         return f"<{type(self).__name__} {self.__name__}, compiled for {kinds} kind{'' if kinds == 1 else 's'} of arguments>"
 
     def __dir__(self) -> list[str]:
@@ -277,8 +253,7 @@ class JitFunction(CompiledFunction[P, R]):
         >>> bw.jit(np.sin).clear_cache()
         """
         with self._lock:
-            self._entries.clear()
-            self._demanded.clear()
+            self._variants.clear()
             self._shared = None
             self._forms = []
             self._install(self._slow)
@@ -289,106 +264,6 @@ class JitFunction(CompiledFunction[P, R]):
 
 def _remade(transform: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
     return transform(*args, **options)
-
-
-def _structure(arguments: Arguments) -> Any:
-    return (arguments.treedef, tuple([type(leaf) for leaf in arguments.leaves]))
-
-
-class Specialisation:
-    """One compilation: the traced program, its executable, and the forms in which it is called.
-
-    into        per result: the argument leaf that it is written to (the function assigns to this argument), or None.
-    may_be_cut  an IndexError may mean that a slice goes beyond the end of its axis, where NumPy shortens it, or that eigenvalues are not
-                real; then the function is compiled again (`TraceResult.may_be_cut`).
-    """
-
-    def __init__(self, owner: JitFunction[..., Any], arguments: Arguments, varying: Sequence[OutsideRead] = ()) -> None:
-        self.owner = owner
-        with short_turns(), collector_paused():    # paused for all stages: their objects stay alive, so walking them is wasted time
-            try:
-                self._compile(arguments, varying)
-            except CompileError as error:
-                if not self.traced.may_unroll:
-                    raise
-                self._compile(arguments, varying, unrolled=True)   # a loop whose body has no native code
-                self.traced.unrolled_for = str(error)
-
-    def _compile(self, arguments: Arguments, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
-        owner = self.owner
-        self.traced: TraceResult = trace_arguments(owner.fun, arguments, varying=varying, autoloop=owner.autoloop, unrolled=unrolled,
-                                                   any_results=True, rebound=tuple(owner._outside.rebound.values()),
-                                                   windows=owner._windows, floats=True)
-        traced = self.traced
-        self.may_be_cut = owner._windows and traced.may_be_cut and not traced.mutated
-        outputs = len(traced.outputs)
-        written = [number for number in traced.mutated if may_mutate(owner.mutates, number, traced)]
-        results = [*traced.outputs, *[traced.mutated[number] for number in written]]
-        self.into: tuple[int | None, ...] = (*[None] * outputs, *written)
-        graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
-        self.operands = OutsideOperands(traced.varying, len(arguments.dynamic))
-        leaves = [*arguments.dynamic_leaves, *self.operands.first]
-        layouts: list[Any] = [layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(leaves)]
-        self.bound = BoundGraph(compile_graph(graph, self.into, owner.__name__), traced.captured, layouts, sorted(traced.written),
-                                traced.result_kinds)
-        self.result_tree = signature_tree(tree.unflatten(traced.output_tree, range(outputs)))
-        traced.arguments = arguments.without_leaves()
-        self.forms: dict[Any, CallForm | None] = {}
-        self.operands.first = []                   # they may be large
-        traced.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.varying]
-        self.reads = [*[outside.read for outside in traced.outside], *self.operands.reads]
-        self.is_followed = any(read.is_followed for read in self.reads)
-
-    def takes(self, arguments: Arguments) -> bool:
-        """Whether it was compiled for the memory layout of these arguments and for the present values of what it reads from outside."""
-        operands = self.operands.now()
-        return operands is not None and all(outside.read.holds() for outside in self.traced.outside) and all(
-            layout is None or layout == layout_of(leaf)
-            for layout, leaf in zip(self.bound.layouts, [*arguments.dynamic_leaves, *operands], strict=True))
-
-    def changed(self) -> list[OutsideRead]:
-        """The reads from outside whose values differ from those at the time of tracing."""
-        return [*[outside for outside in self.traced.outside if not outside.read.holds()],
-                *[outside for outside, read in zip(self.traced.varying, self.operands.reads, strict=True) if not self.operands.fits(read)]]
-
-    # ----- calls
-    def call(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """The result for arguments that `takes` accepts."""
-        form = self._form(arguments, args, kwargs)
-        if form is None:                           # containers that the native entry does not know, or arguments to convert
-            return self._run(arguments)
-        return chain([form], lambda *_args, **_kwargs: self._run(arguments))(*args, **kwargs)
-
-    def _form(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> CallForm | None:
-        """The form of a call like this one; None if the native entry cannot take it."""
-        kinds = argument_kinds(arguments.dynamic_leaves)
-        trees = argument_trees(arguments, len(args), tuple(kwargs))
-        if kinds is None or trees is None or self.result_tree is None or self.is_followed:
-            return None
-        statics = arguments.static_values
-        key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))
-        if key not in self.forms:
-            signature = self.bound.signature(trees, (*kinds, *self.operands.kinds), self.result_tree, tuple(kwargs))
-            form = self.forms[key] = self.bound.form(signature, statics, self.reads, self._raise_unless_cut if self.may_be_cut else None)
-            if form is not None:
-                self.owner._add_form(form)
-        return self.forms[key]
-
-    def _raise_unless_cut(self, code: int, record: bytes) -> None:
-        """Raise the error of a status code, except an IndexError, which may come from a slice that NumPy would shorten."""
-        try:
-            self.bound.compiled.raise_error(code, record)
-        except IndexError:
-            self.owner._cut_slices()
-
-    def _run(self, arguments: Arguments) -> Any:
-        leaves, operands = arguments.dynamic_leaves, self.operands.now()
-        if operands is None:                       # something outside was rebound to another kind of value since
-            return self.owner._specialised(arguments)._run(arguments)
-        groups = check_written(self.traced, leaves, [*self.bound.captured, *operands], self.into)
-        if groups:
-            return self.owner._call_overlapping(self.traced, arguments, groups)
-        return tree.unflatten(self.traced.output_tree, self.bound.call([*leaves, *operands]))
 
 
 @overload                     # a ufunc also takes arrays, which its first overload does not state

@@ -10,42 +10,31 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from bwcompiler import inspect, tree
 from bwcompiler.api.programs.arguments.assignments import check_mutates, check_written
-from bwcompiler.api.programs.arguments.forms import argument_kinds, argument_trees, flat_tree, signature_tree
+from bwcompiler.api.programs.arguments.forms import argument_kinds, argument_trees, signature_tree
 from bwcompiler.api.programs.arguments.shared_arguments import ProgramsOver, SharedArguments
-from bwcompiler.api.programs.backward.buffers import check_scale, match_buffers, refuse_shared_buffers
-from bwcompiler.api.programs.backward.forms import BackwardCall, backward_signature, regrouped, usual_seeds
-from bwcompiler.api.programs.backward.requests import (
-    BackwardGraph,
-    Request,
-    adjoint_backward,
-    joint_backward,
-    stand_ins,
-)
-from bwcompiler.api.programs.backward.seeds import filled, seeds_of
-from bwcompiler.api.programs.backward.traced_seeds import pull_in_trace
-from bwcompiler.api.programs.bound_graph import BoundGraph
-from bwcompiler.api.programs.executables import Compiled, compile_graph
-from bwcompiler.api.programs.native_calls import FORMS, Calls
+from bwcompiler.api.programs.backward.buffers import check_scale, match_buffers
+from bwcompiler.api.programs.backward.forms import BackwardCall, backward_signature
+from bwcompiler.api.programs.backward.requests import Request, stand_ins
+from bwcompiler.api.programs.backward.seeds import seeds_of
+from bwcompiler.api.programs.native_calls import Calls
+from bwcompiler.api.programs.pullbacks import Pullbacks
+from bwcompiler.api.programs.runners import Runners
 from bwcompiler.api.programs.traced_program import TracedProgram
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
-from bwcompiler.errors import CompileError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, require_arguments, take_apart
-from bwcompiler.frontend.tracing.operands import is_tracing
-from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
+from bwcompiler.frontend.tracing.trace import TraceOptions
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.late_base import with_networkx
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.texts.graph_printer import names_in_text
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
-from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
+from bwcompiler.runtime.executable import CompiledFunction
 from bwcompiler.spellings import missing_attribute, says_instead
 
 
@@ -53,23 +42,6 @@ def require_stage(stage: Any) -> None:
     """Raise TypeError if the stage is not a string, as when arguments of the function were passed first."""
     if not isinstance(stage, str):
         raise TypeError(f"as_text: the stage comes first, a text such as 'adjoint'; got a {type(stage).__name__}")
-
-
-class AdjointRequest(NamedTuple):
-    """A request that runs from residuals: its graph has none of the arguments as inputs."""
-
-    request: Request
-
-
-class Runner(NamedTuple):
-    """A compiled request; `made` has its own graph, `bound.compiled` may be shared with an equal graph."""
-
-    bound: BoundGraph
-    made: BackwardGraph
-
-    @property
-    def compiled(self) -> Compiled:
-        return self.bound.compiled
 
 
 class Program(TracedProgram, CompiledFunction[..., Any]):
@@ -88,17 +60,14 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
     (24, ['bytes', 'flops', 'kernels', 'steps'])
     """
 
-    def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None,
-                 mutates: Any = True, memory_limit: int | None = None, autoloop: bool = True, varying: Sequence[OutsideRead] = (),
-                 rebound: Sequence[OutsideRead] = (), windows: bool = False, floats: bool = False) -> None:
-        super().__init__(fun, arguments, wrt, mutates, memory_limit, autoloop, varying, rebound, windows, floats)
-        self._runners: dict[Any, Runner] = {}
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None, mutates: Any = True,
+                 memory_limit: int | None = None, tracing: TraceOptions | None = None) -> None:
+        super().__init__(fun, arguments, wrt, mutates, memory_limit, tracing)
+        self.runners = Runners(self)
+        self._pullbacks = Pullbacks(self, self.runners)
         self._lowered: Lowered | None = None
         self._shared: SharedArguments | None = None
-        self._pullback_forms: list[CallForm] = []
-        self._run_half: Callable[..., Any]
         self._calls = Calls(self.__name__, self._slow_call, self._install)
-        self._half_calls = Calls("vjp", self._slow_half, functools.partial(setattr, self, "_run_half"))
         self._backward_calls = {value: self._method(name, value)
                                 for value, name in ((False, "backward"), (True, "value_and_backward"))}
 
@@ -154,9 +123,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         >>> pullback(np.array([1.0, 0.0]))[0].tolist(), pullback(np.array([0.0, 1.0]))[0].tolist()
         ([2.0, 0.0], [0.0, 4.0])
         """
-        results = self._run_half(*args)
-        count = len(self.traced.outputs)
-        return tree.unflatten(self.traced.output_tree, results[:count]), self._pullback(results[count:])
+        return self._pullbacks.vjp(*args)
 
     # ----- inspection
     @property
@@ -182,6 +149,15 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         """
         return with_networkx(self.halves().partition.adjoint)  # type: ignore[no-any-return]
 
+    def lowered(self) -> Lowered:
+        """Every stage of the default backward program, with the lines of this program's function."""
+        if self._lowered is None:
+            runner = self.runners.default()
+            shared = runner.compiled.lowered
+            own = runner.made.graph
+            self._lowered = shared if shared.graph is own else lower(own, shared.into, shared.target)
+        return self._lowered
+
     def forward_names(self) -> dict[Value, str]:
         """Names of the values in the text of `graph`, and for the values of the adjoint graph that stand for these."""
         names = names_in_text(self.graph)
@@ -192,7 +168,7 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
     def lowered_names(self) -> dict[Value, str]:
         """Names for the values of `lowered().simplified`: those that come from `graph` keep the names of its text."""
         names = names_in_text(self.graph)
-        names |= {value: names[traced] for value, traced in self._default_runner().made.origins.items()}
+        names |= {value: names[traced] for value, traced in self.runners.default().made.origins.items()}
         return names_in_text(self.lowered().simplified, names)
 
     def as_text(self, stage: str = "adjoint", format: str = "text") -> str:
@@ -263,29 +239,11 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
     def __reduce__(self) -> Any:
         return _compiled_again, (self.fun, stand_ins(self.arguments, self.traced.argument_types), *self.options)
 
-    # ----- stages and compiled graphs
-    def lowered(self) -> Lowered:
-        """Every stage of the default backward program, with the lines of this program's function."""
-        if self._lowered is None:
-            runner = self._default_runner()
-            shared = runner.compiled.lowered
-            own = runner.made.graph
-            self._lowered = shared if shared.graph is own else lower(own, shared.into, shared.target)
-        return self._lowered
-
-    def joint_runner(self, request: Request) -> Runner:
-        """The compiled joint graph of a request."""
-        return self._runner(request, lambda: joint_backward(self.traced, request))
-
-    def forward_runner(self) -> Runner:
-        """The compiled function itself."""
-        return self._runner("forward", lambda: BackwardGraph(self.forward_graph, self.into, (), {}))
-
     # ----- calls
     @shows_users_frames
     def _slow_call(self, *args: Any, **named: Any) -> Any:
         leaves = self.leaves_of(args, named)
-        bound = self.forward_runner().bound
+        bound = self.runners.forward().bound
         groups = check_written(self.traced, leaves, bound.captured, self.into)
         if groups:
             return self._overlapping()(self.traced, self.arguments, leaves, groups)
@@ -313,9 +271,9 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
         buffers = match_buffers(call.into, self.traced, self.argument_trees, chosen)
         check_scale(call.scale, buffers)
         request = Request(chosen, tuple([kind for kind, _ in seeds]), value, tuple(buffers), call.scale is not None)
-        bound = self.joint_runner(request).bound
+        bound = self.runners.joint(request).bound
         arrays = [array for kind, array in seeds if kind == INPUT_SEED]
-        result = self._call_backward(bound, request, [*leaves, *arrays], call, buffers)
+        result = self.runners.run_backward(bound, request, [*leaves, *arrays], call, buffers)
         trees = argument_trees(self.arguments, len(args), ())
         if trees is not None:
             signature = backward_signature(bound, request, trees, leaves, given, self.argument_trees, self.result_tree)
@@ -324,95 +282,10 @@ class Program(TracedProgram, CompiledFunction[..., Any]):
                 self._backward_calls[value].add(bound.form(signature, (*statics, *call.wrt_numbers())))
         return result
 
-    def _call_backward(self, bound: BoundGraph, request: Request, leading: list[Any], call: BackwardCall,
-                       buffers: dict[int, Any]) -> Any:
-        refuse_shared_buffers(list(buffers.values()))
-        scale = [] if call.scale is None else [float(call.scale)]
-        results = bound.call([*leading, *scale, *buffers.values()])
-        count = len(self.traced.outputs) if request.value else 0
-        per_leaf = dict(zip(request.fresh, results[count:], strict=True)) | buffers
-        gradients = tuple([regrouped(numbers, per_leaf) for numbers in self.argument_trees])
-        return (tree.unflatten(self.traced.output_tree, results[:count]), gradients) if request.value else gradients
-
-    # ----- pullbacks
-    def _slow_half(self, *args: Any) -> Any:
-        """The forward half: output leaves, then residuals."""
-        def made() -> BackwardGraph:
-            found = self.halves()
-            return BackwardGraph(found.partition.forward, (), found.joint.captured, {})
-        bound = self._runner("forward half", made).bound
-        leaves = self.leaves_of(args)
-        results = bound.call(leaves)
-        kinds, trees = argument_kinds(leaves), argument_trees(self.arguments, len(args), ())
-        if kinds is not None and trees is not None and not any(read.is_followed for read in self.operands.reads):
-            signature = bound.signature(trees, kinds, flat_tree(len(results)))
-            self._half_calls.add(bound.form(signature, self.arguments.static_values, self.operands.reads))
-        return results
-
-    def _pullback(self, residuals: Sequence[Any]) -> Callable[..., tuple[Any, ...]]:
-        arrays = tuple([np.asarray(residual) for residual in residuals])
-
-        @shows_users_frames
-        def slow(*seed: Any, **given: Any) -> Any:
-            if len(seed) > 1 or (seed and "grad_outputs" in given):
-                raise TypeError("the pullback takes one seed")
-            return self._pull(arrays, {"grad_outputs": seed[0], **given} if seed else given, positional=bool(seed))
-
-        if not self._pullback_forms:
-            for seeds in usual_seeds(self.result_tree, self.traced.outputs):
-                self._pull(arrays, {"grad_outputs": seeds}, positional=True)
-        return chain([form.over((*arrays, *form.captured[len(arrays):])) for form in self._pullback_forms], slow, "pullback")
-
-    def _pull(self, residuals: tuple[Any, ...], given: dict[str, Any], positional: bool) -> Any:
-        call = BackwardCall.of(given, "the pullback")
-        if call.wrt is not None:
-            raise SignatureError("the pullback differentiates what the program was compiled for; wrt= goes with backward")
-        default = self.default_request()
-        if is_tracing(call.grad_outputs):
-            return pull_in_trace(self.traced, self.halves(), default.wrt, self.argument_trees, residuals, call)
-        outputs = self.traced.outputs
-        seeds = filled(outputs, seeds_of(outputs, self.result_tree, call.grad_outputs, "seed" if positional else "grad_outputs"))
-        buffers = match_buffers(call.into, self.traced, self.argument_trees, default.wrt)
-        check_scale(call.scale, buffers)
-        request = default._replace(into=tuple(buffers), scaled=call.scale is not None)
-        runner = self._runner(AdjointRequest(request), lambda: adjoint_backward(self.traced, self.halves(), request), residuals)
-        bound = runner.bound.over((*residuals, *runner.bound.captured[len(residuals):]))
-        result = self._call_backward(bound, request, seeds, call, buffers)
-        signature = backward_signature(bound, request, (), [], given, self.argument_trees, self.result_tree, positional)
-        form = None if signature is None else bound.form(signature)
-        if form is not None:
-            self._pullback_forms = [form, *self._pullback_forms][:FORMS]
-        return result
-
-    # ----- compiling
-    def _default_runner(self) -> Runner:
-        return self.joint_runner(self.default_request(value=True))
-
-    def _runner(self, key: Any, make: Callable[[], BackwardGraph], residuals: Sequence[Any] = ()) -> Runner:
-        found = self._runners.get(key)
-        if found is None:
-            made = make()
-            try:
-                compiled = compile_graph(made.graph, made.into, self.__name__)
-            except CompileError as error:
-                if self._runners:
-                    raise
-                self.unroll(error)
-                made = make()
-                compiled = compile_graph(made.graph, made.into, self.__name__)
-            captured = [*residuals, *self.traced.captured, *made.captured]
-            layouts: list[Any] = [None] * len(compiled.signature.argument_types)
-            alone: list[int] = []
-            if not isinstance(key, AdjointRequest):
-                layouts[:len(self.layouts)] = self.layouts
-                alone = sorted(self.traced.written)
-            found = self._runners[key] = Runner(BoundGraph(compiled, captured, layouts, alone), made)
-        return found
-
 
 def _compiled_again(fun: Callable[..., Any], args: Sequence[Any], wrt: Any, mutates: Any, memory_limit: int | None,
                     autoloop: bool) -> Program:
-    return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit, autoloop)
+    return Program(fun, take_apart(fun, args), wrt, mutates, memory_limit, TraceOptions(autoloop=autoloop))
 
 
 @shows_users_frames
@@ -438,4 +311,4 @@ def compile(fun: Callable[..., Any], *example_args: Any, wrt: Sequence[int] | in
     name = getattr(fun, "__name__", "fun")
     require_arguments(fun, example_args, "compile", f"bw.compile({name}, ", f"; or bw.jit({name}), which compiles when it is called")
     check_mutates("compile", fun, mutates)
-    return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit, autoloop)
+    return Program(fun, take_apart(fun, example_args), wrt, mutates, memory_limit, TraceOptions(autoloop=autoloop))

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bwcompiler import tree
-from bwcompiler.api.programs.arguments.assignments import may_mutate
+from bwcompiler.api.programs.arguments.assignments import forward_graph
+from bwcompiler.api.programs.arguments.assumptions import Assumptions
 from bwcompiler.api.programs.arguments.fitting import fitting_leaves
-from bwcompiler.api.programs.arguments.forms import layout_of
-from bwcompiler.api.programs.arguments.outside_operands import OutsideOperands
 from bwcompiler.api.programs.backward.requests import (
-    Halves,
     Request,
     argument_positions,
     check_differentiable,
     check_has_arrays,
     every_seed,
-    forward_graph,
     halves,
     numbered,
     stand_ins,
 )
 from bwcompiler.collector import collector_paused
+from bwcompiler.compiler.program_like import Halves
 from bwcompiler.errors import CompileError, GradientError, SignatureError
 from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
-from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
-from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
+from bwcompiler.frontend.tracing.trace import TraceOptions, trace_arguments
 from bwcompiler.ir.graph import live_values
 
 
@@ -39,53 +37,41 @@ class TracedProgram:
     """The trace of a program's function, which arguments are differentiated, and the two halves of its derivative.
 
     options         as given to `compile`: wrt, mutates, memory_limit, autoloop.
-    _windows        `windows` of `trace_arguments`: with True, an IndexError may mean that NumPy would shorten a slice.
-    floats          `floats` of `trace_arguments`; False if all arguments that can be are differentiated: those that are compiled in
-                    have no derivative.
-    operands        values outside of the arguments that were seen to change between calls (`varying` of `trace_arguments`): the
-                    leaves after those of the arguments.
-    written         leaves that a call writes back to; `forward_graph` writes result k to the memory of input `into[k]`.
-    layouts         the memory layout required of each leaf; None if the trace does not depend on it.
+    traced          the trace; assumptions: the calls for which it holds.
+    into            per result of `forward_graph`, the graph of a call, the leaf whose memory it is written to, or None.
     argument_trees  the tree of each argument with leaf numbers in place of arrays; `result_tree`: likewise for outputs.
     default_wrt     the leaves that are differentiated if a call does not choose them.
     """
 
-    def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None, mutates: Any,
-                 memory_limit: int | None, autoloop: bool, varying: Sequence[OutsideRead] = (),
-                 rebound: Sequence[OutsideRead] = (), windows: bool = False, floats: bool = False) -> None:
+    def __init__(self, fun: Callable[..., Any], arguments: Arguments, wrt: Sequence[int] | int | None = None, mutates: Any = True,
+                 memory_limit: int | None = None, tracing: TraceOptions | None = None) -> None:
         self.fun = fun
         self.memory_limit = memory_limit
         self.__name__ = getattr(fun, "__name__", "program")
         self.arguments = arguments
         if arguments.kwargs:
             raise SignatureError(f"a program takes positional arguments only; {', '.join(arguments.kwargs)} cannot be one")
-        self.options = (wrt, mutates, memory_limit, autoloop)
-        self._rebound = rebound
-        self._windows = windows
-        self._floats = floats or wrt is not None
+        tracing = tracing or TraceOptions()
+        if wrt is not None:                        # otherwise all floats are differentiated, and one that is compiled in cannot be
+            tracing = replace(tracing, floats=True)
+        self.options = (wrt, mutates, memory_limit, tracing.autoloop)
         self._halves: dict[Request, Halves] = {}
-        self._trace(varying)
+        self._trace(tracing)
+        self._tracing = replace(tracing, varying=())           # their values may be large
 
-    def _trace(self, varying: Sequence[OutsideRead], unrolled: bool = False) -> None:
-        """Trace the function for the arguments; unrolled: with all its loops unrolled."""
-        wrt, mutates, _, autoloop = self.options
+    def _trace(self, options: TraceOptions) -> None:
+        wrt, mutates, _, _ = self.options
         try:
             with collector_paused():
-                self.traced: TraceResult = trace_arguments(self.fun, self.arguments, varying=varying, autoloop=autoloop,
-                                                           unrolled=unrolled, rebound=self._rebound, windows=self._windows,
-                                                           floats=self._floats)
+                self.traced = trace_arguments(self.fun, self.arguments, options)
         except Exception as error:
             cut_to_user_frames(error)
             raise
         traced = self.traced
-        self.written = tuple([number for number in traced.mutated if may_mutate(mutates, number, traced)])
-        self.forward_graph, self.into = forward_graph(traced, self.written)
+        self.forward_graph, self.into = forward_graph(traced, mutates)
         traced.graph = traced.graph.replace(body=live_values(traced.graph.body, traced.outputs), outputs=traced.outputs)
-        self.operands = OutsideOperands(traced.varying, len(self.arguments.dynamic))
-        leaves = [*self.arguments.dynamic_leaves, *self.operands.first]
-        self.layouts = tuple([layout_of(leaf) if number in traced.layout_dependent else None for number, leaf in enumerate(leaves)])
-        self.operands.first = []                   # they may be large
-        traced.varying = [outside._replace(read=outside.read._replace(expected=None)) for outside in traced.varying]
+        self.assumptions = Assumptions(traced, self.arguments)
+        self.operands = self.assumptions.operands
         self.arguments = traced.arguments = self.arguments.without_leaves()
         self.argument_trees = numbered(self.arguments)
         self.result_tree = tree.unflatten(traced.output_tree, range(len(traced.outputs)))
@@ -97,21 +83,9 @@ class TracedProgram:
             raise error
         self.arguments = take_apart(self.fun, stand_ins(self.arguments, self.traced.argument_types))
         self._halves.clear()
-        now = [outside._replace(read=outside.read._replace(expected=outside.read.look())) for outside in self.traced.varying]
-        self._trace([*now, *self.traced.live], unrolled=True)
+        now = [outside._replace(read=outside.read._replace(expected=outside.read.look())) for outside in self.traced.outside.varying]
+        self._trace(replace(self._tracing, varying=[*now, *self.traced.outside.live], unrolled=True))
         self.traced.unrolled_for = str(error)
-
-    def is_up_to_date(self, arguments: Arguments) -> bool:
-        """Whether a new trace for arguments of the same kind would be the same: values read from outside and memory layouts agree."""
-        operands = self.operands.now()
-        return operands is not None and all(outside.read.holds() for outside in self.traced.outside) and all(
-            layout is None or layout == layout_of(leaf)
-            for layout, leaf in zip(self.layouts, [*arguments.dynamic_leaves, *operands], strict=True))
-
-    def changed(self) -> list[OutsideRead]:
-        """The reads from outside whose values differ from those at the time of tracing."""
-        return [*[outside for outside in self.traced.outside if not outside.read.holds()],
-                *[outside for outside, read in zip(self.traced.varying, self.operands.reads, strict=True) if not self.operands.fits(read)]]
 
     # ----- derivatives
     def default_request(self, value: bool = False) -> Request:
@@ -148,5 +122,5 @@ class TracedProgram:
         operands = self.operands.now()
         if operands is None:
             raise BoundAnewError
-        layouts = self.layouts[:len(self.layouts) - len(operands)]
+        layouts = self.assumptions.layouts[:len(self.assumptions.layouts) - len(operands)]
         return [*fitting_leaves(self.__name__, self.arguments, self.traced, layouts, args), *operands]

@@ -18,7 +18,8 @@ import numpy as np
 
 from bwcompiler import lazy, tree
 from bwcompiler.api.programs.arguments.specialisation_keys import specialisation_key
-from bwcompiler.api.programs.functions import VARIANTS, JitFunction
+from bwcompiler.api.programs.functions import JitFunction
+from bwcompiler.api.programs.variants import VARIANTS
 from bwcompiler.api.sparse.colouring import column_colours, star_colours
 from bwcompiler.api.sparse.sparsity import pattern_of
 from bwcompiler.api.transforms.forward import jvp
@@ -32,7 +33,7 @@ from bwcompiler.frontend.tracing.arguments import require_function, take_apart, 
 from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
-from bwcompiler.frontend.tracing.trace import call_user, trace_arguments
+from bwcompiler.frontend.tracing.trace import TraceOptions, call_user, trace_arguments
 from bwcompiler.ir.graph import live_values
 
 sparse = lazy.module("scipy.sparse")
@@ -129,7 +130,7 @@ class SparseDerivative:
         leaves = arguments.positions_of(numbers[0])
         self._require_array(arguments.args[numbers[0]], "argument", len(leaves))
         contents = [unwrapped(leaf) for leaf in arguments.dynamic_leaves]
-        result = trace_arguments(self.derived, arguments, autoloop=self.options.autoloop)
+        result = trace_arguments(self.derived, arguments, TraceOptions(autoloop=self.options.autoloop))
         self._require_array(tree.unflatten(result.output_tree, range(len(result.outputs))), "result", len(result.outputs))
         graph = result.graph.replace(outputs=result.outputs, body=live_values(result.graph.body, result.outputs))
         output, argument = result.outputs[0], graph.inputs[leaves[0]]
@@ -148,7 +149,7 @@ class SparseDerivative:
         same = next((one for one in known if _is_same(one.pattern, pattern)), None)
         count = len(contents)
         return (same or self._coloured(pattern, numbers[0]))._replace(
-            depends={k: _contents(contents[k]) for k in found.depends if k < count}, outside=result.outside,
+            depends={k: _contents(contents[k]) for k in found.depends if k < count}, outside=result.outside.fixed,
             captured=[(array, _contents(array)) for array in (result.captured[k - count] for k in sorted(found.depends) if k >= count)])
 
     def _require_array(self, container: Any, what: str, leaves: int) -> None:

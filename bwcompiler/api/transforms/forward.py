@@ -13,7 +13,8 @@ from bwcompiler.api.transforms.transformed import Outputs, TracedCall, Transform
 from bwcompiler.compiler.pipeline import push
 from bwcompiler.errors import TangentError
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
-from bwcompiler.frontend.tracing.trace import TraceResult, trace
+from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value, constant

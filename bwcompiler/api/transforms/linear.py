@@ -99,7 +99,7 @@ class _Halves:
         self.tangents = [pushed.tangents[k] for k in self.outputs.numbers]
         self.parts = split(pushed.graph, pushed.seeds, len(graph.outputs))
         captured = [*traced.captured, *pushed.captured]
-        self.forward = BoundGraph(compile_graph(self.parts.forward, (), program.__name__), captured, program.layouts,
+        self.forward = BoundGraph(compile_graph(self.parts.forward, (), program.__name__), captured, program.assumptions.layouts,
                                   sorted(traced.written), traced.result_kinds)
         self.captured = captured
         self.linear = BoundGraph(compile_graph(_residuals_last(self.parts.adjoint, len(self.wrt)), (), f"{program.__name__}.jvp"),

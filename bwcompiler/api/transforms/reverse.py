@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Unpack, overload
 
 from bwcompiler import ops, tree
-from bwcompiler.api.programs.arguments.changing_numbers import ChangingNumbers
 from bwcompiler.api.programs.arguments.specialisation_keys import specialisation_key
 from bwcompiler.api.programs.backward.traced_seeds import match_seeds
-from bwcompiler.api.programs.functions import VARIANTS, JitFunction, P, R
+from bwcompiler.api.programs.functions import JitFunction, P, R
 from bwcompiler.api.programs.kept import kept, made_of
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.programs.traced_program import BoundAnewError
+from bwcompiler.api.programs.variants import Retrace, Variants
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.api.transforms.transformed import (
     Argnums,
@@ -29,13 +29,14 @@ from bwcompiler.api.transforms.transformed import (
 )
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import BwError, GradientError, at
-from bwcompiler.frontend.tracing.arguments import Arguments, require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
-from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
+from bwcompiler.frontend.tracing.trace import TraceOptions, call_user, trace
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value
@@ -216,26 +217,13 @@ def up_to_date(call: Callable[[], R]) -> R:
 def program_of(fun: Callable[..., Any], primals: tuple[Any, ...]) -> Program:
     """The program of fun for these primals: an earlier one if the outside values that it compiled in are unchanged."""
     arguments = take_apart(fun, primals)
-    structure = (arguments.treedef, tuple([type(leaf) for leaf in arguments.leaves]))
-    demanded: set[int] = made_of(fun, ("demanded", structure), set)        # integers that tracing needed as compile-time values
-    arguments.also_static(demanded)
-    before = _known_programs(fun, arguments)
-    for program in before:
-        if program.is_up_to_date(arguments):
-            return program
-    outside: ChangingNumbers = made_of(fun, "outside", ChangingNumbers)
-    varying = outside.varying(before[0].changed(), before[0].traced.outside) if before else outside.varying(())
-    made = Program(fun, arguments, varying=varying, rebound=tuple(outside.rebound.values()))
-    outside.settle(varying, [*made.traced.varying, *made.traced.live])
-    demanded.update(made.traced.demanded)
-    arguments.also_static(demanded)
-    known = _known_programs(fun, arguments)
-    known[:] = [made, *known[:VARIANTS - 1]]
-    return made
+    variants: Variants[Program] = made_of(fun, "variants", Variants)
+    variants.make_static(arguments)
 
+    def make(retrace: Retrace) -> Program:
+        return Program(fun, arguments, tracing=TraceOptions(varying=retrace.varying, rebound=retrace.rebound))
 
-def _known_programs(fun: Callable[..., Any], arguments: Arguments) -> list[Program]:
-    return made_of(fun, ("programs", specialisation_key(arguments)), list)  # type: ignore[no-any-return]
+    return variants.find(arguments) or variants.add(arguments, make)[0]
 
 
 def _pullback_traced(fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, seed: Any) -> Any:

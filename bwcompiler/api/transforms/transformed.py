@@ -24,7 +24,8 @@ from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, requ
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.trace import TraceResult, trace
+from bwcompiler.frontend.tracing.trace import TraceOptions, trace
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value
@@ -50,7 +51,7 @@ class Transformed(JitFunction[P, R]):
         transform, args, options = self.made_by
         return transform, args, options.given()
 
-    def _call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
+    def call_overlapping(self, traced: TraceResult, arguments: Arguments, groups: Sequence[Sequence[int]]) -> Any:
         refuse_overlaps(traced, groups)
 
     def _shown(self, arguments: Arguments) -> Program:
@@ -58,7 +59,7 @@ class Transformed(JitFunction[P, R]):
             return super()._shown(arguments)
         _, (fun, argnums, *_), _ = self.made_by
         try:
-            return Program(fun, arguments, argnums, autoloop=self.autoloop, windows=self._windows)
+            return Program(fun, arguments, argnums, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows))
         except GradientError:                      # of a float that decides a size, which is an operand of the derivative alone
             return super()._shown(arguments)
 

@@ -13,7 +13,8 @@ from bwcompiler.api.transforms.transformed import capture, operand_values, trans
 from bwcompiler.errors import ShapeError, SignatureError, UnsupportedError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, parameter_names, take_apart
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.trace import TraceResult, trace_arguments
+from bwcompiler.frontend.tracing.trace import TraceOptions, trace_arguments
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value
@@ -144,7 +145,7 @@ class _Batch(NamedTuple):
                 element = arguments.leaves[position] = _Element(type_.type, axis)
                 type_ = ArgumentType(argument_type(element, name).type, scalar=not element.shape)
             types.append(type_)
-        result = trace_arguments(fun, arguments, argument_types=types)
+        result = trace_arguments(fun, arguments, TraceOptions(argument_types=types))
         if result.assigned:
             raise UnsupportedError(f"vmap: {result.graph.name} assigns to an array from outside of it, once for every element\n"
                                    "  hint: return the values, and assign them outside of the mapped function")

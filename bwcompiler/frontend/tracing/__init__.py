@@ -1,6 +1,6 @@
 """Handles (traced values) record the operations on them; `trace` calls a function with handles and makes a graph of the record.
 
-    trace, arguments               one call: its arguments are flattened, the function is run
+    trace, arguments               one call: its arguments are flattened, the function is run; trace_result: what that gives
     policy                         how control flow is captured in one call
     outside/                       values that the function reads from outside of its arguments
     handles, calls, tracer         the objects that stand for arrays, and how their methods run

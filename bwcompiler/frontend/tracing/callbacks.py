@@ -18,7 +18,8 @@ from bwcompiler.frontend.tracing.custom_rules import BothRules, CustomFunction, 
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import active_region, untraced
-from bwcompiler.frontend.tracing.trace import TraceResult, call_user
+from bwcompiler.frontend.tracing.trace import call_user
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
 from bwcompiler.ops.callback import HostFunction, array_type, concrete_shape

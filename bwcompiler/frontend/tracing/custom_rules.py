@@ -18,7 +18,8 @@ from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import active_region, open_region
-from bwcompiler.frontend.tracing.trace import TraceResult, call_user, trace
+from bwcompiler.frontend.tracing.trace import call_user, trace
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Record, Value, constant

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.outside.varying import Written, narrowed, replaced, without
-from bwcompiler.frontend.tracing.policy import Policy, Recapture, Reconsidered, Site
+from bwcompiler.frontend.tracing.policy import Policy, Recapture, Reconsidered
 from bwcompiler.frontend.tracing.refusals.demands import number_of
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.notes import add_notes
@@ -29,79 +29,44 @@ from bwcompiler.frontend.tracing.results import as_nodes, checked, checked_resul
 from bwcompiler.frontend.tracing.source import observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, Storage, active_region, open_region
+from bwcompiler.frontend.tracing.trace_result import OutsideReads, TraceResult
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh
 from bwcompiler.frontend.tracing.user_names import name_values
-from bwcompiler.ir.contracts.call_signature import ResultKind
-from bwcompiler.ir.graph import Graph, cut
-from bwcompiler.ir.op import Value
+from bwcompiler.ir.graph import cut
 from bwcompiler.ir.source import Source
-from bwcompiler.ir.types import BOOL, TensorType
+from bwcompiler.ir.types import BOOL
 
 
-@dataclass(slots=True, eq=False)
-class TraceResult:
-    """A traced function.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TraceOptions:
+    """How `trace_arguments` traces a function.
 
-    graph           inputs: the leaves in order, then what was lifted, then what was captured (`graph.captured` of them);
-                    outputs: the output leaves, then the final values of mutated leaves, then those of assigned lifts.
-    arguments       of the call; its dynamic leaves are the graph's first inputs.
-    argument_types  one per dynamic leaf; `input_types` and `input_names` likewise.
-    demanded        positions, among all leaves, of those that are compile-time values because the function asked for them:
-                    position -> where it did.
-    output_tree     of what the function returned; `outputs` are the values of its leaves.
-    captured        concrete arrays, by reference (copies of those that were written to while tracing).
-    result_kinds    per output leaf "array", or "scalar" where NumPy gives an immutable scalar.
-    mutated         leaf index -> final value.
-    outside         what was read from outside of the arguments, to be read again at every call; of the outermost trace.
-    varying         of these, what is inputs of the graph, after the leaves: numbers, arrays and containers of them that were bound anew.
-    live            of these, the arrays whose contents the program reads, where else they would be read while tracing.
-    written         leaf indices that were ever assigned to: a call must not give them memory of another array.
-    may_unroll      control flow was captured, and the function can perhaps be traced without that as well.
-    notes           places of loops that were not captured, with the reasons; of the outermost trace.
-    loops           likewise of those that were, with what they carry.
-    unrolled_for    the error for which all loops are unrolled.
-    may_be_cut      there are slices of known sizes at places that are data of which it is not known that they fit (`data_windows`), or
-                    eigenvalues of real matrices, which may be taken for real.
-    lifted          handles of arrays of enclosing traces that were read.
-    assigned        position in `lifted` -> final value, where the function wrote to it.
-    only_checks     it returned no array or number: the one output is there when its checks are done.
-    layout_dependent  leaves (of arguments, then of `varying`) whose memory order decided something (whether a written array is a view,
-                    the order of `ravel("K")`): the graph holds for arguments that have these leaves laid out like those it was traced
-                    with, and all other leaves in any way.
+    name            of the graph, if not the function's; outer: the user's line that it belongs to, where no line of his is running.
+    argument_types  of the dynamic leaves, in place of what these say.
+    autoloop        whether loops and branches are captured from the source; inside of another trace that one decides.  Where the
+                    function cannot be traced so, but with all its loops unrolled, it is.  unrolled: that at once.
+    any_results     whether results may be texts and types, and have as many elements as data says (`results`).
+    windows         whether slices of known sizes may be views although NumPy might cut them: who calls the program then traces again
+                    where it raises IndexError.  Not where the function assigns to its arguments, which then may have changed.
+    floats          whether numbers of floats may be had, where the function is refused otherwise: who calls compiles again for other ones.
+    varying         numbers and arrays outside that are to be inputs, and arrays whose contents the program is to read; what the function
+                    needs to know after all is not (`OutsideReads`).
+    rebound         where objects outside were seen to be replaced as wholes.
     """
 
-    graph: Graph
-    arguments: Arguments
-    output_tree: tree.TreeDef
-    argument_types: list[ArgumentType]
-    input_names: list[str]
-    outputs: tuple[Value, ...]
-    result_kinds: tuple[ResultKind, ...]
-    captured: list[Any]
-    lifted: list[Tracer]
-    mutated: dict[int, Value]
-    assigned: dict[int, Value]
-    demanded: dict[int, Source | None]
-    written: set[int]
-    layout_dependent: frozenset[int]
-    outside: list[OutsideRead] = field(default_factory=list)
-    varying: list[OutsideRead] = field(default_factory=list)
-    live: list[OutsideRead] = field(default_factory=list)
-    notes: list[tuple[Site, str]] = field(default_factory=list)
-    loops: list[tuple[Site, str]] = field(default_factory=list)
-    may_unroll: bool = False
-    unrolled_for: str | None = None
-    may_be_cut: bool = False
-    only_checks: bool = False
+    name: str | None = None
+    outer: Source | None = None
+    argument_types: Sequence[ArgumentType] | None = None
+    autoloop: bool = True
+    unrolled: bool = False
+    any_results: bool = False
+    windows: bool = False
+    floats: bool = False
+    varying: Sequence[OutsideRead] = ()
+    rebound: Sequence[OutsideRead] = ()
 
-    @property
-    def input_types(self) -> tuple[TensorType, ...]:
-        return tuple([argument.type for argument in self.argument_types])
 
-    def hidden_operands(self) -> list[Value]:
-        """The values, in the current region, of the graph's inputs after the leaves."""
-        region = open_region()
-        return [value_of(handle) for handle in self.lifted] + [region.capture(array) for array in self.captured]
+_DEFAULTS = TraceOptions()
 
 
 def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None, *,
@@ -115,37 +80,24 @@ def trace(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] |
     line of his is running.
     """
     arguments = take_apart(fun, args, kwargs, static_argnums, static_argnames)
-    return trace_arguments(fun, arguments, name=name, argument_types=argument_types, autoloop=autoloop, outer=outer)
+    return trace_arguments(fun, arguments, TraceOptions(name=name, argument_types=argument_types, autoloop=autoloop, outer=outer))
 
 
-def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str | None = None,
-                    argument_types: Sequence[ArgumentType] | None = None, varying: Sequence[OutsideRead] = (),
-                    autoloop: bool = True, unrolled: bool = False, outer: Source | None = None,
-                    any_results: bool = False, rebound: Sequence[OutsideRead] = (), windows: bool = False,
-                    floats: bool = False) -> TraceResult:
+def trace_arguments(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions = _DEFAULTS) -> TraceResult:
     """As `trace`, of arguments that have been taken apart; those that fun asks for become static in them.
 
-    varying: numbers and arrays outside that are to be inputs, and arrays whose contents the program is to read; what fun needs to know
-    after all is not (`TraceResult.varying`, `live`).
-    autoloop: whether loops and branches of fun are captured from its source; inside of another trace it decides.  Where the
-    function cannot be traced so, but with all its loops unrolled, it is.  unrolled: that at once.
-    rebound: where objects outside were seen to be replaced as wholes.
-    any_results: whether results may be texts and types, and have as many elements as data says (`results`).
-    windows: whether slices of known sizes may be views although NumPy might cut them: who calls the program then traces again where it
-    raises IndexError.  Not where fun assigns to its arguments, which then may have changed.
-    floats: whether numbers of floats may be had, where fun is refused otherwise: who calls compiles again for other ones.
-    Arrays of integers whose numbers have to be known are static in the arguments then, too (`known_arrays`).
+    So do arrays of integers whose numbers have to be known (`known_arrays`).
     """
     region = active_region()
     if region is not None:
-        if argument_types is None:                 # what is known is not asked for, each with another trace
+        if options.argument_types is None:         # what is known is not asked for, each with another trace
             known = {} if region.policy is None or region.policy.known is None else region.policy.known.arrays
             arguments.also_static([position for position in arguments.dynamic if type(arguments.leaves[position]) in (int, bool)
                                    or id(arguments.leaves[position]) in known])
-        return _traced(fun, arguments, None, name, argument_types, varying, outer)
+        return _traced(fun, arguments, options, None)
 
     def attempt(known: KnownArrays) -> TraceResult:
-        return _in_ways(fun, arguments, known, name, argument_types, varying, autoloop, unrolled, outer, any_results, rebound, windows)
+        return _in_ways(fun, arguments, options, known)
 
     first = known_in(arguments)
     try:
@@ -155,8 +107,8 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     except RecursionError as error:                # a recursion that ends by numbers in an array, perhaps
         refusal = error
     again = None
-    if argument_types is None and isinstance(refusal, TracerError | UnsupportedError | RecursionError):
-        found = knowing_floats(arguments, attempt) if floats and first.floats_asked else None
+    if options.argument_types is None and isinstance(refusal, TracerError | UnsupportedError | RecursionError):
+        found = knowing_floats(arguments, attempt) if options.floats and first.floats_asked else None
         if isinstance(found, TraceResult):
             return found
         refusal = refusal if found is None else found
@@ -167,19 +119,17 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, *, name: str 
     return again[0]
 
 
-def _in_ways(fun: Callable[..., Any], arguments: Arguments, known: KnownArrays, name: str | None,
-             argument_types: Sequence[ArgumentType] | None, varying: Sequence[OutsideRead], autoloop: bool, unrolled: bool,
-             outer: Source | None, any_results: bool, rebound: Sequence[OutsideRead], windows: bool) -> TraceResult:
+def _in_ways(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions, known: KnownArrays) -> TraceResult:
     """As it is captured; where that is refused, with all loops unrolled."""
-    policy = Policy(autoloop)
+    policy = Policy(options.autoloop)
     policy.known = known
-    policy.loops = not unrolled
-    policy.any_results = any_results
-    policy.windows = policy.real_eigenvalues = windows
+    policy.loops = not options.unrolled
+    policy.any_results = options.any_results
+    windows = policy.windows = policy.real_eigenvalues = options.windows     # a refusal may also set policy.windows
     refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
-            found = _traced(fun, arguments, policy, name, argument_types, varying, outer, rebound)
+            found = _traced(fun, arguments, options, policy)
             found.unrolled_for = None if refused is None else str(refused)
             if not windows or not found.may_be_cut or not found.mutated:
                 return found
@@ -194,25 +144,24 @@ def _in_ways(fun: Callable[..., Any], arguments: Arguments, known: KnownArrays, 
             policy.converting, policy.loops = policy.loops, False          # first without captured loops, then as it is written
 
 
-def _traced(fun: Callable[..., Any], arguments: Arguments, policy: Policy | None, name: str | None,
-            argument_types: Sequence[ArgumentType] | None, varying: Sequence[OutsideRead],
-            outer: Source | None = None, rebound: Sequence[OutsideRead] = ()) -> TraceResult:
+def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions, policy: Policy | None) -> TraceResult:
     """Trace until nothing more is asked for; the policy is that of the outermost region."""
+    varying = options.varying
     demanded: dict[int, Source | None] = {}
     unknown: set[int] = set()                      # positions of integers that nobody can have the number of
     numbers: dict[int, Any] = {}                   # those of floats that stay operands, since there are derivatives with respect to them
-    given = None if argument_types is None else dict(zip(arguments.dynamic, argument_types, strict=True))
+    given = None if options.argument_types is None else dict(zip(arguments.dynamic, options.argument_types, strict=True))
     while True:
         names = arguments.dynamic_names()
         types = [given[position] for position in arguments.dynamic] if given is not None else [
             argument_type(leaf, where) for leaf, where in zip(arguments.dynamic_leaves, names, strict=True)]
-        region = Region(name or str(getattr(fun, "__name__", "function")))
-        region.outer = outer
+        region = Region(options.name or str(getattr(fun, "__name__", "function")))
+        region.outer = options.outer
         if policy is not None:
             policy.restart()
             region.policy = policy
         try:
-            outcome = _trace_once(fun, arguments, types, names, region, demanded, unknown, varying, rebound, numbers)
+            outcome = _trace_once(fun, arguments, types, names, region, demanded, unknown, varying, options.rebound, numbers)
         except StaticDemand as demand:
             if demand.region is not region:
                 raise
@@ -376,8 +325,7 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             if held is not None:
                 held.warn_of_changes(result, fun)
             reads = followed(outside.settle(), rebound, fun, arguments.static_values)
-            made.outside = [found for found in reads if found.read.place not in inside]
-            made.varying, made.live = operands_of, live
+            made.outside = OutsideReads([found for found in reads if found.read.place not in inside], operands_of, live)
         return made
 
 
@@ -459,10 +407,10 @@ def finish(region: Region, result: Any, arguments: Arguments, types: list[Argume
         leaf = arguments.dynamic_leaves[k]
         if isinstance(leaf, Tracer):
             leaf._storage.written = True
-    return TraceResult(graph, arguments, output_tree, argument_types=types, input_names=names, outputs=outputs,
-                       result_kinds=tuple([result_kind(leaf) for leaf in leaves]),
-                       captured=region.captured, lifted=lifted, mutated=mutated, assigned=assigned, demanded=demanded,
-                       written=written, layout_dependent=frozenset(region.layouts_asked), only_checks=only_checks)
+    return TraceResult(graph, arguments=arguments, argument_types=types, input_names=names, demanded=demanded, mutated=mutated,
+                       written=written, layout_dependent=frozenset(region.layouts_asked), outputs=outputs, output_tree=output_tree,
+                       result_kinds=tuple([result_kind(leaf) for leaf in leaves]), only_checks=only_checks, captured=region.captured,
+                       lifted=lifted, assigned=assigned)
 
 
 def _whole(storage: Storage) -> Tracer:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from bwcompiler.ir.extent import Index, upper
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Kernel, Loop, Statement, identity_of
 from bwcompiler.ir.semantics.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, total_dtype
-from bwcompiler.ir.types import BOOL, DType
+from bwcompiler.ir.types import BOOL, I64, DType
 from bwcompiler.lowering.kernels.kernel_values import Cell, KernelValues
 from bwcompiler.lowering.kernels.lanes import add_to_totals, combined, load_lanes, reset_lanes
 from bwcompiler.lowering.kernels.registers import Register
@@ -34,6 +34,7 @@ class Accumulators(KernelValues):
         self.opened: dict[Accumulator, int] = {}                     # the level of its `Reduce`
         self.kept: dict[tuple[Accumulate, str], Cell] = {}
         self.kept_along: dict[Accumulate, Index] = {}
+        self.feeds = _feeds(kernel.body)                             # the number of statements that add to each accumulator
         self._find_flushed(kernel.body)
 
     def _find_flushed(self, body: list[Statement]) -> None:
@@ -92,7 +93,7 @@ class Accumulators(KernelValues):
             apply = self.combine if self.abreast is None or place.step or place.offsets is not None else self._in_order
             self.write_at(buffer.dtype, place, apply(combine, buffer.dtype, before, value))
         elif statement.position is not None:
-            self.search(target, value, self.scalar(statement.position))
+            self._search(target, value, self.scalar(statement.position))
         elif self.lane is not None and target in self.lane_cells:
             self._into_lane(target, combine, value)
         else:
@@ -100,9 +101,19 @@ class Accumulators(KernelValues):
             combined_with = self.combine if cell.width == self.width else self._in_order
             self.store_cell(cell, dtype, combined_with(combine, dtype, self.load_cell(cell, dtype), value))
 
-    def search(self, target: Accumulator, value: Register, position: Register) -> None:
+    def _search(self, target: Accumulator, value: Register, position: Register) -> None:
         """Keep the first best value, and its position."""
-        raise NotImplementedError
+        dtype, cell, where = target.dtype, self.cells[target], self.places[target]
+        best = self.load_cell(cell, dtype)
+        place = self.load_cell(where, I64)
+        empty = self.operate("less", I64, place, Register("0"))
+        better = self.operate("greater" if target.combine == "argmax" else "less", dtype, value, best)
+        if dtype.is_float:
+            better = self.operate("bitwise_or", BOOL, better, self.operate("isnan", dtype, value))
+            better = self.both(better, self.operate("equal", dtype, best, best))
+        better = self.operate("bitwise_or", BOOL, better, empty)
+        self.store_cell(cell, dtype, self.chosen(dtype, better, value, best))
+        self.store_cell(where, I64, self.chosen(I64, better, position, place))
 
     def store_cell(self, cell: Cell, dtype: DType, value: Register) -> None:
         text = self.wide(value, dtype, cell.width)
@@ -177,3 +188,15 @@ class Accumulators(KernelValues):
             value = self.emit.cast(value, dtype, accumulator.dtype)
         type_ = memory_type(accumulator.dtype)
         self.emit.lines.append(f"  store {type_} {value}, ptr {self.cells[accumulator].pointer}, align {accumulator.dtype.itemsize}")
+
+
+def _feeds(body: list[Statement]) -> dict[Accumulator, int]:
+    """The number of statements that add to each accumulator."""
+    found: dict[Accumulator, int] = {}
+    for statement in body:
+        if isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator):
+            found[statement.target] = found.get(statement.target, 0) + 1
+        elif isinstance(statement, Loop):
+            for accumulator, count in _feeds(statement.body).items():
+                found[accumulator] = found.get(accumulator, 0) + count
+    return found

@@ -12,22 +12,31 @@ from contextlib import contextmanager
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.loop import Buffer, Kernel, Loop, Statement
 from bwcompiler.ir.product_loop import PRODUCT
+from bwcompiler.lowering.kernels.accumulators import Accumulators
+from bwcompiler.lowering.kernels.loop_bodies import Body
 from bwcompiler.lowering.kernels.positions import Abreast
 from bwcompiler.lowering.kernels.registers import Register
-from bwcompiler.lowering.kernels.searches import Searches
-from bwcompiler.lowering.kernels.vector_loops import Body, Piece, pieces
+from bwcompiler.lowering.kernels.vector_loops import Piece, can_mask, is_outer, pieces, vector_width, worthwhile
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.polls import polled, statements_work
 
 
-class Iterations(Searches):
-    """bodies: analyses of loop bodies.  polls: whether some loop polls for signals; may_poll: whether loops may."""
+class Iterations(Accumulators):
+    """What all forms of loops need.
+
+    bodies         analyses of loop bodies.
+    polls          whether some loop polls for signals; may_poll: whether loops may.
+    kept_pieces    the vectors of loops whose sums are kept in registers (`kept_sums.py`).
+    product_words  the stack memory for the words of products (`product_calls.py`), once allocated.
+    """
 
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], may_poll: bool) -> None:
         super().__init__(kernel, emit, merged)
         self.may_poll = may_poll
         self.polls = False
         self.bodies: dict[Loop, Body] = {}
+        self.kept_pieces: dict[Loop, list[Piece]] = {}
+        self.product_words: str | None = None
 
     @abstractmethod
     def statements(self, body: list[Statement]) -> None:
@@ -44,13 +53,13 @@ class Iterations(Searches):
         if loop.kind == PRODUCT:
             return False
         if loop.kind == "vector":
-            return body.worthwhile(self.emit.target) and body.independent
-        return body.is_outer(self.emit.target, self.lane_sums) and body.independent
+            return worthwhile(body, self.emit.target) and body.independent
+        return is_outer(body, self.emit.target, self.lane_sums) and body.independent
 
     def pieces_of(self, loop: Loop, body: Body) -> list[Piece]:
         assert isinstance(loop.extent, int)
         target = self.emit.target
-        return pieces(loop.extent, body.unit(target), body.pure, body.masks(target), body.dear)
+        return pieces(loop.extent, vector_width(body, target), body.pure, can_mask(body, target), body.expensive)
 
     @contextmanager
     def each(self, loop: Loop, turns: Extent, iterations: int) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 Every loop is written in one of a few forms, which `loop` chooses: a call of a product, zeros by the C library, strips that reduce into
 lanes (`strips.py`), a search, vectors, or iterations one after the other, written out where they are small (`iterations.py`): LLVM neither
-makes vectors nor unrolls (`runtime/jit.py`).  `vector_loops.py` says which loops are vectors, and of how many elements.  Scalars:
+makes vectors nor unrolls (`runtime/jit.py`).  `vector_loops.py` says which loops are vectors, and of how many elements, by what
+`loop_bodies.py` knows of their bodies.  Scalars:
 `kernel_values.py`.
 """
 
@@ -31,15 +32,21 @@ from bwcompiler.ir.loop import (
 from bwcompiler.ir.product_loop import PRODUCT, product_of
 from bwcompiler.ir.scalar import Word
 from bwcompiler.ir.semantics.reduction_tree import last_feeds
+from bwcompiler.lowering.kernels.iterations import Iterations
+from bwcompiler.lowering.kernels.kept_sums import kept_in_registers
+from bwcompiler.lowering.kernels.loop_bodies import Body
 from bwcompiler.lowering.kernels.merge_loops import merge_loops
-from bwcompiler.lowering.kernels.product_calls import ProductCalls
+from bwcompiler.lowering.kernels.product_calls import product_call
 from bwcompiler.lowering.kernels.registers import Register
+from bwcompiler.lowering.kernels.searches import search_loop, search_of
+from bwcompiler.lowering.kernels.strips import strip_loop
 from bwcompiler.lowering.kernels.vector_loops import (
     SMALL_BODY,
     WRITTEN_OUT,
-    Body,
     Piece,
+    can_mask_any_number,
     statement_size,
+    vector_width,
 )
 from bwcompiler.lowering.kernels.zeros import zeroed_by
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, register_type
@@ -73,7 +80,7 @@ def kernel_to_llvm(kernel: Kernel, emit: ScalarEmitter, linkage: str = "internal
     return KernelText(text, tuple([emitter.starts.get(buffer, 0) for buffer in kernel.buffers]), tuple(emitter.words), emitter.polls)
 
 
-class _KernelEmitter(ProductCalls):
+class _KernelEmitter(Iterations):
     def __init__(self, kernel: Kernel, emit: ScalarEmitter, merged: Mapping[Buffer, Buffer], name: str, may_poll: bool) -> None:
         self.name = name
         self.outer_lines, emit.lines = emit.lines, []
@@ -138,7 +145,7 @@ class _KernelEmitter(ProductCalls):
             return
         product = product_of(loop) if loop.kind == PRODUCT else None
         if product is not None:
-            self.product(product)
+            product_call(self, product)
             return
         zeroed = zeroed_by(loop) if self.abreast is None else None
         if zeroed is not None:
@@ -146,9 +153,9 @@ class _KernelEmitter(ProductCalls):
             return
         body = self.body_of(loop)
         if any(isinstance(s, Accumulate) and s.target in self.lane_sums for s in loop.body):
-            self.strip_loop(loop, body)
-        elif (searched := self.searched(loop, body)) is not None:
-            self.search_loop(loop, *searched)
+            strip_loop(self, loop, body)
+        elif (searched := search_of(self, loop, body)) is not None:
+            search_loop(self, loop, *searched)
         elif self.abreast is None and self.is_vector(loop, body):
             self.vector_loop(loop, body)
         else:
@@ -178,7 +185,7 @@ class _KernelEmitter(ProductCalls):
             for number in range(extent - rest, extent):
                 self.iteration(loop, str(number))
             return
-        with self.kept_in_registers(loop, body), self.each(loop, extent, 1) as index:
+        with kept_in_registers(self, loop, body), self.each(loop, extent, 1) as index:
             self.iteration(loop, index)
 
     def size(self, loop: Loop) -> int:
@@ -198,25 +205,15 @@ class _KernelEmitter(ProductCalls):
 
     def vector_loop(self, loop: Loop, body: Body) -> None:
         if not isinstance(loop.extent, int):
-            self.vectors_of_unknown_number(loop, body.unit(self.emit.target))
+            self.vectors_of_unknown_number(loop, vector_width(body, self.emit.target))
             return
         for piece in self.kept_pieces.get(loop) or self.pieces_of(loop, body):
             self.piece(loop, piece)
 
-    def search_loop(self, loop: Loop, target: Accumulator, width: int) -> None:
-        """Whole vectors, whose best elements are combined, then the remaining elements one by one."""
-        assert isinstance(loop.extent, int)
-        turns, rest = divmod(loop.extent, width)
-        with self.side_by_side_search(target, width), self.each(loop, turns, width) as first:
-            self.vector(loop, first, width)
-        if rest:
-            with self.turns(str(rest), False) as number:
-                self.iteration(loop, self.emit.put(f"add nuw nsw i64 {number}, {turns * width}"))
-
     def piece(self, loop: Loop, piece: Piece) -> None:
         body = self.body_of(loop)
         instructions = body.operations + len(body.accesses) + body.apart * piece.width
-        if piece.count == 1 or (not body.dear and piece.count * instructions <= SMALL_BODY):
+        if piece.count == 1 or (not body.expensive and piece.count * instructions <= SMALL_BODY):
             for number in range(piece.count):
                 first = piece.first + number * piece.width
                 if piece.clamped:
@@ -235,8 +232,8 @@ class _KernelEmitter(ProductCalls):
         """Whole vectors, then the remainder as a masked vector or one by one.  Nothing is read if there are no iterations."""
         put, shift, body = self.emit.put, unit.bit_length() - 1, self.body_of(loop)
         extent = self.affine(loop.extent)
-        masked = body.masks_any_number(self.emit.target) and not body.feeds
-        if body.dear and masked:                            # emitted once, as the body is long
+        masked = can_mask_any_number(body, self.emit.target) and not body.feeds
+        if body.expensive and masked:                       # emitted once, as the body is long
             with self.turns(put(f"ashr i64 {put(f'add i64 {extent}, {unit - 1}')}, {shift}")) as turn:
                 first = put(f"shl nuw nsw i64 {turn}, {shift}")
                 self.vector(loop, first, unit, put(f"sub i64 {extent}, {first}"))

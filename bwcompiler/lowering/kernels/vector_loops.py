@@ -1,298 +1,106 @@
-"""The vectoriser's analysis: which loops are vectorised, and with which width.
+"""The vectoriser's decisions: which loops are vectorised, and with which width.
 
-`Body` analyses one iteration of a loop: which elements it reads and writes, with which stride between iterations, and whether it calls
-mathematical functions.  `pieces` divides the iterations of a loop into vectors.
+They follow from the facts about a loop's body (`loop_bodies.py`) and from the target.  `worthwhile` and `is_outer` say whether vectors pay
+off, `vector_width` and `strip_width` how many iterations are one vector; `pieces` divides the iterations of a loop into vectors.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, substitute, upper
-from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Let, Loop, Offset, Reduce, Statement, Store
+from bwcompiler.ir.extent import upper
+from bwcompiler.ir.loop import Accumulate, Accumulator, Let, Loop, Statement, Store
 from bwcompiler.ir.product_loop import PRODUCT
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.ir.semantics.reduction_tree import LANES
-from bwcompiler.ir.types import F64
-from bwcompiler.locks import renewed_properties
+from bwcompiler.lowering.kernels.loop_bodies import Body
 from bwcompiler.lowering.math.functions import FUNCTIONS
 from bwcompiler.target import Target
 
 # (operations of a loop body, registers of one operation): mathematical functions are long chains of dependent operations, several of which
 # should be in flight; short bodies have little other work to overlap.
-DEAR_VECTORS = ((40, 4), (1 << 30, 2))
+EXPENSIVE_VECTORS = ((40, 4), (1 << 30, 2))
 CHEAP_VECTORS = ((6, 4), (16, 2), (1 << 30, 1))
 SMALL_BODY = 32               # most operations and accesses of a vector loop that is unrolled
 WRITTEN_OUT = 48              # most operations of a loop, in all iterations, that is unrolled
 LONG_INSIDE = 1 << 20         # inner iterations that count for a product, so that it is never vectorised
 SHORT_INSIDE = 9              # an outer loop is vectorised if its inner loops have fewer iterations
-LARGEST_STEP = 6              # largest stride of elements that are read in groups
 MANY_PIECES = 3
 LONGEST = 64                  # most elements of a vector
-IN_DOUBLES = ("cos", "hypot", "power", "sin", "tan")     # computed in f64 for f32, too
-DIVISIONS = ("floor_divide", "remainder", "fmod")       # no CPU has vector instructions for these
 MANY_STRIDED = 3              # elements of one iteration that are read one by one, at a known distance
 SHORTEST_GUARDED = 4           # iterations of a loop whose reads are guarded
 
 
-class Access(NamedTuple):
-    """One element that an iteration reads or writes."""
-
-    buffer: Buffer
-    offset: Offset
-    writes: bool
+# ----- whether and how wide
+def native_width(body: Body, target: Target) -> int:
+    """The number of iterations whose largest elements fill one register."""
+    return min(target.lanes(8 * max(body.sizes)), LONGEST)
 
 
-@renewed_properties
-class Body:
-    """One iteration of a loop, including its inner loops.
+def vector_width(body: Body, target: Target) -> int:
+    """The number of iterations of one vector of the loop."""
+    copies = next(count for limit, count in (EXPENSIVE_VECTORS if body.expensive else CHEAP_VECTORS) if body.operations <= limit)
+    if body.inner or body.grouped or body.apart:
+        copies = min(copies, 2) if body.expensive else 1
+    return min(copies * native_width(body, target), LONGEST)
 
-    steps: the strides of the accesses between iterations; None: data-dependent.
-    operations: their number; dear: whether they include mathematical functions; divides: or divisions without a vector instruction.
-    sizes: bytes of the elements in memory; grouped, apart: the numbers of accesses that are read in groups, and of other strided ones.
-    spread: memory that is written with a stride.
-    feeds: accumulators from outside of the loop; opened: those from inside.
-    """
 
-    def __init__(self, loop: Loop, memory_of: Callable[[Buffer], Buffer]) -> None:
-        self.loop = loop
-        self.memory_of = memory_of
-        self.accesses: list[Access] = []
-        self.sums: list[tuple[Access, Access, tuple[Index, ...]]] = []      # sums in memory, with the inner loops around them
-        self.around: tuple[Index, ...] = ()                                 # the inner loops around the current statement
-        self.operations = 0
-        self.dear = self.divides = self.guarded = False
-        self.sizes = {1}
-        self.feeds: list[Accumulator] = []
-        self.opened: set[Accumulator] = set()
-        self.lets: dict[Let, bool] = {}                     # whether they differ between iterations
-        self.inner: set[Index] = set()
-        self._varies: dict[int, bool] = {}
-        self._statements(loop.body)
-        self.steps = [self.step(access.offset) for access in self.accesses]
-        groups = [access for access, step in self._stepped()
-                  if not access.writes and step is not None and self._in_group(access, step)]
-        self.grouped = len(groups)
-        self.spread = {memory_of(access.buffer) for access, step in self._stepped() if access.writes and step not in (None, 0, 1, -1)}
-        self.apart = sum(step not in (0, 1, -1) for step in self.steps) - self.grouped
+def strip_width(body: Body, target: Target) -> int:
+    """The same for a loop that reduces into lanes: all lanes at once, unless every element needs code of its own."""
+    if body.expensive:
+        return min(LANES, vector_width(body, target))
+    strided = sum(step not in (0, 1, -1, None) for step in body.steps) - body.grouped
+    return LANES if strided < MANY_STRIDED else min(LANES, native_width(body, target))
 
-    # ----- collecting accesses and operations
-    def _statements(self, body: Sequence[Statement]) -> None:
-        for statement in body:
-            if isinstance(statement, Loop):
-                self.inner.add(statement.index)
-                saved, self.around = self.around, (*self.around, statement.index)
-                self._statements(statement.body)
-                self.around = saved
-            elif isinstance(statement, Reduce):
-                self.opened.add(statement.accumulator)
-                self.sizes.add(statement.accumulator.dtype.itemsize)
-            elif isinstance(statement, Let):
-                self._scalar(statement.value, False)
-                self.lets[statement] = self.varies(statement.value)
-            elif isinstance(statement, Store):
-                self._scalar(statement.value, False)
-                self._access(statement.buffer, statement.offset)
-            elif isinstance(statement, Accumulate):
-                self._accumulate(statement)
-            else:
-                self._scalar(statement.value, False)
-                self._access(statement.buffer, Offset(0))
 
-    def _accumulate(self, statement: Accumulate) -> None:
-        self.operations += 1
-        self._scalar(statement.value, False)
-        if statement.position is not None:
-            self._scalar(statement.position, False)
-        if not isinstance(statement.target, Accumulator):
-            self._access(*statement.target)
-            self.accesses.append(Access(*statement.target, False))
-            self.sums.append((self.accesses[-2], self.accesses[-1], self.around))
-            return
-        self.sizes.add(statement.target.dtype.itemsize)
-        if statement.target not in self.opened and statement.target not in self.feeds:
-            self.feeds.append(statement.target)
+def can_mask(body: Body, target: Target) -> bool:
+    """Whether the target loads and stores parts of vectors of all element sizes here."""
+    return target.has_masks or (target.has_wide_masks and not any(access.buffer.dtype.itemsize < 4 for access in body.accesses))
 
-    def _access(self, buffer: Buffer, offset: Offset) -> None:
-        self.sizes.add(buffer.dtype.itemsize)
-        for term, _ in offset.terms:
-            self._scalar(term, False)
-        self.accesses.append(Access(buffer, offset, True))
 
-    def _scalar(self, scalar: Scalar, guarded: bool) -> None:
-        if id(scalar) in self._varies:
-            return
-        self._varies[id(scalar)] = False
-        if scalar.op == "load":
-            buffer, offset = scalar.data
-            self.sizes.add(buffer.dtype.itemsize)
-            self.accesses.append(Access(buffer, offset, False))
-            self.guarded |= guarded
-        elif scalar.op not in ("const", "word", "local", "index", "total", "found"):
-            self.operations += 1
-            if scalar.op in FUNCTIONS and scalar.args[0].dtype.is_float:
-                self.dear = True
-                if scalar.op in IN_DOUBLES:
-                    self.sizes.add(F64.itemsize)
-            self.divides |= scalar.op in DIVISIONS and shift_of(scalar) is None
-        for number, arg in enumerate(scalar.args):
-            self._scalar(arg, guarded or (scalar.op == "select" and scalar.data == "lazy" and number > 0))
-        self._varies[id(scalar)] = self._differs(scalar)
+def can_mask_any_number(body: Body, target: Target) -> bool:
+    """Whether the remaining iterations can be a masked vector, if their number is unknown."""
+    beside = all(step in (0, 1, -1) for step in body.steps) and not any(access.writes and not step for access, step in body.stepped())
+    return can_mask(body, target) and beside and not body.grouped and not body.guarded
 
-    # ----- variation between iterations
-    def varies(self, scalar: Scalar) -> bool:
-        """Whether a scalar of the body may differ between iterations of the loop."""
-        found = self._varies.get(id(scalar))
-        return self._differs(scalar) if found is None else found
 
-    def _differs(self, scalar: Scalar) -> bool:
-        if scalar.op == "local":
-            return self.lets.get(scalar.data, False)
-        if scalar.op == "index":
-            return self.step_of(scalar.data) != 0
-        if scalar.op == "in_range":
-            return any(self.step_of(extent) for extent in scalar.data)
-        if scalar.op in ("total", "found"):
-            return scalar.data in self.opened
-        if scalar.op == "load" and self.step_of(scalar.data[1].affine):
-            return True
-        return any(self.varies(arg) for arg in scalar.args)
+def worthwhile(body: Body, target: Target) -> bool:
+    """Whether vectors pay off: most elements are contiguous, or there is much to compute."""
+    if body.divides and not body.expensive:
+        return False
+    if body.guarded and not (can_mask(body, target) and _guards_are_simple(body, target)):
+        return False
+    if body.guarded and isinstance(body.loop.extent, int) and body.loop.extent < SHORTEST_GUARDED:
+        return False                               # a masked load stalls on narrower stores to its memory
+    beside = sum(step in (1, -1) for step in body.steps)
+    scattered = any(access.writes and step not in (1, -1) for access, step in body.stepped())
+    return body.expensive or not scattered or body.apart < beside + body.grouped or body.operations >= 6 * body.apart
 
-    def step_of(self, extent: Extent) -> int:
-        """The step of an index expression between iterations."""
-        return 0 if isinstance(extent, int) else next((step for index, step in extent.terms if index is self.loop.index), 0)
 
-    def step(self, offset: Offset) -> int | None:
-        return None if any(self.varies(term) for term, _ in offset.terms) else self.step_of(offset.affine)
+def is_outer(body: Body, target: Target, lane_sums: Collection[Accumulator]) -> bool:
+    """Whether a loop around very short loops is vectorised: these do not fill vectors, and all stores are contiguous along it."""
+    loop, short = body.loop, _inner_iterations(body.loop.body)
+    if upper(loop.extent) < native_width(body, target) or not 1 < short <= SHORT_INSIDE:
+        return False
+    stores = all(step in (1, -1) or access in body.in_order for access, step in body.stepped() if access.writes)
+    return stores and not body.apart and not body.divides and not body.guarded and body.opened.isdisjoint(lane_sums) and not body.feeds
 
-    def _in_group(self, access: Access, step: int) -> bool:
-        """Whether an access is read in groups in the first and in the last iteration of the inner loops."""
-        if not 2 <= step <= LARGEST_STEP:
-            return False
-        places = [substitute(access.offset.affine, {index: getattr(index, end) for index in self.inner}) for end in ("lo", "hi")]
-        return all(group_start(access.buffer, Offset(place, access.offset.terms), step) is not None for place in places)
 
-    # ----- independence of iterations
-    @functools.cached_property
-    def in_order(self) -> set[Access]:
-        """Sums in memory of expensive loops, to which all iterations add: the addends are computed as vectors, and added one by one.
+def _guards_are_simple(body: Body, target: Target) -> bool:
+    """Whether all guarded elements are contiguous, or can be read by a masked gather."""
+    return all(step in (1, -1) or (step is None and not access.writes and target.has_masks) for access, step in body.stepped())
 
-        An iteration may add to an element at most once; otherwise the order of additions would change.
-        """
-        found: set[Access] = set()
-        for write, read, around in self.sums:
-            indices = [index for index, _ in _terms(write.offset.affine)]
-            alone = sum(self.memory_of(access.buffer) is self.memory_of(write.buffer) for access in self.accesses) == 2
-            once = len(around) <= 1 and all(index in indices for index in around)
-            if self.dear and alone and once and not write.offset.terms and not self.step_of(write.offset.affine):
-                found |= {write, read}
-        return found
 
-    @functools.cached_property
-    def independent(self) -> bool:
-        """Whether no iteration reads or writes memory that another one writes."""
-        written: dict[Buffer, list[tuple[Access, int | None]]] = {}
-        for access, step in self._stepped():
-            if access.writes and access not in self.in_order:
-                written.setdefault(self.memory_of(access.buffer), []).append((access, step))
-        if not written:
-            return True
-        for other, step in self._stepped():
-            for access, own in written.get(self.memory_of(other.buffer), ()):
-                if not self._apart(access, own, other, step):
-                    return False
-        return True
-
-    def _apart(self, write: Access, step: int | None, other: Access, other_step: int | None) -> bool:
-        """Whether the elements of two accesses differ in different iterations (an access with itself included)."""
-        if step is None or other_step is None or not step:
-            # stores to data-dependent places are made one after the other
-            return write is other and step is None and all(not a.writes or a is write for a in self.accesses if a.buffer is write.buffer) \
-                and not any(a.buffer is write.buffer and not a.writes for a in self.accesses)
-        if write.offset.terms and [(id(term), s) for term, s in write.offset.terms] != [(id(term), s) for term, s in other.offset.terms]:
-            return False
-        if bool(write.offset.terms) != bool(other.offset.terms):
-            return False
-        affine = write.offset.affine, other.offset.affine
-        if affine[0] == affine[1] and not any(index in self.inner for index, _ in _terms(affine[0])):
-            return True
-        distance = add_extents(affine[0], scale_extent(affine[1], -1))
-        if step == other_step and isinstance(distance, int) and distance % step:
-            return True
-        # also in different iterations of the inner loops
-        fresh: Mapping[Index, Affine] = {index: Index(index.lo, index.hi).extent() for index in (self.loop.index, *self.inner)}
-        if step != other_step:
-            distance = add_extents(affine[0], scale_extent(substitute(affine[1], fresh), -1))
-            least, most = ends(distance)
-            return least > 0 or most < 0
-        inside = {index: extent for index, extent in fresh.items() if index is not self.loop.index}
-        distance = add_extents(affine[0], scale_extent(substitute(affine[1], inside), -1))
-        reach, (least, most) = upper(add_extents(self.loop.extent, -1)) * abs(step), ends(distance)
-        return (-abs(step) < least and most < abs(step)) or least > reach or most < -reach
-
-    @functools.cached_property
-    def pure(self) -> bool:
-        """Whether an iteration may run twice: it reads nothing that the loop writes."""
-        read = {self.memory_of(access.buffer) for access in self.accesses if not access.writes}
-        return not self.feeds and not any(access.writes and self.memory_of(access.buffer) in read for access in self.accesses)
-
-    # ----- width
-    def native(self, target: Target) -> int:
-        """The number of iterations whose largest elements fill one register."""
-        return min(target.lanes(8 * max(self.sizes)), LONGEST)
-
-    def unit(self, target: Target) -> int:
-        """The number of iterations of one vector of the loop."""
-        copies = next(count for limit, count in (DEAR_VECTORS if self.dear else CHEAP_VECTORS) if self.operations <= limit)
-        if self.inner or self.grouped or self.apart:
-            copies = min(copies, 2) if self.dear else 1
-        return min(copies * self.native(target), LONGEST)
-
-    def strip(self, target: Target) -> int:
-        """The same for a loop that reduces into lanes: all lanes at once, unless every element needs code of its own."""
-        if self.dear:
-            return min(LANES, self.unit(target))
-        strided = sum(step not in (0, 1, -1, None) for step in self.steps) - self.grouped
-        return LANES if strided < MANY_STRIDED else min(LANES, self.native(target))
-
-    def masks(self, target: Target) -> bool:
-        """Whether the target loads and stores parts of vectors of all element sizes here."""
-        return target.has_masks or (target.has_wide_masks and not any(access.buffer.dtype.itemsize < 4 for access in self.accesses))
-
-    def masks_any_number(self, target: Target) -> bool:
-        """Whether the remaining iterations can be a masked vector, if their number is unknown."""
-        beside = all(step in (0, 1, -1) for step in self.steps) and not any(access.writes and not step for access, step in self._stepped())
-        return self.masks(target) and beside and not self.grouped and not self.guarded
-
-    def _stepped(self) -> Iterator[tuple[Access, int | None]]:
-        return zip(self.accesses, self.steps, strict=True)
-
-    def worthwhile(self, target: Target) -> bool:
-        """Whether vectors pay off: most elements are contiguous, or there is much to compute."""
-        if self.divides and not self.dear:
-            return False
-        if self.guarded and not (self.masks(target) and self._guards_are_simple(target)):
-            return False
-        if self.guarded and isinstance(self.loop.extent, int) and self.loop.extent < SHORTEST_GUARDED:
-            return False                               # a masked load stalls on narrower stores to its memory
-        beside = sum(step in (1, -1) for step in self.steps)
-        scattered = any(access.writes and step not in (1, -1) for access, step in self._stepped())
-        return self.dear or not scattered or self.apart < beside + self.grouped or self.operations >= 6 * self.apart
-
-    def is_outer(self, target: Target, lane_sums: Collection[Accumulator]) -> bool:
-        """Whether a loop around very short loops is vectorised: these do not fill vectors, and all stores are contiguous along it."""
-        loop, short = self.loop, _inner_iterations(self.loop.body)
-        if upper(loop.extent) < self.native(target) or not 1 < short <= SHORT_INSIDE:
-            return False
-        stores = all(step in (1, -1) or access in self.in_order for access, step in self._stepped() if access.writes)
-        return stores and not self.apart and not self.divides and not self.guarded and self.opened.isdisjoint(lane_sums) and not self.feeds
-
-    def _guards_are_simple(self, target: Target) -> bool:
-        """Whether all guarded elements are contiguous, or can be read by a masked gather."""
-        return all(step in (1, -1) or (step is None and not access.writes and target.has_masks) for access, step in self._stepped())
+def _inner_iterations(body: Sequence[Statement]) -> int:
+    """The number of iterations of all inner loops; 1 if there are none."""
+    count = 1
+    for statement in body:
+        if isinstance(statement, Loop):
+            if statement.kind == PRODUCT:
+                return LONG_INSIDE
+            count += (statement.extent if isinstance(statement.extent, int) else SHORT_INSIDE) * _inner_iterations(statement.body)
+    return count
 
 
 def statement_size(statement: Statement) -> int:
@@ -312,63 +120,7 @@ def _operations(scalar: Scalar, seen: set[int]) -> int:
     return (20 if scalar.op in FUNCTIONS else 1) + sum([_operations(arg, seen) for arg in scalar.args])
 
 
-def _terms(extent: int | Affine) -> Iterator[tuple[Index, int]]:
-    return iter(() if isinstance(extent, int) else extent.terms)
-
-
-def shift_of(scalar: Scalar) -> int | None:
-    """The exponent if an integer is divided by a power of two: then a shift gives the quotient, and a mask the remainder."""
-    if scalar.op not in ("floor_divide", "remainder") or scalar.args[1].op != "const" or scalar.dtype.kind not in "iu":
-        return None
-    number = int(scalar.args[1].data)
-    return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else None
-
-
-def ends(extent: Extent) -> tuple[int, int]:
-    """The smallest and the largest value of an index expression."""
-    if isinstance(extent, int):
-        return extent, extent
-    first = last = extent.constant
-    for index, factor in extent.terms:
-        low, high = index.lo, index.hi
-        if not isinstance(low, int) or not isinstance(high, int):
-            return lower(extent), upper(extent)
-        first += factor * (low if factor > 0 else high)
-        last += factor * (high if factor > 0 else low)
-    return first, last
-
-
-def group_start(buffer: Buffer, offset: Offset, step: int, spread: bool = False) -> int | None:
-    """The distance of an element from the start of its group, for reads with stride `step`; None if they are not read in groups.
-
-    Groups of `step` elements inside the array are read as one vector, from which each access selects its elements.  If the array
-    consists of whole groups and the strides are multiples of `step`, aligned groups are inside, whatever the bounds of the indices.
-
-    spread: whether the loop writes elements of the array with a stride.  Then a vector that begins before the element would read elements
-    just written by earlier iterations, and the CPU would stall until these stores are in the cache.
-    """
-    if not 2 <= step <= LARGEST_STEP or offset.terms:
-        return None
-    first, last = ends(offset.affine)
-    if spread and first >= 0 and last + step <= buffer.size:
-        return 0
-    aligned = (offset.affine if isinstance(offset.affine, int) else offset.affine.constant) % step
-    if buffer.size % step == 0 and all(factor % step == 0 for _, factor in _terms(offset.affine)):
-        return aligned
-    return next((start for start in (aligned, *range(step)) if first >= start and last + step - start <= buffer.size), None)
-
-
-def _inner_iterations(body: Sequence[Statement]) -> int:
-    """The number of iterations of all inner loops; 1 if there are none."""
-    count = 1
-    for statement in body:
-        if isinstance(statement, Loop):
-            if statement.kind == PRODUCT:
-                return LONG_INSIDE
-            count += (statement.extent if isinstance(statement.extent, int) else SHORT_INSIDE) * _inner_iterations(statement.body)
-    return count
-
-
+# ----- pieces
 @dataclass(frozen=True)
 class Piece:
     """`count` vectors of `width` iterations from iteration `first` on.
@@ -383,10 +135,10 @@ class Piece:
     clamped: bool = False
 
 
-def pieces(extent: int, unit: int, pure: bool, masks: bool, dear: bool) -> list[Piece]:
+def pieces(extent: int, unit: int, pure: bool, masks: bool, expensive: bool) -> list[Piece]:
     """Pieces that cover all iterations of a loop; iterations are repeated only if the body is `pure`."""
-    if dear:
-        return _dear_pieces(extent, unit, pure, masks)
+    if expensive:
+        return _expensive_pieces(extent, unit, pure, masks)
     count, rest = divmod(extent, unit)
     found = [Piece(0, unit, count)] if count else []
     if not rest:
@@ -403,7 +155,7 @@ def pieces(extent: int, unit: int, pure: bool, masks: bool, dear: bool) -> list[
     return [*found, Piece(first, width, 1, rest)] if masks and len(exact) > MANY_PIECES else [*found, *exact]
 
 
-def _dear_pieces(extent: int, unit: int, pure: bool, masks: bool) -> list[Piece]:
+def _expensive_pieces(extent: int, unit: int, pure: bool, masks: bool) -> list[Piece]:
     """Pieces of one width, so that each math function is needed in one width only."""
     unit = min(unit, power_of_two(extent))
     count, rest = divmod(extent, unit)

@@ -7,6 +7,7 @@
     complex/                               complex numbers as pairs of reals
     join_rows                              sums over several short axes become sums over one
     tiles, stage_columns                   transposed accesses: in elementwise loops, and in loops over rows
-    sweeps, stage_products                 several kernels in one loop; matrices packed for products in loops
+    sweeps, sweep_profit, sweep_kernel     several kernels in one loop: which may be joined, when it pays, what it gives
+    stage_products                         matrices packed for products in loops
     blocks, parallel                       long reductions in blocks, and the division among threads
 """

@@ -15,6 +15,35 @@ with cheap elements that are contiguous along such rows still go through one row
 Scalar members are computed outside of all loops: before them, or after them if they depend on reductions of the loops.
 
 A member that several passes need is computed in the first, stored and read back if recomputing it is expensive.
+
+An example: rows are divided by their sums.  This group
+
+    graph shares(%x: f64[5,40]) -> f64[5,40] {
+      %e: f64[5,40] = exp %x
+      %total: f64[5] = sum %e {axes=[1]}
+      %scale: f64[5] = divide 1.0, %total
+      %wide: f64[5,40] = broadcast %scale {shape=[5,40], axes=[0]}
+      %share: f64[5,40] = multiply %e, %wide
+      return %share
+    }
+
+becomes this kernel.  `%wide` is no member: its elements are those of `%scale` at another index.
+
+    kernel shares(%x: in f64[5,40], %e.row: scratch f64[40], %share: out f64[5,40])
+      for i0 in 0..5                        ; the outer axis
+        reduce total: f64 = add
+        for i1 in 0..40 vector              ; pass 0: the inner axis, for the sum
+          let e = exp(%x[i0, i1])
+          store %e.row[i1], e               ; pass 1 needs it as well, and exp is expensive
+          total add= e
+        let scale = 1.0 / total             ; the gap before pass 1: outer members
+        for i1 in 0..40 vector              ; pass 1: what needs the sum
+          let e = %e.row[i1]
+          let share = e * scale
+          store %share[i0, i1], share
+
+`KernelLayout` decides the axes, passes and buffers first; `_Tree` then writes gap 0, pass 0, gap 1, pass 1 ..., and puts the outer loops
+around them.
 """
 
 from __future__ import annotations

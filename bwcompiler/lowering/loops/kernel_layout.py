@@ -26,6 +26,9 @@ class KernelLayout:
     saved     inner members that later passes read back from memory; last: the last pass that computes each.
     numbers   members outside of the loops -> whether they are computed after these.  known: the scalars of those already computed.
     fills     statements before the whole tree; flushes: statements after it.
+
+    For the example of `build_loops.py`: outer [0], inner [1]; passes 2, steps 3 (gaps 0, 1, 2); when {e: 0, total: 0, scale: 1, share: 1},
+    of which e, total and share are inner members, so that these numbers are passes; saved {e}.
     """
 
     def __init__(self, group: FusionGroup, stored: set[Value], forced: set[Value]) -> None:

@@ -12,9 +12,9 @@ from bwcompiler.ir.extent import upper
 PANEL_BYTES = 1 << 18         # bytes that one column panel may occupy in cache
 PANEL_LIMITS = (PANEL_COLUMNS, 512)
 MOVING_PANEL = 1 << 21        # most elements of a panel of all columns, if their number depends on an enclosing loop
-DEAR_ROW = 10                 # least operations per element of short rows for lanes along the outer axis, whose reads are strided;
-DEAR = 20                     # operations that count for a mathematical function;
-DEAR_NUMBER = 30              # or longest rows with such a function per row, which otherwise is computed for one row at a time,
+EXPENSIVE_ROW = 10            # least operations per element of short rows for lanes along the outer axis, whose reads are strided;
+EXPENSIVE = 20                # operations that count for a mathematical function;
+EXPENSIVE_NUMBER = 30         # or longest rows with such a function per row, which otherwise is computed for one row at a time,
 FEW_ROWS = 8                  # for at least this many rows;
 FULL_ROW = 0.75               # not if rows fill at least this share of their vectors, and nothing is reduced per row
 _VECTOR_BYTES = 64
@@ -53,9 +53,9 @@ def lane_axis(group: FusionGroup, inner: list[int], outer: list[int]) -> int | N
         return None
     elements, numbers = ([member.value.op for member in group.members if len(member.domain_axes) == rank
                           and member.value.op.kind == "elementwise" and not member.is_number] for rank in (len(group.extents), len(outer)))
-    work = sum(_COSTS.get(op, 1 if op.cheap else DEAR) for op in elements)
-    is_dear = (work >= DEAR_ROW and extent >= SHORT_ROWS) or sum(not op.cheap for op in numbers) * DEAR_NUMBER >= volume
-    return axis if is_dear else None
+    work = sum(_COSTS.get(op, 1 if op.cheap else EXPENSIVE) for op in elements)
+    is_expensive = (work >= EXPENSIVE_ROW and extent >= SHORT_ROWS) or sum(not op.cheap for op in numbers) * EXPENSIVE_NUMBER >= volume
+    return axis if is_expensive else None
 
 
 def _slides(group: FusionGroup, outer: list[int]) -> bool:

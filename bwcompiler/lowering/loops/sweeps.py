@@ -1,4 +1,4 @@
-"""`Sweep`: joins kernels whose outermost loops run over the same axis into one kernel (loop fusion with blocking).
+"""`Sweep`: kernels that can be one, as their outermost loops run over the same axis (loop fusion with blocking).
 
     for i in 0..2000                       for b in 0..500
       for j in 0..32                         for r in 0..4
@@ -12,36 +12,30 @@ The second kernel reads the results of a few iterations of the first while they 
 shrinks to the part that these iterations write.  A fusion group has only two levels of loops, and a reader of its rows at another
 depth is a separate group; a sweep joins such groups.  It is correct if no iteration of one kernel touches what a different iteration of
 the other writes.
+
+Here is what may be joined; `sweep_profit.py` says when that pays, and for how many iterations at a time, and `sweep_kernel.py` makes the
+joined kernel.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent, span, substitute
-from bwcompiler.ir.loop import INPUT, OUTPUT, SCRATCH, UPDATED, Buffer, Fill, Kernel, Loop, Offset, Statement
+from bwcompiler.ir.extent import Affine, Index, substitute
+from bwcompiler.ir.loop import Buffer, Fill, Kernel, Loop, Offset, Statement
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.product_loop import PRODUCT, LoopProduct, product_of
 from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
-from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.lowering.loops.blocks import feeds_sums_only
 from bwcompiler.lowering.loops.parallel import is_independent, private_scratch, stays_apart
-from bwcompiler.lowering.loops.split_guards import Copy
 
-LEAST_SHARED = 1 << 20         # least bytes of shared arrays: smaller ones are still in a cache when the next loop begins
-BLOCK_BYTES = 1 << 16          # bytes that a few iterations touch; MOST_BYTES: the most for a single iteration
-MOST_BYTES = 1 << 18
-LEAST_ELEMENTS = 256           # least shared elements of a few iterations: with fewer, the loop overhead dominates
-LEAST_BLOCKS = 16              # least blocks of iterations, to divide among threads
-PRODUCT_BYTES = 3 << 17        # bytes that a few rows of matrix products touch, in the L2 cache,
-LEAST_ROWS = 64                # and the least number of rows: the other matrix is read once per block of rows
-MOST_KERNELS = 24
+LEAST_BLOCKS = 16              # least iterations of a loop that is joined, and blocks of them, to divide among threads
 BEFORE, INSIDE, AFTER = "before", "inside", "after"
 
 
+# ----- what a kernel touches
 @dataclass
 class Accesses:
     """The accesses of a kernel to an array.  offsets: those in its outermost loop; touched, written: which of BEFORE, INSIDE, AFTER."""
@@ -139,6 +133,7 @@ def _note(accesses: Accesses, touch: Touch) -> None:
         accesses.is_only_filled = False
 
 
+# ----- what may be joined
 class Sweep:
     """Kernels that can be joined, in order."""
 
@@ -168,37 +163,9 @@ class Sweep:
         self.own = own
         return True
 
-    def pays(self) -> bool:
-        """Whether the last kernel shares enough memory with the others, and the data of a few iterations stay in a cache.
-
-        For a product, sharing an input gains little: it has to read a result of the others, or write one of their inputs.
-        """
-        steps, last = self._steps(), self.parts[-1]
-        before = {array for one in self.parts[:-1] for array in one.accesses}
-        shared = [array for array in last.accesses if array in before and steps.get(array)]
-        if last.of.multiplies:
-            made = {array for one in self.parts for array, accesses in one.accesses.items() if accesses.written}
-            shared = [array for array in shared if array in made]
-        return bool(sum([array.type.nbytes for array in shared]) >= LEAST_SHARED and self._count())
-
-    def _steps(self) -> dict[Value, int]:
+    def steps(self) -> dict[Value, int]:
         """Per array the step of one iteration, in elements."""
-        return {array: abs(_step(offsets, self.index)) for array, offsets in self.offsets.items()}
-
-    def _count(self) -> int:
-        """The number of iterations of each loop before those of the next; 0 if no number is suitable."""
-        steps, laid_over = self._steps(), self.laid_over()
-        one = sum([step * array.dtype.itemsize for array, step in steps.items() if array not in laid_over])
-        if one > MOST_BYTES:
-            return 0
-        multiplies = any(part.of.loop.kind == PRODUCT for part in self.parts)
-        most = max(1, min((PRODUCT_BYTES if multiplies else BLOCK_BYTES) // max(one, 1), self.extent // LEAST_BLOCKS))
-        count = next(number for number in range(most, 0, -1) if self.extent % number == 0)
-        if multiplies and count < LEAST_ROWS:
-            return 0
-        users = Counter(array for part in self.parts for array in part.accesses)
-        shared = [steps.get(array, 0) for array, number in users.items() if number > 1]
-        return count if count * max(shared, default=0) >= LEAST_ELEMENTS else 0
+        return {array: abs(step_of(offsets, self.index)) for array, offsets in self.offsets.items()}
 
     def laid_over(self) -> dict[Value, Value]:
         """Sums of rows with a product -> the rows that it is added to, where the sum may lie: nothing reads them afterwards."""
@@ -215,22 +182,6 @@ class Sweep:
                 if before is not None and after is not None and parts_of[before][-1] == number == parts_of[after][0]:
                     found[after] = before
         return found
-
-    def roles(self, array: Value) -> set[str]:
-        """The roles of an array in the kernels."""
-        return {buffer.role for part in self.parts for buffer, one in zip(part.of.kernel.buffers, part.arrays, strict=True) if one is array}
-
-    def kernel(self, inner: Collection[Value]) -> tuple[Kernel, list[Value | None]]:
-        """The kernel, and per buffer its array; `inner` are those that nothing else reads."""
-        made = _Joined(self, self._count(), {array for array in inner if self._is_inner(array)})
-        return made.kernel(), made.arrays
-
-    def _is_inner(self, array: Value) -> bool:
-        """Whether only the loops write and read the array, each iteration its own part; before them it may be filled with a number."""
-        found = [part.accesses[array] for part in self.parts if array in part.accesses]
-        roles, offsets = self.roles(array), self.offsets.get(array, [])
-        return (UPDATED not in roles and OUTPUT in roles and all(AFTER not in one.touched and one.is_only_filled for one in found)
-                and stays_apart(offsets, self.index, self.own) and _step(offsets, self.index) > 0)
 
 
 def _sums(loop: Loop) -> list[LoopProduct]:
@@ -255,97 +206,7 @@ def _with_index(offset: Offset | None, old: Index, new: Index) -> Offset | None:
     return None if offset is None else Offset(substitute(offset.affine, {old: new.extent()}), offset.terms)
 
 
-def _step(offsets: Sequence[Offset | None], index: Index) -> int:
+def step_of(offsets: Sequence[Offset | None], index: Index) -> int:
     """The step of the first access between iterations, in elements; 0 if it is data-dependent."""
     first = offsets[0] if offsets else None
     return dict(first.affine.terms).get(index, 0) if first is not None and isinstance(first.affine, Affine) else 0
-
-
-class _Joined:
-    """The kernel of a sweep, `count` iterations of each loop at a time; inner: the arrays that shrink."""
-
-    def __init__(self, sweep: Sweep, count: int, inner: Set[Value]) -> None:
-        self.sweep = sweep
-        self.count = count
-        self.inner = inner
-        self.block = Index(0, sweep.extent // count - 1, "b")
-        self.taken = TakenNames()
-        self.buffers: list[Buffer] = []
-        self.arrays: list[Value | None] = []
-        self.of_array: dict[Value, Buffer] = {}
-        self.starts: dict[Buffer, Extent] = {}               # for arrays that shrink: the start of the part in the array
-        self.laid_over = sweep.laid_over()
-
-    def kernel(self) -> Kernel:
-        before: list[Statement] = []
-        body: list[Statement] = []
-        after: list[Statement] = []
-        kernels = [part.of.kernel for part in self.sweep.parts]
-        for part, kernel in zip(self.sweep.parts, kernels, strict=True):
-            buffers = {buffer: self._buffer(buffer, array) for buffer, array in zip(kernel.buffers, part.arrays, strict=True)}
-            copy = _PartCopy(buffers, self.starts)
-            for statement in copy.statements(kernel.body[:part.of.place]):
-                (body if isinstance(statement, Fill) and statement.buffer in self.starts else before).append(statement)
-            body += self._iterations(part.of.loop, copy)
-            after += copy.statements(kernel.body[part.of.place + 1:])
-        words = dict.fromkeys(word for kernel in kernels for word in kernel.words)
-        loop = Loop(self.block, self.sweep.extent // self.count, body)
-        return Kernel(".".join([kernel.name for kernel in kernels]), self.buffers, [*before, loop, *after], list(words))
-
-    def _iterations(self, loop: Loop, copy: Copy) -> list[Statement]:
-        first = scale_extent(self.block.extent(), self.count)
-        if self.count == 1 and loop.kind == "serial":
-            copy.replace[loop.index] = first
-            return copy.statements(loop.body)
-        row = Index(0, self.count - 1, loop.index.name)
-        copy.replace[loop.index] = add_extents(first, row.extent())
-        return [Loop(row, self.count, copy.statements(loop.body), loop.kind)]
-
-    def _buffer(self, buffer: Buffer, array: Value | None) -> Buffer:
-        if array is None:
-            return self._new(buffer.name, buffer, buffer.shape, SCRATCH, None)
-        found = self.of_array.get(array)
-        if found is None:
-            found = self.of_array[array] = self._new_for(buffer, array)
-        return found
-
-    def _new_for(self, buffer: Buffer, array: Value) -> Buffer:
-        if array in self.inner:
-            offsets = self.sweep.offsets[array]
-            step = _step(offsets, self.sweep.index)
-            starts = [span(add_extents(offset.affine, scale_extent(self.sweep.index.extent(), -step)), self.sweep.own)[0]
-                      for offset in offsets if offset is not None]
-            low = min([start for start in starts if isinstance(start, int)])
-            begin = add_extents(scale_extent(self.block.extent(), step * self.count), low)
-            before = self.of_array.get(self.laid_over[array]) if array in self.laid_over else None
-            if before is not None and self.starts.get(before) == begin and before.shape == (step * self.count,):
-                return before
-            made = self._new(f"{buffer.name}.part", buffer, (step * self.count,), SCRATCH, None)
-            self.starts[made] = begin
-            return made
-        roles = self.sweep.roles(array)
-        role = next(role for role in (UPDATED, OUTPUT, INPUT) if role in roles)
-        return self._new(buffer.name, buffer, buffer.shape, role, array)
-
-    def _new(self, name: str, like: Buffer, shape: Sequence[Extent], role: str, array: Value | None) -> Buffer:
-        made = Buffer(self.taken.new(name), like.dtype, shape, role, like.origin if array is not None else None)
-        self.buffers.append(made)
-        self.arrays.append(array)
-        return made
-
-
-class _PartCopy(Copy):
-    """A copy on the buffers of the whole sweep."""
-
-    def __init__(self, buffers: Mapping[Buffer, Buffer], starts: Mapping[Buffer, Extent]) -> None:
-        super().__init__({})
-        self.buffers = buffers
-        self.starts = starts
-
-    def fill(self, statement: Fill) -> Fill:
-        return Fill(self.buffers[statement.buffer], self.scalar(statement.value))
-
-    def place(self, buffer: Buffer, offset: Offset) -> tuple[Buffer, Offset]:
-        made, moved = self.buffers[buffer], self.offset(offset)
-        start = self.starts.get(made)
-        return made, moved if start is None else Offset(add_extents(moved.affine, scale_extent(start, -1)), moved.terms)

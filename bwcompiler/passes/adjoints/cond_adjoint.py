@@ -18,7 +18,7 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, current_record, input_value
 from bwcompiler.ir.types import TensorType
-from bwcompiler.passes.adjoints.cut_body import NOTHING, CutBody, Cutting, cut_body
+from bwcompiler.passes.adjoints.bodies.cut_body import NOTHING, CutBody, Cutting, cut_body
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, totals, zeros
 from bwcompiler.passes.derivatives.activity import is_differentiable
 from bwcompiler.passes.loops.branch_states import branch_states

@@ -16,7 +16,7 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, cut, inline
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import I64, tensor
-from bwcompiler.passes.adjoints.cut_body import CutBody
+from bwcompiler.passes.adjoints.bodies.cut_body import CutBody
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, totals
 
 COUNT = tensor(I64)

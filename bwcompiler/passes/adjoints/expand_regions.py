@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Op, Value
+from bwcompiler.passes.adjoints.bodies.cut_body import CutBody
 from bwcompiler.passes.adjoints.checkpoint_adjoint import expand_checkpoint
 from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
-from bwcompiler.passes.adjoints.cut_body import CutBody
 from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop
 from bwcompiler.passes.adjoints.segment_loops import Segments, segments
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions

@@ -18,7 +18,7 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
 from bwcompiler.ir.types import DType, TensorType, tensor
 from bwcompiler.ops.rules import zero_of
-from bwcompiler.passes.adjoints.cut_body import ALL, SAFE, CutBody, Cutting, cut_body
+from bwcompiler.passes.adjoints.bodies.cut_body import ALL, SAFE, CutBody, Cutting, cut_body
 from bwcompiler.passes.adjoints.late_products import Late, sum_of_products, take_products
 from bwcompiler.passes.loops.region_bodies import padded, replaced_inputs
 

@@ -19,7 +19,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.region import Policy
-from bwcompiler.passes.adjoints.cut_body import CutBody
+from bwcompiler.passes.adjoints.bodies.cut_body import CutBody
 from bwcompiler.passes.adjoints.loop_adjoint import trips_of
 from bwcompiler.passes.loops.iterations.split_loops import copy_of
 
@@ -30,7 +30,7 @@ MOST = 1 << 23                 # bytes that a segment keeps where it begins with
 
 # What an iteration costs, in units of 1/64 of the time in which a byte is kept: written to memory, and read from there.
 NEAR, FAR = 40, 16                         # it may cost per byte that it keeps, where a segment fits into the first caches, and elsewhere
-MOVED, COMPUTED, DEAR = 4, 2, 160          # per byte read or written, of a result, of one of a function
+MOVED, COMPUTED, EXPENSIVE = 4, 2, 160     # per byte read or written, of a result, of one of a function
 TAKEN, FLOATING = 64, 6                    # per byte of what is gathered, or scattered; per floating-point operation of a product
 STEP, AROUND = 128, 1024                   # per operation, and per iteration of a loop inside
 
@@ -124,7 +124,7 @@ def _cost(value: Value) -> int | None:
     if kind in ("constant", "layout", "item"):
         return 0
     if kind == "elementwise":
-        return STEP + (COMPUTED if value.op.cheap else DEAR) * _bytes(value)
+        return STEP + (COMPUTED if value.op.cheap else EXPENSIVE) * _bytes(value)
     if kind in ("reduction", "scan"):
         return STEP + MOVED * moved
     if kind in ("index", "push", "check"):

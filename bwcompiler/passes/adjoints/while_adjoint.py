@@ -28,8 +28,8 @@ from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.graph import Graph, cut, inline
 from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
 from bwcompiler.ir.types import I64, TensorType, tensor
+from bwcompiler.passes.adjoints.bodies.cut_body import SAFE, CutBody, Cutting, cut_body
 from bwcompiler.passes.adjoints.counted_adjoint import Counter, counters_in, expand_counted
-from bwcompiler.passes.adjoints.cut_body import SAFE, CutBody, Cutting, cut_body
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, stack_inputs, totals
 from bwcompiler.passes.loops.region_bodies import padded
 

@@ -33,7 +33,7 @@ WORK = 12_000_000              # steps along edges that a cut may take, some sec
 # Why a value is saved, in words about it.
 RULES = {
     "argument": "it is an argument, which is there anyway",
-    "dear": "computing it again costs more than keeping it",
+    "expensive": "computing it again costs more than keeping it",
     "never": "products, reductions, gathers and library calls are not computed again",
     "compared": "it is compared for equality, and a float that is computed again never is",
     "narrow": "keeping it costs less than keeping what it is made of, or than a longer chain of operations",
@@ -163,7 +163,7 @@ class Costs:
     """
 
     UNIT = 64
-    CHEAP, DEAR, MOVED = 4, 80, 1              # per byte of the result; saving costs UNIT per byte
+    CHEAP, EXPENSIVE, MOVED = 4, 80, 1         # per byte of the result; saving costs UNIT per byte
     COMMON, LARGE = 36, 1 << 20                # per byte of a common function of an array that has so many
     FLOATING = 26                              # per floating-point operation of a matrix product: 0.4 bytes
 
@@ -196,8 +196,8 @@ class Costs:
         if kind == "layout":
             return self.MOVED * size
         if kind == "elementwise":
-            dear = self.COMMON if value.op in _COMMON and size >= self.LARGE else self.DEAR
-            return (self.CHEAP if value.op.cheap else dear) * size
+            expensive = self.COMMON if value.op in _COMMON and size >= self.LARGE else self.EXPENSIVE
+            return (self.CHEAP if value.op.cheap else expensive) * size
         if kind == "index" and self.gathers:
             return self.UNIT * size // 2
         if not self.asked or kind not in ("reduction", "scan", "index", "library", "push"):
@@ -216,7 +216,7 @@ class Costs:
         if value in self.compared:
             return "compared"
         again = self.again(value)
-        return "never" if again is None else "dear" if again >= self.save(value) else "narrow"
+        return "never" if again is None else "expensive" if again >= self.save(value) else "narrow"
 
 
 def _moved_floats(operands: Sequence[Value]) -> Iterator[Value]:

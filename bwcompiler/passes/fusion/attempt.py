@@ -306,13 +306,13 @@ class Attempt:
         return self._accept(group, inner, every, every, places)
 
     def _scalars(self, group: FusionGroup, inner: frozenset[int], places: Sequence[int]) -> list[Value]:
-        """What the group's loops computed in vectors, and would compute one number at a time around new inner loops, at a loss: dear
+        """What the group's loops computed in vectors, and would compute one number at a time around new inner loops, at a loss: expensive
         functions, or more than the short inner loops do.
         """
         own = [member.value for member in group.members if member.value.op.kind == "elementwise" and not member.is_number]
-        dear = [value for value in own if not value.op.cheap]
-        if dear or len(own) < MANY_SCALARS or _size(group, frozenset(range(len(places)))) < LONG_ROW:
-            return dear
+        expensive = [value for value in own if not value.op.cheap]
+        if expensive or len(own) < MANY_SCALARS or _size(group, frozenset(range(len(places)))) < LONG_ROW:
+            return expensive
         count = 1
         for axis in inner:
             count *= upper(self.shape[self.wide[axis]])
@@ -344,13 +344,13 @@ class Attempt:
         if not _reduction_fits(mine, tuple(own), inner, bool(every) and max(every) not in inner):
             self._refuse("columns")
             return None
-        if mine != every and self._is_dear_alone(group, inner):
+        if mine != every and self._is_expensive_alone(group, inner):
             self._refuse("alone")
             return None
         return self._accept(group, inner, every, mine)
 
-    def _is_dear_alone(self, group: FusionGroup, inner: frozenset[int]) -> bool:
-        """Whether the value is a dear function of a number per row, where rows are short and cannot be handled side by side."""
+    def _is_expensive_alone(self, group: FusionGroup, inner: frozenset[int]) -> bool:
+        """Whether the value is an expensive function of a number per row, where rows are short and cannot be handled side by side."""
         if self.value.op.cheap or self.value.op.kind != "elementwise" or not inner or max(inner) != len(group.extents) - 1:
             return False
         outer = [upper(extent) for axis, extent in enumerate(group.extents) if axis not in inner]

@@ -22,7 +22,7 @@ ROW_COST = 8.0                                 # what starting a row costs, in s
 ADVANTAGE = 0.7                                # of the cost, at most, is worth another order
 SHORT_ROW = 4                                  # elements of a row that is written out in vectors of rows, which sums stay beside
 SHORT_SUM = 32                                 # terms that are written out, side by side with those of other sums
-DEAR, VECTOR = 8.0, 32                         # what a mathematical function costs, and elements that it computes at once
+EXPENSIVE, VECTOR = 8.0, 32                    # what a mathematical function costs, and elements that it computes at once
 
 Access = tuple[tuple[int, ...], float]         # per axis the distance in memory of two iterations; what it costs to be apart
 
@@ -44,8 +44,8 @@ def in_memory_order(group: FusionGroup, attempts: Mapping[Value, Attempt], store
     accesses = [access for _, access in dict.fromkeys(found) if any(access[0])]
     own = tuple(range(count))
     orders = dict.fromkeys([own, *[order for order in [_order_of(strides) for strides, _ in accesses] if not _is_tall(group, order)]])
-    dear = sum([not member.value.op.cheap for member in group.members if member.value.op.kind == "elementwise"]) if sums else 0
-    costs = {order: _cost(order, extents, accesses, not sums) + dear * DEAR * _filled(extents[order[-1]]) for order in orders}
+    expensive = sum([not member.value.op.cheap for member in group.members if member.value.op.kind == "elementwise"]) if sums else 0
+    costs = {order: _cost(order, extents, accesses, not sums) + expensive * EXPENSIVE * _filled(extents[order[-1]]) for order in orders}
     best = min(orders, key=costs.__getitem__)
     if costs[best] > ADVANTAGE * costs[own]:
         best = own

@@ -20,7 +20,7 @@ MOST_REPEATED = 8                              # operations of a number that mor
 
 class WaitingNumber(NamedTuple):
     """sources  the steps that compute what it reads; numbers: the waiting numbers that it reads.
-    work     operations to compute it, with these; dear ones count many.
+    work     operations to compute it, with these; expensive ones count many.
     """
 
     attempt: Attempt

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+import textwrap
 
 import numpy as np
 import pytest
 
 from bwcompiler.ir.loop import INPUT, SCRATCH, Kernel
 from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import BOOL
+from bwcompiler.lowering.loops import build_loops
+from bwcompiler.lowering.loops.kernel_layout import KernelLayout
+from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.memory import find_updates
 from tests.support.graph_strategies import run_compiled
 from tests.support.lowered_programs import assert_near, run_steps, steps_of
@@ -265,3 +270,28 @@ def test_sums_of_f32_over_several_loops_are_taken_in_double():
 
 def test_logic_is_stored_as_bytes():
     assert all(b.dtype is BOOL for b in kernel_of(GRAPHS["logic"]).buffers if b.role != INPUT)
+
+
+def indented(text: str, first: str) -> str:
+    """The indented block of a text that begins with this word, without comments."""
+    block = re.search(rf"^    {first} (?:.*\n(?:    .*\n)*)", text, re.MULTILINE)
+    assert block is not None
+    return re.sub(r" +;.*", "", textwrap.dedent(block.group()))
+
+
+def test_the_example_of_the_docstring():
+    graph = parse_graph(indented(build_loops.__doc__, "graph"))
+    (group,) = fuse(graph).steps
+    kernel, arrays = build_loops.build_kernel(graph.name, group, set(graph.outputs), set())
+    assert kernel_to_text(kernel) == indented(build_loops.__doc__, "kernel")
+    assert arrays == [graph.inputs[0], None, graph.outputs[0]]
+
+
+def test_the_layout_of_the_example():
+    graph = parse_graph(indented(build_loops.__doc__, "graph"))
+    (group,) = fuse(graph).steps
+    layout = KernelLayout(group, set(graph.outputs), set())
+    when = ", ".join(f"{value.name}: {number}" for value, number in layout.when.items())
+    said = " ".join((KernelLayout.__doc__ or "").split())
+    assert f"outer {layout.outer}, inner {layout.inner}; passes {layout.passes}, steps {layout.steps} " in said
+    assert f"when {{{when}}}" in said and f"saved {{{', '.join(value.name for value in layout.saved)}}}" in said

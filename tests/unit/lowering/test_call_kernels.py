@@ -256,6 +256,6 @@ def test_calls_that_compute_the_same_share_a_kernel(dtype: Any) -> None:
     program = bw.compile(fun, x, places)
     for found, expected in zip(program(x, places), fun(x, places), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-13)
-    steps = program.forward_runner().compiled.lowered.steps
+    steps = program.runners.forward().compiled.lowered.steps
     kernels = {id(step.kernel) for step in steps if step.value is not None and step.value.op in (ops.scatter_update, ops.cumsum)}
     assert len(kernels) == 2

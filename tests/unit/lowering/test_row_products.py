@@ -20,7 +20,7 @@ from bwcompiler.ir.semantics.loop_verifier import statements, verify_kernel
 from bwcompiler.ir.texts.loop_parser import parse_kernel
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering import join_sweeps
-from bwcompiler.lowering.loops import blocks, sweeps
+from bwcompiler.lowering.loops import blocks, sweep_profit, sweeps
 from bwcompiler.lowering.loops.stage_products import is_staged, stage_products
 from bwcompiler.passes.derivatives.autodiff import ONE, differentiate
 from bwcompiler.passes.rewriting.simplify import simplify
@@ -51,8 +51,8 @@ TERMS = """kernel terms(%a: in f64[40,3], %b: in f64[40,5], %c: out f64[3,5])
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays of any size are worth a sweep, and sums of any length worth blocks."""
-    for module, name, number in ((sweeps, "LEAST_SHARED", 1), (join_sweeps, "LEAST_SHARED", 1), (sweeps, "LEAST_BLOCKS", 2),
-                                 (sweeps, "LEAST_ELEMENTS", 1), (sweeps, "LEAST_ROWS", 2), (blocks, "LEAST_WORK", 1),
+    for module, name, number in ((sweep_profit, "LEAST_SHARED", 1), (join_sweeps, "LEAST_SHARED", 1), (sweeps, "LEAST_BLOCKS", 2), (sweep_profit, "LEAST_BLOCKS", 2),
+                                 (sweep_profit, "LEAST_ELEMENTS", 1), (sweep_profit, "LEAST_ROWS", 2), (blocks, "LEAST_WORK", 1),
                                  (blocks, "BLOCK_WORK", 16)):
         monkeypatch.setattr(module, name, number)
 

@@ -13,7 +13,7 @@ from bwcompiler.api.programs.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering import join_sweeps
-from bwcompiler.lowering.loops import sweeps
+from bwcompiler.lowering.loops import sweep_profit, sweeps
 from bwcompiler.lowering.steps import LoweredStep
 from bwcompiler.passes.derivatives.autodiff import ONE, differentiate
 from bwcompiler.passes.rewriting.simplify import simplify
@@ -26,8 +26,8 @@ Array = np.ndarray[Any, Any]
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays of any size are worth a sweep."""
-    for module, name, number in ((sweeps, "LEAST_SHARED", 1), (join_sweeps, "LEAST_SHARED", 1), (sweeps, "LEAST_BLOCKS", 2),
-                                 (sweeps, "LEAST_ELEMENTS", 1), (sweeps, "LEAST_ROWS", 2)):
+    for module, name, number in ((sweep_profit, "LEAST_SHARED", 1), (join_sweeps, "LEAST_SHARED", 1), (sweeps, "LEAST_BLOCKS", 2), (sweep_profit, "LEAST_BLOCKS", 2),
+                                 (sweep_profit, "LEAST_ELEMENTS", 1), (sweep_profit, "LEAST_ROWS", 2)):
         monkeypatch.setattr(module, name, number)
 
 

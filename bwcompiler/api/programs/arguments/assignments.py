@@ -1,4 +1,5 @@
-"""Arguments that a function assigns to: which are written back to the caller's arrays, and errors for those that cannot be."""
+"""Arguments that a function assigns to: which are written back to the caller's arrays (`forward_graph`), and errors for those that cannot
+be."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ import numpy as np
 
 from bwcompiler.errors import SignatureError
 from bwcompiler.frontend.tracing.arguments import parameter_names
-from bwcompiler.frontend.tracing.trace import TraceResult
+from bwcompiler.frontend.tracing.trace_result import TraceResult
+from bwcompiler.ir.graph import Graph, live_values
 
 
 def check_mutates(transform: str, fun: Callable[..., Any], mutates: Any) -> None:
@@ -43,6 +45,15 @@ def may_mutate(mutates: Any, number: int, traced: TraceResult) -> bool:
     parameters, name = traced.arguments.parameters, traced.input_names[number]
     chosen = {parameters[one] if isinstance(one, int) and -len(parameters) <= one < len(parameters) else one for one in _listed(mutates)}
     return name in chosen or name.partition(".")[0] in chosen
+
+
+def forward_graph(traced: TraceResult, mutates: Any) -> tuple[Graph, tuple[int | None, ...]]:
+    """The graph of a call: its results are the outputs, then the final values of the arguments that are written back; and per result the
+    leaf whose memory it is written to."""
+    written = [number for number in traced.mutated if may_mutate(mutates, number, traced)]
+    results = [*traced.outputs, *[traced.mutated[number] for number in written]]
+    graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
+    return graph, (*[None] * len(traced.outputs), *written)
 
 
 def check_written(traced: TraceResult, leaves: Sequence[Any], captured: Sequence[Any], into: Sequence[int | None]) -> list[list[int]]:

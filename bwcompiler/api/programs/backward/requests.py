@@ -7,17 +7,16 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops, tree
 from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
-from bwcompiler.api.programs.executables import Into
 from bwcompiler.compiler.pipeline import derive, split
+from bwcompiler.compiler.program_like import Halves
 from bwcompiler.errors import GradientError
 from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, is_buffer
-from bwcompiler.frontend.tracing.trace import TraceResult
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.texts.graph_printer import names_in_text
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, JointGraph, cotangent_or_zero
-from bwcompiler.passes.derivatives.partition import Partition
 
 
 def argument_positions(given: Any, count: int, option: str) -> tuple[int, ...]:
@@ -99,13 +98,6 @@ class BackwardGraph(NamedTuple):
     origins: Mapping[Value, Value]
 
 
-class Halves(NamedTuple):
-    """The forward and the adjoint half of a program, and the joint graph that was cut."""
-
-    partition: Partition
-    joint: JointGraph
-
-
 def differentiated(traced: TraceResult, request: Request) -> JointGraph:
     """The joint graph of a request, with the names of the traced graph."""
     return derive(traced.graph, request.wrt, request.seeds, names_in_text(traced.graph))
@@ -183,13 +175,6 @@ def _scaled(gradient: Value, scale: list[Value]) -> Value:
 def every_seed(traced: TraceResult) -> tuple[str | None, ...]:
     """The seeds of a request that seeds every differentiable output."""
     return tuple([INPUT_SEED if output.dtype.is_differentiable else None for output in traced.outputs])
-
-
-def forward_graph(traced: TraceResult, written: Sequence[int]) -> tuple[Graph, Into]:
-    """The graph whose results are the outputs, then the final values of `written` arguments; and per result the leaf it is written to."""
-    results = [*traced.outputs, *[traced.mutated[number] for number in written]]
-    graph = traced.graph.replace(body=live_values(traced.graph.body, results), outputs=results)
-    return graph, (*[None] * len(traced.outputs), *written)
 
 
 def numbered(arguments: Arguments) -> tuple[Any, ...]:

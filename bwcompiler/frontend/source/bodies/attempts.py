@@ -31,7 +31,7 @@ from bwcompiler.frontend.tracing.control_flow.failures import Failure, UnknownFa
 from bwcompiler.frontend.tracing.policy import Policy, Recapture
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
-from bwcompiler.frontend.tracing.trace import TraceResult
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
 

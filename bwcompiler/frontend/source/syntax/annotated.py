@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from bwcompiler.frontend.source.syntax.expressions import OWN_SCOPE
-from bwcompiler.frontend.source.syntax.nodes import walk
+from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, walk
 
 
 def without_annotations(node: ast.FunctionDef) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from bwcompiler.frontend.source.syntax.nodes import children
+from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, children
 
 HEADERS = frozenset(("range", "enumerate", "zip", "reversed", "map", "arange"))    # what loops go over may be calls of these
 LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
             ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match)
-OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def inside(nodes: Any) -> list[ast.AST]:

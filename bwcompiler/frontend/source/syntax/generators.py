@@ -13,10 +13,9 @@ from __future__ import annotations
 import ast
 
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
-from bwcompiler.frontend.source.syntax.nodes import copied, walk
+from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, copied, walk
 
 TAKE = f"{PREFIX}take__"
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _YIELDS = (ast.Yield, ast.YieldFrom, ast.Await)
 
 
@@ -53,7 +52,7 @@ class _Yields:
         return [made for node in body for made in self.statement(node)]
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
-        if isinstance(node, _SCOPES):
+        if isinstance(node, OWN_SCOPE):
             return [node]
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield):
             value = node.value.value or ast.copy_location(ast.Constant(None), node)

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from bwcompiler.frontend.source.syntax.bound import bound_by_breaks
-from bwcompiler.frontend.source.syntax.nodes import children, copied, copies, walk
+from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, children, copied, copies, walk
 
 PREFIX = "__bw_"
 DONE = PREFIX + "done_"        # of flags that end a loop
 _LIMIT = 400                   # nodes of what follows a branch, if both of its sides need it
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _JUMPS = (ast.Return, ast.Break, ast.Continue)
 
 
@@ -36,7 +35,7 @@ def jumps(nodes: list[Any], loop: bool = False) -> bool:
     for node in nodes:
         if isinstance(node, ast.Return) or (isinstance(node, ast.Break | ast.Continue) and not loop):
             return True
-        if isinstance(node, _SCOPES):
+        if isinstance(node, OWN_SCOPE):
             continue
         if isinstance(node, ast.For | ast.While):
             if jumps(list(node.body), True) or jumps(list(node.orelse), loop):
@@ -117,7 +116,7 @@ class _Jumps:
         """Loops inside of a statement without jumps out of it."""
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
-            if isinstance(block, list) and not isinstance(node, _SCOPES):
+            if isinstance(block, list) and not isinstance(node, OWN_SCOPE):
                 setattr(node, name, self._inside(block))
         for handler in getattr(node, "handlers", ()):
             self._deeper(handler)
@@ -249,7 +248,7 @@ def _in_front(body: list[ast.stmt], kinds: Any, made: Callable[[ast.stmt], list[
     for node in body:
         is_jump = isinstance(node, kinds) and (isinstance(node, ast.Return) or not loop)
         found += made(node) if is_jump else [node]
-        if isinstance(node, _SCOPES):
+        if isinstance(node, OWN_SCOPE):
             continue
         inner = loop or isinstance(node, ast.For | ast.While)
         for part in (node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())):
@@ -273,9 +272,9 @@ def _returns_nothing(body: list[ast.stmt]) -> bool:
 
 def _own_parts(body: list[Any]) -> list[ast.AST]:
     """The nodes of a block that are in no function or class of its own."""
-    found: list[ast.AST] = [node for node in body if not isinstance(node, _SCOPES)]
+    found: list[ast.AST] = [node for node in body if not isinstance(node, OWN_SCOPE)]
     for node in found:                             # which grows
-        found += [part for part in children(node) if not isinstance(part, _SCOPES)]
+        found += [part for part in children(node) if not isinstance(part, OWN_SCOPE)]
     return found
 
 

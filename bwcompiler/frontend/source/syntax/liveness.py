@@ -14,13 +14,13 @@ from bwcompiler.frontend.source.syntax.nodes import children, walk
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def annotate(body: list[ast.stmt]) -> Names:
     """Of all statements of a function's body; the names that it binds and may read before."""
-    everywhere = frozenset(name for node in walk(*body) if isinstance(node, _SCOPES) for name in _free(node))
+    everywhere = frozenset(name for node in walk(*body) if isinstance(node, _FUNCTIONS) for name in _free(node))
     others = frozenset(name for node in walk(*body) if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names)
     return (_Liveness(everywhere).block(body, everywhere) & frozenset(stores(body))) - others
 
@@ -33,7 +33,7 @@ def loads(node: ast.AST | None) -> Names:
         part = stack.pop()
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
             found.add(part.id)
-        if isinstance(part, _SCOPES):
+        if isinstance(part, _FUNCTIONS):
             found |= _free(part)
             stack += [*part.args.defaults, *filter(None, part.args.kw_defaults), *getattr(part, "decorator_list", ())]
         elif isinstance(part, _COMPREHENSIONS):

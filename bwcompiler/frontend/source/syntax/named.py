@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import functools
 
-from bwcompiler.frontend.source.syntax.expressions import OWN_SCOPE, inside
-from bwcompiler.frontend.source.syntax.nodes import copies
+from bwcompiler.frontend.source.syntax.expressions import inside
+from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, copies
 
 
 def without_named_tests(node: ast.FunctionDef) -> None:

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
 
+OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)      # whose statements run in a frame of their own
+
 _SIGNS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 _PLAIN = frozenset(("attr", "arg", "asname", "ctx", "id", "kind", "level", "module", "names", "op", "ops", "type_comment"))
 _parts: dict[type, tuple[str, ...]] = {}               # class of nodes -> fields that may hold other nodes

@@ -13,9 +13,9 @@ from __future__ import annotations
 import ast
 
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
-from bwcompiler.frontend.source.syntax.nodes import copied, walk
+from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, copied, walk
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.GeneratorExp)
+_SCOPES = (*OWN_SCOPE, ast.GeneratorExp)
 
 
 class _OtherwiseError(Exception):

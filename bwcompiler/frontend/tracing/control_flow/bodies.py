@@ -21,7 +21,8 @@ from bwcompiler.frontend.tracing.operands import kind_of, materialise, operand
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, strong
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Storage, open_region
-from bwcompiler.frontend.tracing.trace import TraceResult, captured_form, trace
+from bwcompiler.frontend.tracing.trace import captured_form, trace
+from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph, cut

@@ -15,7 +15,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import F64, tensor
-from bwcompiler.passes.adjoints.keep_cotangents import keep_cotangents
+from bwcompiler.passes.adjoints.bodies.keep_cotangents import keep_cotangents
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.rewriting.simplify import simplify
 

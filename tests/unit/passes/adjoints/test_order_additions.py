@@ -12,7 +12,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, input_value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import F64, tensor
-from bwcompiler.passes.adjoints.order_additions import add_large_parts_first
+from bwcompiler.passes.adjoints.bodies.order_additions import add_large_parts_first
 
 WHOLE = np.linspace(-1.0, 1.0, 20).reshape(4, 5)
 PART = np.linspace(2.0, 3.0, 4).reshape(4, 1)

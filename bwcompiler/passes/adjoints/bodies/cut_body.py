@@ -20,11 +20,11 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import dtype_of, tensor
-from bwcompiler.passes.adjoints.final_parts import Final, chosen, final_parts, read_finally
-from bwcompiler.passes.adjoints.keep_cotangents import keep_cotangents
-from bwcompiler.passes.adjoints.narrow_residuals import narrow_residuals
-from bwcompiler.passes.adjoints.order_additions import add_large_parts_first
-from bwcompiler.passes.adjoints.undo_log import Chains, Undone, chains, restored
+from bwcompiler.passes.adjoints.bodies.final_parts import Final, chosen, final_parts, read_finally
+from bwcompiler.passes.adjoints.bodies.keep_cotangents import keep_cotangents
+from bwcompiler.passes.adjoints.bodies.narrow_residuals import narrow_residuals
+from bwcompiler.passes.adjoints.bodies.order_additions import add_large_parts_first
+from bwcompiler.passes.adjoints.bodies.undo_log import Chains, Undone, chains, restored
 from bwcompiler.passes.adjoints.unlink_regions import unlink_with_mapping
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.derivatives.partition import Partition, partition
