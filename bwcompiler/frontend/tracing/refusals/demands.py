@@ -114,10 +114,14 @@ def constant_number(value: Value) -> Any:
     inputs = list(dict.fromkeys(one for made in values for one in (*made.operands, made) if one.op.kind == "input"))
     inputs += [value] if value.op.kind == "input" and value not in inputs else []
     arrays = [region.array_of(one) for one in inputs]
-    if any(array is None for array in arrays) or any(one.op.kind == "library" for one in values):
+    if any(array is None for array in arrays) or any(one.op.kind == "library" or mentions_index(one.attrs) for one in (*values, value)):
+        return None
+    try:
+        found = interpret(cut("constant", inputs, region.record.values, (value,)), [array for array in arrays if array is not None])
+    except KeyError:                                           # a loop in it runs up to the index of one around
         return None
     HANDLERS["read_contents"](*arrays)
-    return interpret(cut("constant", inputs, region.record.values, (value,)), [array for array in arrays if array is not None])[0][()]
+    return found[0][()]
 
 
 def _note_float(region: Region, argument: Storage) -> None:
