@@ -453,6 +453,7 @@ class Traceable:
             found = handle(made[storage]._storage, result.end._chain, result.end._type)
             found._kind = result.end._kind
             self.names[result.name] = found
+        call(same_arrays.note_results, self)
 
     def _grow(self) -> None:
         """Give the lists what the iterations have appended."""

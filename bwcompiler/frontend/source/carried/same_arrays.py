@@ -129,8 +129,44 @@ def _note_others(loop: Any, name: str) -> None:
     after = [loop.names[other]._storage for other in _arrays(loop) if other != name and isinstance(loop.names[other], Tracer)
              and loop.ends[other]._storage in taken and loop.ends[other]._storage.region is loop.region
              and loop.ends[other]._storage not in loop.region.arguments]
+    entry = loop.entry[name]
+    after += [one for one in _from_outside(loop, taken) if not isinstance(entry, Tracer) or one is not entry._storage]
     if after and not loop.names[name]._chain:
         share(loop.names[name], after, name, _WHY_NOT.format(name))
+
+
+def _may_be_from_before(loop: Any, name: str) -> bool:
+    """Whether a branch may have given a variable an array from before the iteration: not by what another variable holds at its end."""
+    held = [loop.ends[other]._storage for other in _arrays(loop) if other != name]
+    found = [loop.ends[name]._storage]
+    for one in found:
+        others = [link.storage() for link in one.links or ()]
+        found += [other for other in others if other is not None and other not in found and other not in held]
+    return any(one in loop.region.arguments or not loop.region.encloses(one.region) for one in found)
+
+
+def _from_outside(loop: Any, storages: Iterable[Storage]) -> list[Storage]:
+    """Those of arrays that the loop reads, and does not carry."""
+    return [one for one in storages if not loop.region.encloses(one.region)]
+
+
+def note_results(loop: Any) -> None:
+    """An array that the last iteration has bound, and that a variable may have, too, as data decide: neither is read once the other one is
+    written to."""
+    names = [*_arrays(loop), *[one.name for one in loop.results if one.storage is not None]]
+    held = {name: loop.ends[name]._storage for name in names if isinstance(loop.names[name], Tracer)}
+    for result in loop.results:
+        if result.storage is None:
+            continue
+        taken = possible(result.storage)[1:]
+        others = [name for name, storage in held.items() if storage in taken and storage.region is loop.region
+                  and storage not in loop.region.arguments]
+        for other in others:
+            if not loop.names[other]._chain:
+                share(loop.names[other], [loop.names[result.name]._storage], other, _WHY_NOT.format(other))
+        after = [*[loop.names[other]._storage for other in others], *_from_outside(loop, taken)]
+        if after and not loop.names[result.name]._chain:
+            share(loop.names[result.name], after, result.name, _WHY_NOT.format(result.name))
 
 
 def _one_of_many(loop: Any, name: str) -> Tracer:
@@ -196,7 +232,9 @@ def _after(loop: Any, name: str, made: dict[Storage, Tracer]) -> Any:
             return end
         if end._storage not in loop.region.arguments:
             whole = made.get(end._storage) if steps == 0 else None
-            return (None if end._chain else OWN) if whole is None else handle(whole._storage, end._chain, end._type)
+            if whole is None:
+                return None if end._chain or _may_be_from_before(loop, name) else OWN
+            return handle(whole._storage, end._chain, end._type)
         source = next((other for other in _arrays(loop) if same(end, loop.given[other])), None)
         if source is None:
             return None

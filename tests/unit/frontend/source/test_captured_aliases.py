@@ -194,3 +194,38 @@ def test_what_nobody_can_see_is_as_in_python(program):
         assert bw.jit(program)(x) == pytest.approx(program(x), rel=1e-13)
         difference = [(program(x + e) - program(x - e)) / 2e-6 for e in 1e-6 * np.eye(3)]
         np.testing.assert_allclose(bw.grad(program)(x), difference, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("bound", [lambda k, y: k > 2, lambda k, y: k > y], ids=["by the index", "by data"])
+def test_what_a_loop_bound_last_may_be_another_variable_after_it(bound) -> None:
+    """p was not changed once, where `kept += 4` changes it."""
+    def program(x, y, is_written):
+        kept = np.ones(2)
+        for k in range(9):
+            p = np.array([x * k, y + k])
+            if bound(k, y):
+                kept = p
+        if is_written:
+            kept += 4.0
+        return np.sum(kept) + 7 * np.sum(p)
+
+    np.testing.assert_allclose(bw.jit(program)(0.3, 0.4, False), program(0.3, 0.4, False))
+    with pytest.raises(ValueError, match="after the loop kept is one of several arrays"):
+        bw.jit(program)(0.3, 0.4, True)
+
+
+def test_an_array_from_before_a_loop_that_it_may_have_given_a_second_name() -> None:
+    """What the name gave stayed as it was, where A is written to after the loop."""
+    def program(x, is_written):
+        first, kept = np.array([x, 2 * x]), np.ones(2)
+        for k in range(9):
+            if x * k > 0.2:
+                kept = first
+        if is_written:
+            first += 10.0
+        return np.sum(kept) + np.sum(first)
+
+    for x in (0.3, -0.3):
+        np.testing.assert_allclose(bw.jit(program)(x, False), program(x, False))
+    with pytest.raises(UnsupportedError, match="kept may be another name of an array"):
+        bw.jit(program)(0.3, True)
