@@ -79,6 +79,19 @@ def test_executables_are_bounded_by_bytes_and_count() -> None:
     assert len(few) == few.size == 0
 
 
+def test_what_is_kept_counts_the_bodies_of_loops():
+    def steps(x):
+        for _ in range(50):
+            x = np.sin(x) * np.cos(x[::-1]) + np.cumsum(x) * 0.1
+        return x
+
+    function, x = bw.jit(steps), np.ones(5)
+    made = function.specialised(function._arguments((x,), {})).bound.compiled
+    assert len(made.lowered.graph) < 5
+    assert kept_bytes(made) > 10 * 2000
+
+
+
 def test_an_executable_larger_than_all_is_kept_alone() -> None:
     kept = Executables(limit=1)
     first, second = compiled(2.5), compiled(3.5)

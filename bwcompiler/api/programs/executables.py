@@ -102,7 +102,15 @@ _VALUE_BYTES = 2000            # per value of the graph, in all stages up to loo
 
 def kept_bytes(compiled: Compiled) -> int:
     """Estimated bytes that an executable keeps alive."""
-    return _VALUE_BYTES * len(compiled.lowered.graph) + 2 * len(compiled.lowered.program.text)      # machine code is smaller than its text
+    return _VALUE_BYTES * _values_in(compiled.lowered.graph, set()) + 2 * len(compiled.lowered.program.text)     # machine code is smaller
+
+
+def _values_in(graph: Graph, seen: set[int]) -> int:
+    """How many values a graph has, those of the bodies of its loops and branches included; several loops may have one body."""
+    if id(graph) in seen:
+        return 0
+    seen.add(id(graph))
+    return len(graph) + sum([_values_in(value.attrs[region], seen) for value in graph.body for region in value.op.regions])
 
 
 _cache = Executables()

@@ -35,6 +35,7 @@ class _Made:
         self.owner = weakref.ref(owner) if isinstance(owner, types.FunctionType | CompiledFunction) else None
         self.code = _code_of(owner)
         self.things: dict[Any, Any] = {}
+        _all_made.add(self)
 
     def is_for(self, fun: Any) -> bool:
         """Whether the function still has the code and defaults for which these were made."""
@@ -53,11 +54,12 @@ def _code_of(fun: Any) -> tuple[Any, Any, Any]:
     return (fun.__code__, fun.__defaults__, fun.__kwdefaults__)
 
 
+_all_made: weakref.WeakSet[_Made] = weakref.WeakSet()
 _elsewhere: OrderedDict[Any, _Made] = OrderedDict()
 _by_text: OrderedDict[Any, tuple[types.FunctionType, Any]] = OrderedDict()
 _of_methods: OrderedDict[Any, tuple[types.MethodType, _Made, Any]] = OrderedDict()
 _lock = RenewedLock()
-_generation = 0                # part of every key: entries of earlier generations are not found any more
+_generation = 0                # part of every key: what a thread makes while all is dropped is not found any more
 
 
 # ----- per function
@@ -109,6 +111,8 @@ def forget() -> None:
     global _generation
     with _lock:
         _generation += 1
+        for made in list(_all_made):
+            made.things = {}                       # not cleared: another thread may look into it
         _by_text.clear()
         _of_methods.clear()
         _elsewhere.clear()
