@@ -41,6 +41,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Extent, add_extents
 
 MOST_GUARDED = 10_000          # iterations that are traced under a condition each, of a loop whose end is data: it may have none
+MOST_ENDLESS = 1000            # likewise of an iterator whose length is not known: all are traced before it is refused
 MOST_FILLING = 64              # iterations in which a list of a loop may get as long as it is in the others
 MOST_PARTED = 6                # loops that are recorded in two parts, one inside of the other
 PARTS = 3                      # that a loop has in the end, mostly: two borders, and what is between
@@ -142,7 +143,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
             if type(element) is gaps.Maybe:
                 going, element = np.logical_and(going, element.present), gaps.handed_out(element.value)
             if isinstance(going, Tracer) and policy is not None:
-                if number == MOST_GUARDED:
+                if number == (MOST_ENDLESS if elements is None else MOST_GUARDED):
                     raise _endless(policy.notes.get(site_of(body), "it goes over an iterator"))
                 branch(going, _of_item(body, element), nothing, tested, Names(body), policy)
             else:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerError
+from bwcompiler.frontend.source import loops
 
 GIVEN = np.array([0.9, 0.2, 1.3, 0.7, 0.45, 2.2, 0.1, 0.8]), np.array([0.3, 1.2, 0.6, 0.77, 1.9, 0.05, 0.33, 0.2, 0.4, 0.61, 0.5001, 1.1])
 
@@ -330,3 +332,26 @@ def test_the_body_and_the_generator_take_turns():
     np.testing.assert_allclose(bw.jit(program)(0.4), program(0.4), rtol=1e-12)
     difference = (program(0.4 + 1e-6) - program(0.4 - 1e-6)) / 2e-6
     np.testing.assert_allclose(bw.grad(program)(0.4), difference, rtol=1e-6)
+
+
+def growing(x):
+    while True:
+        yield x
+        x = x * 1.1
+
+
+def read_before_the_loop(x):
+    values = growing(x[0])
+    total = next(values)
+    for value in values:
+        total = total + value
+        if value > 10.0:
+            break
+    return total
+
+
+def test_an_endless_iterator_that_data_end_is_refused(monkeypatch) -> None:
+    """The generator is not captured, since it has been read before; its iterations are traced, but not without end."""
+    monkeypatch.setattr(loops, "MOST_ENDLESS", 40)
+    with pytest.raises(TracerError, match="the end of this loop depends on traced values, and it cannot be recorded: it goes over an iterator"):
+        bw.jit(read_before_the_loop)(np.ones(2))
