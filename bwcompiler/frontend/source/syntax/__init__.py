@@ -4,7 +4,7 @@
     rewriting                                its loops, branches and calls are made to go through `runtime`, after simpler statements
                                              have taken the place of
     jumps, named, matches, tries             `break`, `continue` and `return`; assignments in tests; `match`; `try`
-    annotated, comparisons, stored           annotations of variables; chains of comparisons; generators that a variable holds
+    annotated, deleted, comparisons, stored  annotations of variables; `del`; chains of comparisons; generators that a variable holds
     generators, recursion, searches          functions that yield; that call themselves at their end; `any`, `all` and `next`
     liveness, bound, filled                  what is read later, what is certainly bound, which arrays are filled
     expressions, nodes                       possible effects; walks over trees

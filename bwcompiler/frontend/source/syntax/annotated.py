@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 
-from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, walk
+from bwcompiler.frontend.source.syntax.nodes import walk, with_statements
 
 
 def without_annotations(node: ast.FunctionDef) -> None:
@@ -15,25 +15,9 @@ def without_annotations(node: ast.FunctionDef) -> None:
     if not any(isinstance(part, ast.AnnAssign) for part in walk(*node.body)):
         return
     alone: dict[str, ast.AnnAssign] = {}
-    body = _block(node.body, alone)
+    body = with_statements(node.body, lambda part: _plain(part, alone) if isinstance(part, ast.AnnAssign) else part)
     parameters = {part.arg for part in walk(node.args) if isinstance(part, ast.arg)}
     node.body = [*[one for name, one in alone.items() if name not in parameters], *body]
-
-
-def _block(body: list[ast.stmt], alone: dict[str, ast.AnnAssign]) -> list[ast.stmt]:
-    made: list[ast.stmt] = []
-    for node in body:
-        if isinstance(node, ast.AnnAssign):
-            made.append(_plain(node, alone))
-            continue
-        parts = [] if isinstance(node, OWN_SCOPE) else [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]
-        for part in parts:
-            for name in ("body", "orelse", "finalbody"):
-                inner = getattr(part, name, None)
-                if isinstance(inner, list):
-                    setattr(part, name, _block(inner, alone))
-        made.append(node)
-    return made
 
 
 def _plain(node: ast.AnnAssign, alone: dict[str, ast.AnnAssign]) -> ast.stmt:

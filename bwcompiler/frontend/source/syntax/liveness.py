@@ -1,6 +1,6 @@
 """Which variables of a function are read later: at the head of each loop, and after each loop and branch.
 
-`annotate` adds `live_out` (names that may be read after the statement) to loops, branches and `try`, `live_head` (names that an
+`annotate` adds `live_out` (names that may be read after the statement) to loops, branches, `try` and `del`, `live_head` (names that an
 iteration may read from the one before it) to loops, and `live_caught` (names that may be read where it has failed) to `try`.  Names that
 inner functions read are live everywhere.
 """
@@ -130,7 +130,10 @@ class _Liveness:
             case ast.If():
                 node.live_out = out  # type: ignore[attr-defined]
                 return loads(node.test) | self.block(node.body, out) | self.block(node.orelse, out)
-            case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            case ast.Delete(targets=targets):
+                node.live_out = out  # type: ignore[attr-defined]
+                return out | loads(node) | frozenset(target.id for target in targets if isinstance(target, ast.Name))
+            case ast.Assign(targets=targets):
                 killed = frozenset(target.id for target in targets if isinstance(target, ast.Name))
                 return (out - killed - _unpacked(targets)) | loads(node)
             case ast.AugAssign(target=ast.Name(id=name)):

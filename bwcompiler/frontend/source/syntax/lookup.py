@@ -15,6 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.annotated import without_annotations
+from bwcompiler.frontend.source.syntax.deleted import without_deletions
 from bwcompiler.frontend.source.syntax.nodes import copied, copies, placed, walk
 from bwcompiler.frontend.source.syntax.private import with_class_names
 from bwcompiler.frontend.source.syntax.stored import mark_stored
@@ -79,6 +80,7 @@ def _defined(known: _File, code: CodeType) -> Source | None:
                 own = copied(found.node)
                 if isinstance(own, ast.FunctionDef):
                     without_annotations(own)
+                    without_deletions(own)
                     mark_stored(own)
                 return found._replace(node=own)
     return None

@@ -6,7 +6,7 @@ Nodes that other nodes may share (`ast.Load()`, `ast.Add()`) are skipped in walk
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -46,6 +46,19 @@ def walk(*nodes: ast.AST) -> list[ast.AST]:
     for node in found:                                 # which grows
         found += children(node)
     return found
+
+
+def with_statements(body: list[ast.stmt], replaced: Callable[[ast.stmt], ast.stmt]) -> list[ast.stmt]:
+    """A block with what `replaced` makes of each of its statements, and of those of the blocks in it that run in this frame."""
+    made: list[ast.stmt] = []
+    for node in body:
+        for part in [] if isinstance(node, OWN_SCOPE) else [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]:
+            for name in ("body", "orelse", "finalbody"):
+                inner = getattr(part, name, None)
+                if isinstance(inner, list):
+                    setattr(part, name, with_statements(inner, replaced))
+        made.append(replaced(node))
+    return made
 
 
 def copied(node: Node) -> Node:

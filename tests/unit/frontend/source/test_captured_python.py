@@ -12,6 +12,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.errors import TracerBoolError
+from bwcompiler.frontend import trace
 from tests.unit.frontend.comparing import as_python
 
 
@@ -227,6 +228,23 @@ def annotated(x):
     return inner(np.sum(made)) + scaled[3]
 
 
+def dropped(x):
+    """`del` of what is not needed any more, in branches and loops."""
+    total = 0.0
+    for k in range(40):
+        wave = np.sin(x) * k
+        if wave[0] > 0.2:
+            part = wave[1:] * 2.0
+            total = total + np.sum(part)
+            del part
+        else:
+            part, other = wave, wave + 1.0
+            total = total + part[0] - other[1]
+            del part, other
+        del wave
+    return total
+
+
 class _Private:
     __scale = 0.5
 
@@ -277,12 +295,38 @@ def private_names(x):
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
 PROGRAMS = [found_or_not, outer_jumps_of_else, left_in_with_and_try, many_returns, caught_while_tracing, extremes, ordered, truths, numbers,
             concrete_arrays_of_objects, concrete_arrays_at_lists, rows_of_a_mask, products, types_that_change, sizes_of_selections, elementwise, few_but_long,
-            annotated, private_names]
+            annotated, private_names, dropped]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_python(program):
     as_python(program, X, -X, X + 1.0)
+
+
+def test_loops_with_del_are_recorded():
+    assert "loop" in [value.op.name for value in trace(dropped, (X,)).graph.body]
+
+
+def test_what_is_deleted_has_no_value():
+    def read_again(x):
+        y = x * 2.0
+        if len(x) > 3:
+            del y
+        return y
+
+    def twice(x):
+        for _ in range(12):
+            y = x * 2.0
+            del y
+            x = x + 1.0
+        del y  # noqa: F821
+        return x
+
+    for program in (read_again, twice):
+        with pytest.raises(UnboundLocalError, match="y"):
+            program(X)
+        with pytest.raises(UnboundLocalError, match="y"):
+            bw.jit(program)(X)
 
 
 def test_a_variable_that_is_only_annotated_is_no_global():
