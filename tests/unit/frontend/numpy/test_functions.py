@@ -123,7 +123,7 @@ EXPRESSIONS: dict[str, tuple[Callable[..., Any], ...] | tuple[Any, ...]] = {
     "roll": (lambda x: (np.roll(x, 1), np.roll(x, -2, 1), np.roll(x, (1, 2), (0, 1)), np.roll(x, 7, 0), np.roll(x, (1, 2), 1),
                         np.roll(x, np.array([1, 2]), (1, 0)), np.roll(x, (), ())), X),
     "roll by data": (lambda x, k: (np.roll(x, k[0]), np.roll(x, k[1], 1), np.roll(x, k[:2], (0, 1)), np.roll(x, (k[2], 1), (1, 0)), np.roll(x, k, 0),
-                                   np.roll(x[:0], k[0], 0), np.roll(k, k[0]), np.roll(x, k.astype(np.uint64)[0]), np.roll(x[0], int(np.argmax(x)))),
+                                   np.roll(x[:0], k[0], 0), np.roll(k, k[0]), np.roll(x, k.astype(np.int32)[0]), np.roll(x[0], int(np.argmax(x)))),
                      X, np.array([1, -2, 9])),
     "concatenate": (
         lambda x, v: (
