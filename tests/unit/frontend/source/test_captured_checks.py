@@ -140,7 +140,7 @@ def test_what_a_try_that_is_left_may_catch_is_refused():
                 if x < k:
                     raise ValueError
                 y += x
-                del k
+                import math  # noqa: F401
             except Exception:
                 y -= x
         return y
@@ -190,7 +190,7 @@ def test_divisions_in_a_try_that_is_not_taken_apart_are_refused():
         while True:
             try:
                 x = ratio(x, y)
-                del y
+                import math  # noqa: F401
                 return x
             except ZeroDivisionError:
                 y = 1.0
