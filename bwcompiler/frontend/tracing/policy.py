@@ -62,7 +62,6 @@ class Policy:
         self.met = False                                            # whether any function was rewritten
         self.unrolled: dict[Site, str] = {}                         # loops to be unrolled, and what makes arrays that are to be traced
         self.foreseen: set[Site] | None = set()                     # those that most probably are; None where that has led to an error
-        self.fills = False                                          # whether there were any: then others are foreseen when they are made
         self.heavy: set[Site] = set()                               # short loops that are recorded all the same: their iterations are long
         self.uncounted: set[Site] = set()                           # `while` loops with no count
         self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone

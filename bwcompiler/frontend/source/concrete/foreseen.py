@@ -29,17 +29,6 @@ def foreseen() -> list[Site]:
     return found
 
 
-def is_foreseen(site: Site) -> bool:
-    """Whether an array that is being made there is one of these."""
-    known: set[str] = set()
-    for frame in _captured_frames():
-        known.update(name for name, value in frame.f_locals.items() if _is_traced(value))
-        original = original_code(frame.f_code)
-        if original is not None:
-            return site in _sites(original, frozenset(known))
-    return False
-
-
 def _captured_frames() -> Iterator[FrameType]:
     """Frames of the user's functions, innermost first."""
     frame: FrameType | None = sys._getframe(2)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy.manipulation import creation
-from bwcompiler.frontend.source.concrete.foreseen import foreseen, is_foreseen
+from bwcompiler.frontend.source.concrete.foreseen import foreseen
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, holds_selection
@@ -79,12 +79,7 @@ def _site() -> Site:
 
 def _is_to_be_traced(site: Site) -> bool:
     policy = open_policy()
-    if policy is None:
-        return False
-    if site not in policy.unrolled and policy.fills and policy.foreseen is not None and is_foreseen(site):
-        policy.foreseen.add(site)
-        policy.unrolled[site] = "it is filled with traced values"
-    return site in policy.unrolled
+    return policy is not None and site in policy.unrolled
 
 
 def noted(array: Any) -> Any:
@@ -144,15 +139,7 @@ def require_traced(array: Any, *written: Any) -> None:
         return
     site = maker_of(array)
     if site is not None:
-        _note_filling()
         raise Recapture(site, TracerError(at(current_source(), "a traced value is assigned to a concrete array")), foreseen=foreseen())
-
-
-def _note_filling() -> None:
-    """Note that arrays of this function are filled: others are foreseen to be, from now on."""
-    policy = open_policy()
-    if policy is not None:
-        policy.fills = True
 
 
 def shown(array: Any) -> Tracer:
@@ -260,7 +247,6 @@ def changed_in_loop(array: Any) -> None:
     """
     site = maker_of(array)
     if site is not None:
-        _note_filling()
         raise Recapture(site, TracerError(at(current_source(), "a concrete array changes in a loop")), _made_and_changed(), foreseen())
     not_capturable("it changes a concrete array")
 
