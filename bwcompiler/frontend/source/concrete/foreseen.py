@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import sys
 from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType
@@ -45,7 +44,6 @@ def _is_traced(value: Any) -> bool:
     return is_traced(tuple(getattr(value, "__dict__", {}).values()))
 
 
-@functools.lru_cache(256)
 def _sites(code: CodeType, known: frozenset[str]) -> list[Site]:
     """Of a function."""
     return [(code.co_filename, made.lineno, made.col_offset) for node in definitions_at(code) if isinstance(node, ast.FunctionDef)
