@@ -19,7 +19,6 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.ir.access import section_of
-from bwcompiler.ir.extent import Section
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, is_constant
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
@@ -51,13 +50,12 @@ def _clearing(loop: Value) -> list[Value] | None:
     carried: dict[Value, Value] = {}
     values = [*record.values]
     for value in body.body:
-        operands = tuple([mapping.get(operand, operand) for operand in value.operands])
         if value in sums:
             with Record() as record:
                 record.source, record.forward = value.source, value.forward
                 carried[sums[value]] = _with_term_added(mapping, value, sums[value])
             values += record.values
-        copy = value.with_operands(operands)
+        copy = value.with_operands(tuple([mapping.get(operand, operand) for operand in value.operands]))
         values.append(copy)
         if copy is not value:
             mapping[value] = copy
@@ -107,7 +105,7 @@ def _with_term_added(mapping: Mapping[Value, Value], total: Value, last: Value) 
     """The array with the other term of a sum added to the part."""
     array = last.operands[0]
     other = next(term for term in total.operands if not (term.op is ops.slice and term.operands[0] is array))
-    return ops.slice_add(mapping.get(array, array), mapping.get(other, other), starts=last.attrs["starts"], steps=last.attrs["steps"])
+    return ops.slice_add(mapping.get(array, array), mapping.get(other, other), **last.attrs)
 
 
 def _is_clear(array: Value, last: Value) -> bool:
@@ -128,7 +126,7 @@ def _number(array: Value) -> Any:
 
 
 def _cleared(array: Value, last: Value) -> Value:
-    section: Section = section_of(last)
+    """An array with the number in that part, in the current record."""
     part = last.operands[1]
     filling = ops.full(value=part.attrs["value"], shape=part.shape, dtype=part.dtype)
-    return ops.slice_update(array, filling, starts=section.starts, steps=section.steps)
+    return ops.slice_update(array, filling, **last.attrs)
