@@ -33,7 +33,7 @@ def uninterrupted(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         work = _Work(functools.partial(function, *args, **kwargs))
         try:
-            _thread.start_new_thread(work.run, ())     # one step; that of threading.Thread is many, which an interrupt tears
+            _thread.start_new_thread(work.run, ())     # one step; those of threading.Thread are many, which an interrupt tears
         except RuntimeError:                           # an interpreter that ends starts no threads
             work.run()
         return work.outcome()
@@ -41,10 +41,13 @@ def uninterrupted(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-def in_background(work: Callable[[], object], name: str) -> None:
-    """Do what is only to be done early, in a thread of its own; who needs it does it where an interpreter that ends starts no threads."""
+def in_background(work: Callable[[], object]) -> None:
+    """Do what is only to be done early, in a thread of its own; who needs it does it where an interpreter that ends starts no threads.
+
+    What it raises is raised again where it is needed.
+    """
     with contextlib.suppress(RuntimeError):
-        threading.Thread(target=work, name=name).start()
+        _thread.start_new_thread(_Work(work).run, ())
 
 
 class _Work(Generic[R]):

@@ -25,12 +25,13 @@ from bwcompiler.ir.contracts.program_interface import (
     MEMORY_ERROR,
     NEGATIVE_ERROR,
 )
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.op import REGISTRY, Value
-from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, sort_symbol
+from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, Native, sort_symbol
 from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType, TensorType, complex_of
+from bwcompiler.lowering.libraries.factorization_calls import is_written_out
 from bwcompiler.lowering.libraries.library_calls import Libraries, Symbols, blas_symbol
-from bwcompiler.lowering.program import Callback
+from bwcompiler.lowering.module import Callback
 from bwcompiler.runtime import blas_calls
 from bwcompiler.runtime.addresses import blas, gufuncs
 from bwcompiler.runtime.addresses.sorting import sort_function
@@ -66,6 +67,17 @@ def native_addresses(symbols: frozenset[str]) -> dict[str, int]:
     known = {} if symbols.isdisjoint(blas_calls.names()) else blas_calls.symbols()
     found = {symbol: known.get(symbol) or loop_address(symbol) for symbol in symbols}
     return {symbol: address for symbol, address in found.items() if address}
+
+
+def begin(graph: Graph) -> None:
+    """Start compiling the wrappers around BLAS, if a graph computes something that calls it."""
+    if any(_calls_blas(value) for value in all_values(graph)):
+        blas_calls.begin()
+
+
+def _calls_blas(value: Value) -> bool:
+    routine = value.op.library
+    return (isinstance(routine, Native) or (isinstance(routine, InnerLoop) and bool(routine.lapack))) and not is_written_out(value)
 
 
 class _Symbols:

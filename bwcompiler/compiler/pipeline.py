@@ -10,13 +10,13 @@ Each reads top to bottom and runs its passes through a `PassRunner`, which refus
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.collector import collector_paused
-from bwcompiler.compiler import products
+from bwcompiler.compiler import native, products
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import loops_named_in, native_libraries
 from bwcompiler.compiler.options import pass_options
@@ -29,7 +29,8 @@ from bwcompiler.ir.semantics.loop_verifier import verify_kernel
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names
 from bwcompiler.lowering.arrange_loops import arrange_loops
 from bwcompiler.lowering.join_sweeps import join_sweeps
-from bwcompiler.lowering.program import emit_llvm
+from bwcompiler.lowering.module import Module
+from bwcompiler.lowering.program import emit_llvm, region_function
 from bwcompiler.lowering.steps import Bodies, LoweredBody, LoweredStep, lower_steps
 from bwcompiler.passes.adjoints.expand_regions import REGIONS, expand_regions
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
@@ -299,6 +300,7 @@ def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names:
            options: PassOptions | None = None) -> JointGraph:
     """The joint graph of a traced graph, whose text has `names`: see `differentiate`."""
     products.begin(graph, current_target())
+    native.begin(graph)
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
         untied = run(unlink_custom_rules, graph)
@@ -327,10 +329,12 @@ def split(joint: Graph, seeds: Sequence[int], outputs: int, memory_limit: int | 
         return run(partition, joint, seeds, outputs, memory_limit)._replace(passes=run.runs)
 
 
-def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None = None, options: PassOptions | None = None) -> Lowered:
+def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None = None, options: PassOptions | None = None,
+          begin: Callable[[str], None] | None = None) -> Lowered:
     """A graph as LLVM text for a target (by default the current one), with all stages on the way.
 
-    Result k is written to the memory of input into[k], where that is a number.
+    Result k is written to the memory of input into[k], where that is a number.  begin: is told the parts of the text, as modules of
+    their own, each as soon as it is complete.
     """
     target = target or current_target()
     with collector_paused():
@@ -346,11 +350,11 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         legal = run(read_written, run(defer_checks, legal) if _is_beside(into) else legal)
         legal = run(add_products, run(save_slices, legal))
         fused = run(fuse, legal)
-        steps = _kernels(run, legal, fused, into, _Bodies().of_graph(legal, options))
-        plan = run(plan_memory, legal, steps, into)
         found = native_libraries()
-        libraries = found._replace(symbols=found.symbols.union(loops_named_in(legal)))
-        program = run(emit_llvm, legal, steps, plan, libraries, target, into)
+        module = Module(found._replace(symbols=found.symbols.union(loops_named_in(legal))), target, begin)
+        steps = _kernels(run, legal, fused, into, _Bodies(module).of_graph(legal, options))
+        plan = run(plan_memory, legal, steps, into)
+        program = run(emit_llvm, legal, steps, plan, module, into)
         return Lowered(graph, legal, fused, steps, plan, program, target, run.runs, tuple(into))
 
 
@@ -360,9 +364,13 @@ def _is_beside(into: Sequence[int | None]) -> bool:
 
 
 class _Bodies:
-    """Lowers the bodies of loops and branches; equal bodies, such as those that a backward pass recomputes, only once."""
+    """Lowers the bodies of loops and branches; equal bodies, such as those that a backward pass recomputes, only once.
 
-    def __init__(self) -> None:
+    The functions of the loops and branches are written to the module at once.
+    """
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
         self._known: dict[tuple[str, tuple[int | None, ...]], LoweredBody] = {}
 
     def of_graph(self, graph: Graph, options: PassOptions, prefix: str = "") -> dict[Value, tuple[LoweredBody, ...]]:
@@ -379,6 +387,7 @@ class _Bodies:
                 found[value] = tuple([
                     self._body(value.attrs[region], range(carried if region == "body" else 0), options, f"{name}{region[0]}.")
                     for region in value.op.regions])
+            region_function(self._module, value, found[value], options.scope)
         return found
 
     def _branches(self, cond: Value, options: PassOptions, name: str) -> tuple[LoweredBody, ...]:
@@ -407,7 +416,7 @@ class _Bodies:
         legal = run(add_products, run(save_slices, run(read_written, legal), states))
         fused = run(fuse, legal, False, states)
         into = tuple(over)
-        inside = options if graph.index is None else replace(options, scope=options.scope | {graph.index})
+        inside = options if graph.index is None else replace(options, scope=(*options.scope, graph.index))
         steps = _kernels(run, legal, fused, into, self.of_graph(legal, inside, prefix), prefix)
         plan = plan_memory(legal, steps, into)
         computed = {number for value, number in plan.copies if value not in legal.inputs}

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from bwcompiler import ops
 from bwcompiler.ir.contracts.program_interface import POLL
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.products import is_written_out
 from bwcompiler.ir.types import DType
 from bwcompiler.locks import RenewedLock
@@ -132,7 +132,7 @@ class Products:
                     part.code()
                     self._fill(part)
 
-            in_background(compile_, "bwcompiler-products")
+            in_background(compile_)
 
     def entries(self, names: Iterable[str], later: Iterable[str] = ()) -> dict[str, int]:
         """The addresses of the functions that programs call, once these modules are loaded; `later` ones are added in the background."""
@@ -181,11 +181,5 @@ class Products:
 
 
 def _called(graph: Graph) -> set[DType]:
-    """The dtypes of the products in a graph and its regions that are compiled as calls."""
-    found = set()
-    for value in graph.body:
-        if value.op in ops.PRODUCTS and is_called(value) and not is_written_out(value):
-            found.add(value.dtype)
-        for region in value.op.regions:
-            found |= _called(value.attrs[region])
-    return found
+    """The dtypes of the products in a graph that are compiled as calls."""
+    return {value.dtype for value in all_values(graph) if value.op in ops.PRODUCTS and is_called(value) and not is_written_out(value)}

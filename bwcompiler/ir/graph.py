@@ -128,6 +128,14 @@ class Graph(LateDiGraph):
                      self.captured if captured is None else captured)
 
 
+def all_values(graph: Graph) -> Iterator[Value]:
+    """The values that a graph computes, and those of the bodies of its loops and branches."""
+    for value in graph.body:
+        yield value
+        for region in value.op.regions:
+            yield from all_values(value.attrs[region])
+
+
 def live_values(body: Sequence[Value], outputs: Iterable[Value]) -> list[Value]:
     """The values of `body` that the outputs depend on (or that have effects), in the same order."""
     needed: set[Value] = set(outputs)

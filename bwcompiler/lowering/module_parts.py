@@ -1,127 +1,63 @@
-"""Splits a large module into several that are compiled in parallel; each function is in one of them.
+"""Functions of a module, by their texts: what they define and name, and how many go into one part.
 
-Functions that are always inlined, and tables, are copied to every part that needs them.  Apart from inlining, LLVM optimises each
-function alone here, so the parts give the same code as the module.  The split depends only on the text, not on the number of CPUs.
+Each function is in one part.  Those that are always inlined, and tables, are copied to every part that names them.  Apart from inlining,
+LLVM optimises each function alone here, so the parts give the same code as the module.  Which functions are in one part depends only on
+their texts, not on the number of CPUs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
-from bwcompiler.errors import InternalError
-
-MOST = 4                       # parts
-LEAST = 40_000                 # least characters of a part, which LLVM compiles in about 40 ms
+LEAST = 30_000                 # least characters of a part, which LLVM compiles in about 30 ms
 _SYMBOL = re.compile(r"@([\w.]+)")
-_INLINED = re.compile(r"^attributes (#\d+) = \{[^}]*\balwaysinline\b", re.MULTILINE)
+_SYMBOL_OR_COMMENT = re.compile(r";.*|@([\w.]+)")
 
 
-class _Item(NamedTuple):
-    """A function or table.  is_copied: part of every module that names it."""
-
-    name: str
-    text: str
-    is_copied: bool
-    names: frozenset[str]
+def symbols_in(text: str) -> list[str]:
+    """The symbols that a text names, but for those in comments: these have the user's lines."""
+    return [found for found in _SYMBOL_OR_COMMENT.findall(text) if found]
 
 
-def module_parts(text: str) -> tuple[str, ...]:
-    """The parts of a module; a small module is its only part."""
-    if len(text) < 2 * LEAST:
-        return (text,)
-    items, rest = _items(text)
-    own = [item for item in items.values() if not item.is_copied]
-    count = min(MOST, sum([len(item.text) for item in own]) // LEAST)
-    if count < 2 or len(own) < 2:
-        return (text,)
-    shares = _shares(own, items, count)
-    home = {item.name: number for number, share in enumerate(shares) for item in share}
-    shown = {name for item in items.values() for name in item.names
-             if name in home and (item.is_copied or home[name] != home[item.name])}
-    return tuple([_part(share, items, rest, shown) for share in shares])
+def defined_in(text: str) -> list[str]:
+    """The functions, or the table, that a text defines."""
+    return [_SYMBOL.findall(line)[0] for line in text.splitlines() if line.startswith(("define ", "@"))]
 
 
-def _items(text: str) -> tuple[dict[str, _Item], dict[str, str]]:
-    """Functions and tables by name; other lines: declarations by name, attributes by their text."""
-    items: dict[str, _Item] = {}
-    rest: dict[str, str] = {}
-    inlined = (*[f" {group} {{" for group in _INLINED.findall(text)],)
-    inside: list[str] = []
-    for line in text.splitlines():
-        if inside or line.startswith("define "):
-            inside.append(line)
-            if line == "}":
-                _add(items, "\n".join(inside), " alwaysinline " in inside[0] or inside[0].endswith(inlined))
-                inside = []
-        elif line.startswith("@"):
-            _add(items, line, True)
-        elif line.startswith("declare "):
-            rest[_SYMBOL.findall(line)[0]] = line
-        elif line:
-            rest[line] = line
-    return items, rest
+def is_copied(text: str) -> bool:
+    """Whether a text is a table, or a function that is always inlined."""
+    head = text.partition("\n")[0]
+    return head.startswith("@") or head.endswith(" #2 {") or " alwaysinline " in head
 
 
-def _add(items: dict[str, _Item], text: str, is_copied: bool) -> None:
-    name, *names = _SYMBOL.findall(text)
-    if name in items:
-        raise InternalError(f"two functions are called {name}")
-    items[name] = _Item(name, text, is_copied, frozenset(names))
+def shown(text: str) -> str:
+    """Functions, visible to other modules."""
+    return text.replace("define internal", "define")
 
 
-def _shares(own: Iterable[_Item], items: dict[str, _Item], count: int) -> list[list[_Item]]:
-    """The functions in parts of about the same size, in their order.  Inlined functions count in every part."""
-    order = {item.name: number for number, item in enumerate(own)}
-    written = {name: _written_into(items[name], items) for name in order}
-    shares: list[list[_Item]] = [[] for _ in range(count)]
+def declarations(text: str) -> list[str]:
+    """What a module says of these functions that calls them, and has them from another one."""
+    heads = [line for line in text.splitlines() if line.startswith("define ")]
+    return [head.replace("define internal", "declare", 1).replace("define", "declare", 1).rstrip(" {") for head in heads]
+
+
+def is_enough(texts: Sequence[str]) -> bool:
+    """Whether they are enough for a part."""
+    return sum(map(len, texts)) >= LEAST
+
+
+def shares(texts: Sequence[str]) -> list[list[str]]:
+    """The texts in parts of about the same size, in their order."""
+    count = max(sum(map(len, texts)) // LEAST, 1)
+    found: list[list[int]] = [[] for _ in range(count)]
     sizes = [0] * count
-    copied: list[set[str]] = [set() for _ in range(count)]
-
-    def size(item: _Item, apart_from: set[str]) -> int:
-        return len(item.text) + sum([len(items[name].text) for name in written[item.name] if name not in apart_from])
-
-    for item in sorted(own, key=lambda item: -size(item, set())):
-        with_it = [size(item, copied[number]) + sizes[number] for number in range(count)]
-        smallest = with_it.index(min(with_it))
-        shares[smallest].append(item)
-        sizes[smallest] = with_it[smallest]
-        copied[smallest].update(written[item.name])
-    return [sorted(share, key=lambda item: order[item.name]) for share in shares]
+    for number in _by_size(texts):
+        smallest = sizes.index(min(sizes))
+        found[smallest].append(number)
+        sizes[smallest] += len(texts[number])
+    return [[texts[number] for number in sorted(share)] for share in found if share]
 
 
-def _written_into(item: _Item, items: dict[str, _Item]) -> list[str]:
-    """The copied functions and tables that a part with this item needs."""
-    found: dict[str, None] = {}
-    pending = [*item.names]
-    while pending:
-        name = pending.pop()
-        if name not in found and name in items and items[name].is_copied:
-            found[name] = None
-            pending += items[name].names
-    return list(found)
-
-
-def _part(share: Iterable[_Item], items: dict[str, _Item], rest: dict[str, str], shown: set[str]) -> str:
-    """A module of these functions; those in `shown` are visible to the other parts."""
-    mine = {item.name: item for item in share}
-    copied: dict[str, _Item] = {}
-    declared: dict[str, str] = {}
-    pending = [name for item in mine.values() for name in sorted(item.names)]
-    while pending:
-        name = pending.pop()
-        item = items.get(name)
-        if name in mine or name in copied or name in declared:
-            continue
-        if item is None:                           # an external symbol, or a word in a comment
-            declared.update({name: rest[name]} if name in rest else {})
-        elif item.is_copied:
-            copied[name] = item
-            pending += sorted(item.names)
-        else:
-            head = item.text.partition("\n")[0]
-            declared[name] = head.replace("define internal", "declare", 1).replace("define", "declare", 1).rstrip(" {")
-    lines = [item.text.replace("define internal", "define", 1) if item.name in shown else item.text for item in mine.values()]
-    lines += [copied[name].text for name in items if name in copied]
-    return "\n".join([*lines, *[declared[name] for name in sorted(declared)], *[line for key, line in rest.items() if key == line], ""])
+def _by_size(texts: Sequence[str]) -> Iterable[int]:
+    return sorted(range(len(texts)), key=lambda number: -len(texts[number]))

@@ -8,8 +8,7 @@ bound by the runtime).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler import ops
@@ -19,39 +18,20 @@ from bwcompiler.ir.contracts.memory import Location, MemoryPlan
 from bwcompiler.ir.contracts.program_interface import CALLBACK_DONE, CALLBACK_ERROR, DECLARE_POLL, POLL
 from bwcompiler.ir.extent import Affine, Extent, Index, element_count, scale_extent, substitute, upper
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.loop import OUTPUT, Buffer, Fill, Kernel
+from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.scalar import Word, const
 from bwcompiler.ir.types import TensorType
 from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, program_text
-from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
-from bwcompiler.lowering.kernels.parallel_calls import parallel_text
 from bwcompiler.lowering.libraries.factorization_calls import library_call_text
-from bwcompiler.lowering.libraries.library_calls import DECLARE_LAST, Libraries, check_index_text, check_range_text, copy_text
+from bwcompiler.lowering.libraries.library_calls import DECLARE_LAST, check_index_text, check_range_text, copy_text
 from bwcompiler.lowering.libraries.matrix_products import product_text
-from bwcompiler.lowering.llvm_scalars import ScalarEmitter
-from bwcompiler.lowering.loops.complex.split_complex import split_complex
-from bwcompiler.lowering.loops.parallel import Piece, pieces
-from bwcompiler.lowering.math.functions import math_text
-from bwcompiler.lowering.polls import COPY_BYTES, POLL_WORK, product_work, statements_work
-from bwcompiler.lowering.regions import BodyFunction, region_text
+from bwcompiler.lowering.module import Callback, Module, merged_buffers
+from bwcompiler.lowering.module_parts import symbols_in
+from bwcompiler.lowering.polls import COPY_BYTES, POLL_WORK, product_work
+from bwcompiler.lowering.regions import BodyFunction, RegionFunction, region_text
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep
-from bwcompiler.target import Target
 
-_SYMBOL = re.compile(r"@([\w.]+)")
 _OWN = " = internal constant "  # data that a program defines itself
-FEW_LINES = 200                # lines of a kernel that is inlined into its callers
-
-
-class Callback(NamedTuple):
-    """A value computed by its op's NumPy reference: the symbol the program calls, with pointers to operands and results.
-
-    strides    of the operands, in elements.
-    """
-
-    symbol: str
-    value: Value
-    strides: tuple[tuple[int, ...], ...]
 
 
 class ProgramText(NamedTuple):
@@ -67,109 +47,41 @@ class ProgramText(NamedTuple):
     symbols: frozenset[str]
 
 
-class _KernelFunction(NamedTuple):
-    """The function emitted for a kernel (or a part of one), and the buffers and words that it takes.
-
-    starts: per pointer the element that it points at, as an expression of the kernel's words.
-    """
-
-    name: str
-    buffers: tuple[Buffer, ...]
-    starts: tuple[Extent, ...]
-    words: tuple[Index | Word, ...]
-    polls: bool
-    work: int
-
-
-def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, libraries: Libraries, target: Target,
-              into: Sequence[int | None] = ()) -> ProgramText:
-    """The LLVM text of a program."""
-    module = _Module(libraries, target)
+def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, module: Module, into: Sequence[int | None] = ()) -> ProgramText:
+    """The LLVM text of a program.  The module may have the functions of its loops and branches already (`region_function`)."""
     calls = _Calls(module, LoweredBody(graph, steps, plan, tuple(into)), ())
     calls.emit()
     distinct = len(module.texts)
     module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.texts))
-    text = module.text()
-    symbols = frozenset([name for line in module.declares if _OWN not in line for name in _SYMBOL.findall(line)])
-    return ProgramText(text, module.callbacks, module.checked, distinct, symbols)
+    module.finish()
+    symbols = frozenset([name for line in module.declared() if _OWN not in line for name in symbols_in(line)])
+    return ProgramText(module.text(), module.callbacks, module.checked, distinct, symbols)
 
 
-class _Module:
-    """The LLVM module under construction: functions, declarations and caches that the functions of a program share."""
+def region_function(module: Module, value: Value, bodies: Sequence[LoweredBody], indices: tuple[Index, ...]) -> RegionFunction:
+    """The function of a loop or branch inside of the loops with these indices, which calls the functions of its bodies."""
+    found = module.regions.get((value, indices))
+    if found is None:
+        functions = [_body_function(module, body, indices) for body in bodies]
+        name = module.new_name(value.op.name)
+        made = region_text(name, value, bodies, functions, indices)
+        module.declares.update(dict.fromkeys(made.declares))
+        found = module.regions[value, indices] = RegionFunction(module.function(made.text, name), made.carried, made.work)
+        module.hand_over()
+    return found
 
-    def __init__(self, libraries: Libraries, target: Target) -> None:
-        self.libraries = libraries
-        self.target = target
-        self.scalars = ScalarEmitter(target)
-        self.functions: dict[str, str] = {}
-        self.texts: list[str] = []
-        self.declares: dict[str, None] = {}
-        self.callbacks: list[Callback] = []
-        self.checked: list[Value] = []
-        self.kernels: dict[tuple[int, tuple[tuple[Buffer, Buffer], ...]], list[_KernelFunction]] = {}
-        self.emitted: set[str] = set()             # names of kernels: variants with another order of stores have the same name
-        self.bodies: dict[tuple[int, tuple[Index, ...]], BodyFunction] = {}        # by ids, and the indices of the enclosing loops
-        self.fills: dict[tuple[TensorType, str], Kernel] = {}
 
-    def new_name(self, kind: str) -> str:
-        return f"{kind}{len(self.texts)}"
-
-    def function(self, text: str, name: str) -> str:
-        """The name of the function with this text (which names it `name`); equal functions share one."""
-        body = text.replace(f"@{name}(", "@(", 1)
-        found = self.functions.get(body)
-        if found is None:
-            found = self.functions[body] = name
-            self.texts.append(text)
-        return found
-
-    def kernel(self, kernel: Kernel, merged: Mapping[Buffer, Buffer]) -> list[_KernelFunction]:
-        """The functions of a kernel, to be called in this order; emitted on first use."""
-        key = (id(kernel), tuple(merged.items()))
-        found = self.kernels.get(key)
-        if found is None:
-            suffix = f".{len(self.kernels)}" if kernel.name in self.emitted else ""
-            self.emitted.add(kernel.name)
-            found = self.kernels[key] = [self._piece(piece, merged, f"{piece.kernel.name}{suffix}") for piece in pieces(kernel, merged)]
-        return found
-
-    def _piece(self, piece: Piece, merged: Mapping[Buffer, Buffer], name: str) -> _KernelFunction:
-        kernel, cut = piece
-        self.scalars.count = 0
-        inner = name if cut is None else f"{name}.range"
-        made = kernel_to_llvm(kernel, self.scalars, merged=merged, name=inner, may_poll=cut is None or cut.work > POLL_WORK)
-        buffers = [buffer for buffer in kernel.buffers if buffer not in merged]
-        if cut is None:
-            work = 0 if made.polls else statements_work(kernel.body)
-            shown = tuple([start for buffer, start in zip(kernel.buffers, made.starts, strict=True) if buffer not in merged])
-            return _KernelFunction(self.function(_inlined(made.text), name), tuple(buffers), shown, made.words, made.polls, work)
-        around = parallel_text(name, kernel, self.function(made.text, inner), made, buffers, cut)
-        self.declares.update(dict.fromkeys(around.declares))
-        self.texts.append(around.text)
-        work = 0 if around.status else upper(cut.extent) * cut.work
-        return _KernelFunction(name, around.buffers, around.starts, around.words, around.status, work)
-
-    def fill(self, type_: TensorType, number: int | float) -> Kernel:
-        """The kernel that fills an array with one number."""
-        key = (type_, repr(number))
-        found = self.fills.get(key)
-        if found is None:
-            buffer = Buffer("x", type_.dtype, type_.shape, OUTPUT)
-            kernel = Kernel(f"fill{len(self.fills)}", [buffer], [Fill(buffer, const(number, type_.dtype))])
-            found = self.fills[key] = split_complex(kernel)
-        return found
-
-    def text(self) -> str:
-        parts = list(self.texts)
-        if self.scalars.math:
-            functions, intrinsics = math_text(self.scalars.math, self.texts, self.target)
-            parts.append(functions)
-            self.declares.update(dict.fromkeys(intrinsics))
-        self.declares.update(self.scalars.declares)
-        attributes = self.target.function_attributes
-        parts += [*_distinct(self.declares), f"attributes #0 = {{ {attributes} }}", f"attributes #1 = {{ noinline {attributes} }}",
-                  f"attributes #2 = {{ alwaysinline {attributes} }}", ""]
-        return "\n".join(parts)
+def _body_function(module: Module, body: LoweredBody, around: tuple[Index, ...]) -> BodyFunction:
+    found = module.bodies.get((id(body), around))
+    if found is None:
+        graph = body.graph
+        indices = around if graph.index is None else (*around, graph.index)
+        inner = _Calls(module, body, indices)
+        inner.emit()
+        name = module.new_name("body")
+        text = body_text(name, Slots(len(graph.inputs), len(graph.outputs), indices), inner.calls, module.texts)
+        found = module.bodies[id(body), around] = BodyFunction(module.function(text, name), inner.total)
+    return found
 
 
 class _Calls:
@@ -179,12 +91,12 @@ class _Calls:
     total    operations of all calls.
     """
 
-    def __init__(self, module: _Module, lowered: LoweredBody, indices: tuple[Index, ...]) -> None:
+    def __init__(self, module: Module, lowered: LoweredBody, indices: tuple[Index, ...]) -> None:
         self.module = module
+        self.lowered = lowered
         self.graph = lowered.graph
         self.steps = lowered.steps
         self.plan = lowered.plan
-        self.into = lowered.into
         self.indices = indices
         self.libraries = module.libraries
         self.declares = module.declares
@@ -217,7 +129,7 @@ class _Calls:
         scratch = iter(self.plan.scratch[position])
         places = {buffer: Location("arena", next(scratch)) if owner is None else self.plan.locations[root(owner)]
                   for buffer, owner in zip(kernel.buffers, step.owners, strict=True)}
-        for function in self.module.kernel(kernel, self._merged(step, kernel)):
+        for function in self.module.kernel(kernel, merged_buffers(self.lowered, step, kernel)):
             arguments = [Pointer(places[buffer], substitute(start, indices) * buffer.dtype.itemsize)
                          for buffer, start in zip(function.buffers, function.starts, strict=True)]
             words = [Told(told[word]) if isinstance(word, Index) else Told(told[word], word.dtype) for word in function.words]
@@ -235,32 +147,17 @@ class _Calls:
             self._fill(item, number)
         assert step.value is not None
         memory, *others = [Pointer(Location("arena", offset)) for offset in self.plan.scratch[position]]
-        bodies = [self._body(body) for body in step.bodies]
-        name = self.module.new_name(step.value.op.name)
-        made = region_text(name, step.value, step.bodies, bodies, self.indices)
-        self.declares.update(dict.fromkeys(made.declares))
+        made = region_function(self.module, step.value, step.bodies, self.indices)
         results = [self.pointer(item) for item in step.items]
         operands = [self.pointer(operand) for operand in step.value.operands[made.carried:]]
         arguments = (Pointer(RECORD), memory, *results, *others, *operands)
         words = tuple([Told(index.extent()) for index in self.indices])
-        self._append(FunctionCall(self.module.function(made.text, name), arguments, words, True), made.work)
+        self._append(FunctionCall(made.name, arguments, words, True), made.work)
 
     def _fill(self, value: Value, number: int | float) -> None:
         for function in self.module.kernel(self.module.fill(value.type, number), {}):
             arguments = tuple([self.pointer(value) for _ in function.buffers])
             self._append(FunctionCall(function.name, arguments, (), function.polls), function.work)
-
-    def _body(self, body: LoweredBody) -> BodyFunction:
-        found = self.module.bodies.get((id(body), self.indices))
-        if found is None:
-            graph = body.graph
-            indices = self.indices if graph.index is None else (*self.indices, graph.index)
-            inner = _Calls(self.module, body, indices)
-            inner.emit()
-            name = self.module.new_name("body")
-            text = body_text(name, Slots(len(graph.inputs), len(graph.outputs), indices), inner.calls, self.module.texts)
-            found = self.module.bodies[id(body), self.indices] = BodyFunction(self.module.function(text, name), inner.total)
-        return found
 
     def _append(self, call: FunctionCall, work: int) -> None:
         """Add a call that takes `work` operations, after a poll for signals if there were many since the last one."""
@@ -271,14 +168,6 @@ class _Calls:
             self.declares[DECLARE_POLL] = None
             self.work = work
         self.calls.append(call)
-
-    def _merged(self, step: LoweredStep, kernel: Kernel) -> dict[Buffer, Buffer]:
-        """Inputs of the kernel that share the memory of one of its outputs."""
-        buffer_of = {owner: buffer for owner, buffer in zip(step.owners, kernel.buffers, strict=True) if owner is not None}
-        held = {self.graph.inputs[number]: Location("result", result) for result, number in enumerate(self.into) if number is not None}
-        places = self.plan.locations
-        return {buffer_of[source]: buffer_of[target] for source, target in step.sharing
-                if held.get(source, places[source]) == places[target]}
 
     def _copy(self, value: Value, target: Pointer, size: int, source: Pointer | None = None) -> None:
         self.declares["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"] = None
@@ -355,13 +244,6 @@ class _Calls:
         self._append(FunctionCall(name, arguments, (), True), 0)
 
 
-def _inlined(text: str) -> str:
-    """The text of a kernel; a short one without loops is marked alwaysinline, so that values passed between the steps of a loop over
-    elements stay in registers."""
-    few = text.count("\n") <= FEW_LINES and "\nentry:" in text and " br " not in text
-    return text.replace(") #1 {", ") #2 {", 1) if few else text
-
-
 def _library_work(value: Value) -> int:
     """A rough number of operations of a library call: number of operand elements times the length of a row."""
     types = [operand.type for operand in value.operands]
@@ -381,11 +263,3 @@ def _require_fixed_shapes(value: Value, first: int = 0) -> None:
             raise CompileError(at(value.source, f"{value.op.name} of {operand.type}, whose shape moves with the index of a loop, is not "
                                   "compiled yet\n  hint: give it one shape for all iterations and mask the rest, or unroll the loop "
                                   "(a Python loop over a range of known length)"))
-
-
-def _distinct(declares: dict[str, None]) -> list[str]:
-    """One declaration per external function or datum, even if parameters are spelled differently."""
-    seen: dict[str, str] = {}
-    for line in declares:
-        seen.setdefault(line[line.index("@"):].partition("(")[0].partition(" ")[0], line)
-    return list(seen.values())

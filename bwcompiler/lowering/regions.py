@@ -37,6 +37,14 @@ class BodyFunction(NamedTuple):
     work: int
 
 
+class RegionFunction(NamedTuple):
+    """The function of a loop or branch: see `RegionText`."""
+
+    name: str
+    carried: int
+    work: int
+
+
 class RegionText(NamedTuple):
     """The function, its declarations, the number of carried operands, and its operations between polls."""
 

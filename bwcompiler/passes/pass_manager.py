@@ -59,13 +59,13 @@ class PassOptions:
     """What to do with the results of passes.
 
     verify   check them.
-    scope    the indices of the loops around the graph.
+    scope    the indices of the loops around the graph, outermost first.
     dump     folder that gets the first graph, and every graph that a pass makes, as text.
     observe  called with the name of a pass ("input" first) and each of these graphs.
     """
 
     verify: bool = False
-    scope: frozenset[Index] = frozenset()
+    scope: tuple[Index, ...] = ()
     dump: Path | None = None
     observe: Callable[[str, Graph], None] | None = None
 
@@ -108,7 +108,7 @@ class PassRunner:
             raise InternalError(f"pass {step.name} comes before {self.pipeline[self._done].name} in the pipeline")
         if not self.runs and isinstance(args[0], Graph):
             if self.options.verify:
-                verify(args[0], self.options.scope)
+                verify(args[0], frozenset(self.options.scope))
             _show(args[0], "input", self.options)
         result: R = _run(step, args, kwargs, self.options, self.runs)
         self._done = number
@@ -131,7 +131,7 @@ def _run(step: Pass, args: Sequence[Any], kwargs: dict[str, Any], options: PassO
         made = [graph for graph in step.graphs(result) if graph is not subject]
         if options.verify:
             for graph in made:
-                verify(graph, options.scope)
+                verify(graph, frozenset(options.scope))
             step.check(result)
     except Exception as error:
         users = isinstance(error, BwError) and not isinstance(error, CompileError | InternalError)

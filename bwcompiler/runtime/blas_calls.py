@@ -17,6 +17,7 @@ Libraries whose number of threads cannot be set are called as they are.
 from __future__ import annotations
 
 import ctypes
+import functools
 from collections.abc import Mapping
 
 from bwcompiler.ir.contracts.program_interface import BLAS_ENTER, BLAS_LEAVE, LEAST_BLAS_THREADS
@@ -25,6 +26,7 @@ from bwcompiler.runtime import jit, object_cache, threads
 from bwcompiler.runtime.addresses import blas
 from bwcompiler.runtime.locks_and_clocks import spin_lock
 from bwcompiler.target import default_target
+from bwcompiler.uninterrupted import in_background
 
 LEAST_WORK = 2**23
 PART_WORK = 2**22              # least multiplications of a part
@@ -277,6 +279,13 @@ def _calls() -> jit.LoadedCode:
     threads.set_blas_by(ctypes.CFUNCTYPE(None, ctypes.c_int)(loaded.addresses["bw_blas_set_threads"]))
     in_forked_child(ctypes.CFUNCTYPE(None)(loaded.addresses["bw_blas_reset"]))
     return loaded
+
+
+@functools.cache
+def begin() -> None:
+    """Start compiling the wrappers in a background thread, at the first call."""
+    if _settable() is not None:
+        in_background(_calls)
 
 
 def _settable() -> blas.Blas | None:

@@ -25,6 +25,7 @@ from bwcompiler.runtime.entry.externals import external_symbols
 from bwcompiler.runtime.entry.native_entry import entry_text
 from bwcompiler.runtime.entry.python_entry import NativeProgram, bind_python, captured_error
 from bwcompiler.runtime.entry.table import Table, build_table
+from bwcompiler.runtime.program_parts import ProgramParts
 from bwcompiler.target import Target, current_target, default_target
 
 P = ParamSpec("P")
@@ -52,8 +53,8 @@ class Executable:
 
     `symbols()` returns the addresses of external functions (BLAS, thread pool); it is called after compiling, since some of them are
     compiled in parallel with the program.  `keep_alive` are the owners of these addresses; `target` is the CPU to compile for, by default
-    the current one; `parts` are modules equivalent to the text, to be compiled in parallel.  The code is unloaded when the executable
-    and every function bound to it are gone.
+    the current one; `parts` are modules equivalent to the text, which are being compiled.  The code is unloaded when the executable and
+    every function bound to it are gone.
     """
 
     def __init__(
@@ -64,13 +65,13 @@ class Executable:
         symbols: Callable[[], Mapping[str, int]] = dict,
         keep_alive: tuple[object, ...] = (),
         target: Target | None = None,
-        parts: Sequence[str] = (),
+        parts: ProgramParts | None = None,
     ) -> None:
         self.text = text
         self.signature = signature
         self.native = python_abi.is_supported()
         self._keep_alive = keep_alive
-        code = object_cache.objects_for(parts or (text,), target or current_target())
+        code = [object_cache.object_for(text, target or current_target())] if parts is None else parts.codes()
         self._code = jit.load(code, symbols(), ("bw_program",))
         self.address = self._code.addresses["bw_program"]
         if self.native:

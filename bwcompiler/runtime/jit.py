@@ -15,7 +15,6 @@ import contextlib
 import ctypes
 import functools
 import itertools
-import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,7 +22,7 @@ from typing import Any, NamedTuple
 import llvmlite
 import llvmlite.binding as llvm
 
-from bwcompiler.errors import CompileError
+from bwcompiler.errors import CompileError, InternalError
 from bwcompiler.locks import held_at_fork
 from bwcompiler.runtime.python_abi import make_immortal
 from bwcompiler.target import Target
@@ -143,7 +142,7 @@ def _parse(text: str, context: Any) -> Any:
         module = llvm.parse_assembly(text, context)
         module.verify()
     except RuntimeError as error:
-        raise CompileError(f"invalid LLVM text: {error}") from error
+        raise InternalError(f"invalid LLVM text: {error}") from error
     return module
 
 
@@ -185,34 +184,6 @@ def optimise(text: str, target: Target, tuning: Tuning | None = None) -> bytes:
     """Parse, verify and optimise a module; returns its object code."""
     with _free_lane() as lane:
         return _object_code(*_optimised_module(lane, text, target, tuning or TUNING))
-
-
-@uninterrupted
-def optimise_parts(texts: Sequence[str], target: Target) -> list[bytes]:
-    """The object code of modules, compiled in parallel."""
-    made: dict[int, bytes] = {}
-    errors: list[BaseException] = []
-
-    def compile_(number: int) -> None:
-        try:
-            with _free_lane() as lane:
-                made[number] = _object_code(*_optimised_module(lane, texts[number], target, TUNING))
-        except BaseException as error:             # raised again in the waiting thread
-            errors.append(error)
-
-    threads = [threading.Thread(target=compile_, args=(number,), name="bwcompiler-parts") for number in range(1, len(texts))]
-    for number, thread in enumerate(threads, 1):
-        try:
-            thread.start()
-        except RuntimeError:                       # no new threads at the end of the interpreter
-            compile_(number)
-    compile_(0)
-    for thread in threads:
-        if thread.ident is not None:
-            thread.join()
-    if errors:
-        raise errors[0]
-    return [made[number] for number in range(len(texts))]
 
 
 def _unlocked(function: Any) -> Any:
@@ -306,5 +277,5 @@ def _load(parts: Sequence[bytes], symbols: Mapping[str, int], exports: tuple[str
         # The name of a library can never be used again in one LLJIT, even after it was unloaded.
         tracker = builder.link(_lljit(), f"bw{next(_library_numbers)}")
     except RuntimeError as error:
-        raise CompileError(f"cannot link native code: {error}") from error
+        raise InternalError(f"cannot link native code: {error}") from error
     return LoadedCode(tracker, {name: tracker[name] for name in exports})

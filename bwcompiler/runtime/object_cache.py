@@ -16,7 +16,6 @@ import stat
 import sys
 import tempfile
 from collections import OrderedDict
-from collections.abc import Sequence
 from pathlib import Path
 
 from bwcompiler.locks import held_at_fork
@@ -260,21 +259,6 @@ def object_for(text: str, target: Target, tuning: jit.Tuning | None = None) -> b
         code = jit.optimise(text, target, tuning)
         _keep(key, code)
     return code
-
-
-def objects_for(parts: Sequence[str], target: Target) -> list[bytes]:
-    """Object code of the modules of one program; those that are not cached are compiled in parallel."""
-    if len(parts) == 1:
-        return [object_for(parts[0], target)]
-    keys = [key_of(text, target) for text in parts]
-    found = {key: code for key in keys if (code := _kept(key)) is not None}
-    missing = {key: text for key, text in zip(keys, parts, strict=True) if key not in found}
-    if missing:
-        made = dict(zip(missing, jit.optimise_parts(list(missing.values()), target), strict=True))
-        for key, code in made.items():
-            _keep(key, code)
-        found.update(made)
-    return [found[key] for key in keys]
 
 
 def _kept(key: str) -> bytes | None:

@@ -82,7 +82,7 @@ def begin() -> None:
     """Start compiling the pool in a background thread, unless that was done."""
     if _Setting.pool is None and not _Setting.is_begun:
         _Setting.is_begun = True
-        in_background(pool, "bwcompiler-pool")
+        in_background(pool)
 
 
 def symbols() -> dict[str, int]:

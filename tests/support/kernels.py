@@ -39,7 +39,7 @@ from bwcompiler.ir.texts.loop_parser import parse_kernel
 from bwcompiler.ir.types import BOOL, F32, F64, I8, I32, I64, U8, U32, DType
 from bwcompiler.lowering.kernels.loops_to_llvm import KernelText, kernel_to_llvm
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
-from bwcompiler.lowering.math.functions import math_text
+from bwcompiler.lowering.math.functions import math_texts
 from bwcompiler.runtime import jit
 from bwcompiler.target import Target
 from tests.support.targets import HOST, narrowest
@@ -152,9 +152,9 @@ def module_text(kernels: Iterable[Kernel], target: Target = HOST) -> tuple[str, 
         emit.count = 0
         texts.append(kernel_to_llvm(kernel, emit, "external"))
     parts = [text.text for text in texts]
-    math, intrinsics = math_text(emit.math, parts, target)
+    mathematics, intrinsics = math_texts(emit.math, parts, target)
     attributes = target.function_attributes
-    parts += [math, *dict.fromkeys([*intrinsics, *emit.declares]), f"attributes #0 = {{ {attributes} }}",
+    parts += [*mathematics, *dict.fromkeys([*intrinsics, *emit.declares]), f"attributes #0 = {{ {attributes} }}",
               f"attributes #1 = {{ noinline {attributes} }}"]
     return "\n".join(parts), texts
 

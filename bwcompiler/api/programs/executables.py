@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from bwcompiler import inspect
 from bwcompiler.api.programs.arguments.forms import flat_tree
-from bwcompiler.compiler import products
+from bwcompiler.compiler import native, products
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import loops_named_in, make_callback, native_addresses, raise_status
 from bwcompiler.compiler.options import dump_folder
@@ -24,11 +24,11 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.content_hash import content_hash
 from bwcompiler.ir.types import TensorType, TupleType
 from bwcompiler.locks import RenewedLock
-from bwcompiler.lowering.module_parts import module_parts
 from bwcompiler.lowering.program import ProgramText
 from bwcompiler.runtime import threads
 from bwcompiler.runtime.executable import Executable
 from bwcompiler.runtime.interrupts import poll_address
+from bwcompiler.runtime.program_parts import ProgramParts
 from bwcompiler.target import Target, current_target
 
 GIL_BYTES = 1 << 16            # a program with an array of at least this size releases the GIL
@@ -160,7 +160,9 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
     root = dump_folder()
     dump = inspect.Compilation(root, name, graph) if root is not None else None
     products.begin(graph, target)
-    lowered = lower(graph, into, target)
+    native.begin(graph)
+    parts = ProgramParts(target)
+    lowered = lower(graph, into, target, begin=parts.begin)
     products.begin_named(lowered.program.symbols, target)
     if PARALLEL in lowered.program.symbols:
         threads.begin()
@@ -172,8 +174,7 @@ def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
         return {**callbacks, **_addresses(lowered, target)}
 
     signature = _signature(graph, into, lowered.plan.arena_bytes, _releases_lock(graph, lowered.program))
-    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=keep, target=target,
-                            parts=module_parts(lowered.program.text))
+    executable = Executable(lowered.program.text, signature, symbols=symbols, keep_alive=keep, target=target, parts=parts)
     return Compiled(lowered, executable, graph)
 
 

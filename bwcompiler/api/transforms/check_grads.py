@@ -298,7 +298,7 @@ def _alone(value: Value) -> Graph:
 
 def _inside(environment: Environment) -> PassOptions:
     """Options for passes over a graph inside loops with these indices."""
-    return replace(pass_options(), scope=frozenset(environment))
+    return replace(pass_options(), scope=tuple(environment))
 
 
 def _pushed(graph: Graph, wrt: Sequence[int], operands: Sequence[Any], changes: dict[int, Any], results: dict[int, Any],

@@ -1,7 +1,7 @@
 """The math library: elementary and special functions as LLVM IR, of one number or of vectors.
 
-`math_function("exp", "f32", 16).symbol` is what to call for 16 numbers at once; `math_text` gives the text to put in the module, once,
-and the declarations that it needs.  Functions of few calls are inlined; the others are called, which costs nothing measurable and halves
+`math_function("exp", "f32", 16).symbol` is what to call for 16 numbers at once; `math_texts` gives the texts to put in the module, once,
+and the declarations that they need.  Functions of few calls are inlined; the others are called, which costs nothing measurable and halves
 LLVM's time for long bodies.  Those of one number are always called where they are compiled for other instructions
 (`Target.scalar_attributes`).  Formulas live in the sibling modules `exponential`, `hyperbolic`, `trigonometric`, `algebraic` and
 `special`; polynomials in `coefficients`, fitted by `tools/fit_math.py`; `emitter` turns formulas into IR.
@@ -115,17 +115,17 @@ def definition(name: str, dtype: str, width: int, has_fma: bool) -> Definition:
     return Definition(head, "\n".join(lines), frozenset(body.intrinsics), tables)
 
 
-def math_text(wanted: Iterable[Wanted], texts: Iterable[str], target: Target) -> tuple[str, tuple[str, ...]]:
-    """IR text of these functions and of their tables, each once, in an order that depends on the set only; the `declare` lines it needs.
+def math_texts(wanted: Iterable[Wanted], texts: Iterable[str], target: Target) -> tuple[list[str], tuple[str, ...]]:
+    """IR texts of these functions and of their tables, each once, in an order that depends on the set only; the `declare` lines they need.
 
     `texts` is what calls them.  The bits depend on whether the target has an instruction for fused multiply-add, and on nothing else of it.
     """
     names = sorted(set(wanted))
     found = [definition(*name, target.has_fma) for name in names]
-    calls = Counter(symbol for text in texts for symbol in _CALLS.findall(text))
+    calls = Counter(symbol for text in texts for symbol in _CALLS.findall(text)) if names else Counter()
     parts = sorted({line for item in found for line in item.tables})
     for (name, dtype, width), item in zip(names, found, strict=True):
         attributes = target.function_attributes if width > 1 else target.scalar_attributes
         inline = calls[math_function(name, dtype, width).symbol] <= INLINED_CALLS and attributes == target.function_attributes
-        parts.append(f"{item.head} {'alwaysinline' if inline else 'noinline'} {attributes} {{\n{item.body}")
-    return "\n\n".join(parts) + "\n", tuple(sorted({line for item in found for line in item.intrinsics}))
+        parts.append(f"{item.head} {'alwaysinline' if inline else 'noinline'} {attributes} {{\n{item.body}\n")
+    return parts, tuple(sorted({line for item in found for line in item.intrinsics}))

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from bwcompiler.lowering.math.functions import INLINED_CALLS, MathFunction, Wanted, math_function, math_names, math_text
+from bwcompiler.lowering.math.functions import INLINED_CALLS, MathFunction, Wanted, math_function, math_names, math_texts
 from bwcompiler.runtime import jit
 from bwcompiler.runtime.object_cache import object_for
 from bwcompiler.target import Target
@@ -99,8 +99,8 @@ class Library:
 def library_for(target: Target) -> Library:
     loops = [loop_text(*pair, target) for pair in PAIRS]
     attributes = f"attributes #0 = {{ {target.function_attributes} }}"
-    functions, intrinsics = math_text(wanted(target), loops, target)
-    text = "\n".join([*intrinsics, functions, *loops, attributes])
+    functions, intrinsics = math_texts(wanted(target), loops, target)
+    text = "\n".join([*intrinsics, *functions, *loops, attributes])
     exports = [f"loop.{name}.{dtype}" for name, dtype in PAIRS]
     return Library(target, text, jit.load(object_for(text, target), {}, exports))
 
@@ -445,8 +445,9 @@ def test_bits_do_not_depend_on_the_target(target: Target) -> None:
 @pytest.mark.parametrize("target", VARIANTS.values(), ids=str)
 def test_definitions_are_deterministic_and_unique(target: Target) -> None:
     functions = wanted(target)
-    text, intrinsics = math_text(functions, [], target)
-    assert math_text([*reversed(functions), *functions], [], target) == (text, intrinsics)
+    texts, intrinsics = math_texts(functions, [], target)
+    assert math_texts([*reversed(functions), *functions], [], target) == (texts, intrinsics)
+    text = "\n".join(texts)
     defined = re.findall(r"^define internal [^@]+ (@\S+)\(", text, re.MULTILINE)
     assert defined == [math_function(*function).symbol for function in sorted(functions)]
     globals_ = re.findall(r"^(@\S+) = ", text, re.MULTILINE)
@@ -461,14 +462,15 @@ def test_functions_of_many_calls_are_called(calls: int) -> None:
     """All of one width are counted: `@bw.exp.f64x8` is another function than `@bw.exp.f64`."""
     wide, narrow = math_function("exp", "f64", 8).symbol, math_function("exp", "f64").symbol
     line = f"  %v1 = call <8 x double> {wide}(<8 x double> %v0)\n"
-    text, _ = math_text([("exp", "f64", 8), ("exp", "f64", 1)], [line * calls, ""], Target("generic", "+avx2,+fma", 256))
-    how = dict(re.findall(r"(@bw\S+?)\([^)]*\) (\w+)", text))
+    texts, _ = math_texts([("exp", "f64", 8), ("exp", "f64", 1)], [line * calls, ""], Target("generic", "+avx2,+fma", 256))
+    how = dict(re.findall(r"(@bw\S+?)\([^)]*\) (\w+)", "\n".join(texts)))
     assert how == {wide: "alwaysinline" if calls <= INLINED_CALLS else "noinline", narrow: "alwaysinline"}
 
 
 def test_functions_of_one_number_do_without_avx512() -> None:
     """They are called: code that is inlined has the instructions of its surroundings."""
-    text, _ = math_text([("exp", "f64", 8), ("exp", "f64", 1)], [], Target("znver5", "+avx2,+avx512f,+avx512vl,+fma", 512))
+    texts, _ = math_texts([("exp", "f64", 8), ("exp", "f64", 1)], [], Target("znver5", "+avx2,+avx512f,+avx512vl,+fma", 512))
+    text = "\n".join(texts)
     assert re.search(r"@bw.exp.f64\(double %x\) noinline .*\"target-features\"=\"\+avx2,-avx512f,-avx512vl,\+fma\"", text)
     assert re.search(r"@bw.exp.f64x8\(<8 x double> %x\) alwaysinline ", text) and text.count("target-features") == 1
 

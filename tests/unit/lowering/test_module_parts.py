@@ -1,4 +1,4 @@
-"""Large modules in parts: the same functions and numbers, whatever the parts are."""
+"""Modules in parts: the same functions and numbers, whatever the parts are, and each is compiled while the next one is written."""
 
 from __future__ import annotations
 
@@ -12,110 +12,140 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.api.programs import executables
-from bwcompiler.lowering import module_parts as parts_of
-from bwcompiler.lowering.module_parts import module_parts
+from bwcompiler.compiler.pipeline import lower
+from bwcompiler.lowering import module_parts
 from bwcompiler.runtime import jit, object_cache
+from bwcompiler.runtime.program_parts import ProgramParts
 
 X = np.linspace(-1.0, 1.0, 64 * 48).reshape(64, 48)
+GOOD = "define void @f() {\n  ret void\n}\n"
+TARGET = bw.jit(np.sin).lower(0.5).lowered().target
 
 
 def _many(x, y):
-    """Kernels, products, a loop, mathematics, a library call, checks."""
+    """Kernels, products, loops in loops, mathematics, a library call, checks."""
     z = np.tanh(x @ y.T) + np.exp(-x @ x.T)
     for k in range(20):
         z = np.sin(z @ z) / (1.0 + k) + np.cumsum(z, axis=k % 1)
+    recurrence = np.zeros_like(x[:50, 0])
+    for i in range(1, 50):
+        for j in range(i):
+            recurrence[i] = np.tanh(recurrence[i] + 0.5 * recurrence[j] + y[i, 3] * np.exp(x[j, 2]))
     total = np.sum(np.linalg.solve(np.eye(64) + 0.01 * z, x)) + np.sum(np.sort(y, axis=1)[:, 3:] ** 2.5)
-    return total + np.sum(np.log1p(np.abs(np.fft.rfft(x, axis=1))))
+    return total + np.sum(np.log1p(np.abs(np.fft.rfft(x, axis=1)))) + np.sum(recurrence)
 
 
-def _text(fun: Any, *args: Any) -> str:
-    return bw.grad(fun).as_text("llvm", *args)
+def _parts(fun: Any, *args: Any) -> tuple[str, list[str]]:
+    """The text of its derivative, and the parts, in the order in which they came."""
+    lowered = bw.grad(fun).lower(*args).lowered()
+    parts: list[str] = []
+    again = lower(lowered.graph, lowered.into, lowered.target, begin=parts.append)
+    return again.program.text, parts
 
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts_of, "LEAST", 2_000)
+    monkeypatch.setattr(module_parts, "LEAST", 2_000)
 
 
 def _defined(text: str) -> list[str]:
     return re.findall(r"^define .*?@([\w.]+)\(", text, re.MULTILINE)
 
 
+def _declared(text: str) -> set[str]:
+    return set(re.findall(r"^declare .*?@([\w.]+)\(", text, re.MULTILINE))
+
+
 def test_small_modules_are_alone() -> None:
-    text = _text(lambda x: np.sum(np.sin(x)), X)
-    assert module_parts(text) == (text,)
+    text, parts = _parts(lambda x: np.sum(np.sin(x)), X)
+    assert len(parts) == 1 and Counter(_defined(parts[0])) == Counter(_defined(text))
 
 
 @pytest.mark.usefixtures("small_parts")
 def test_every_function_is_in_one_part() -> None:
-    text = _text(_many, X, X)
-    parts = module_parts(text)
-    assert len(parts) == parts_of.MOST and module_parts(text) == parts
+    text, parts = _parts(_many, X, X)
+    assert len(parts) > 6 and _parts(_many, X, X)[1] == parts
     times = Counter([name for part in parts for name in _defined(part)])
-    assert times.keys() == set(_defined(text))
     written_once = {name for name in _defined(text) if not re.search(rf"^define .*@{re.escape(name)}\(.*(#2|alwaysinline)", text, re.MULTILINE)}
-    assert {times[name] for name in written_once} == {1} and "bw_program" in written_once
-    own = [sum([len(body) for body in re.findall(r"^define .*?^}", part, re.MULTILINE | re.DOTALL)]) for part in parts]
-    assert max(own) < 0.6 * sum(own)
+    mathematics = {name for name in written_once if name.startswith("bw.")}      # inlined where a part has few calls of it
+    assert {times[name] for name in written_once - mathematics} == {1} and mathematics and "bw_program" in written_once
+    assert times.keys() <= set(_defined(text))
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_loops_come_before_the_program_that_calls_them() -> None:
+    _, parts = _parts(_many, X, X)
+    number = next(number for number, part in enumerate(parts) if "bw_program" in _defined(part))
+    assert any(re.search(r"^define .*@loop\d+\(", part, re.MULTILINE) for part in parts[:number - 1])
 
 
 @pytest.mark.usefixtures("small_parts")
 def test_parts_are_valid_and_name_nothing_else_outside() -> None:
-    text = _text(_many, X, X)
-    outside = set(re.findall(r"^declare .*?@([\w.]+)\(", text, re.MULTILINE))
-    parts = module_parts(text)
+    text, parts = _parts(_many, X, X)
     shown = {name for part in parts for name in re.findall(r"^define (?!internal).*?@([\w.]+)\(", part, re.MULTILINE)}
     for part in parts:
         llvm.parse_assembly(part, llvm.create_context()).verify()
-        declared = set(re.findall(r"^declare .*?@([\w.]+)\(", part, re.MULTILINE))
-        assert declared <= outside | (shown - set(_defined(part)))
+        assert _declared(part) <= _declared(text) | (shown - set(_defined(part)))
+    assert len([name for part in parts for name in _defined(part) if name in shown]) == len(shown)
 
 
-@pytest.mark.usefixtures("small_parts")
 def test_comments_name_nothing() -> None:
     """They have the names of users' variables, and lines of their files."""
-    text = _text(_many, X, X)
-    said = "; @nobody\n" + text.replace("{\nentry:", "{\n; me@example.org, f@decorated, x @y\nentry:")
-    parts = module_parts(said)
-    assert "x @y" in said and len(parts) == parts_of.MOST
-    for part in parts:
-        llvm.parse_assembly(part, llvm.create_context()).verify()
+    assert module_parts.symbols_in("; @nobody\n  call void @f() ; me@example.org, f@decorated, x @y\n") == ["f"]
 
 
 @pytest.mark.parametrize("loops", [True, False])
 def test_results_are_the_same_bits(monkeypatch: pytest.MonkeyPatch, loops: bool) -> None:
-    def results() -> list[Any]:
-        executables._cache.clear()
-        compiled = bw.value_and_grad(lambda x, y: _many(x, y), (0, 1), autoloop=loops)
-        compiled.clear_cache()
-        value, gradients = compiled(X, X + 0.5)
-        return [value, *gradients]
+    def results(least: int) -> tuple[int, list[Any]]:
+        monkeypatch.setattr(module_parts, "LEAST", least)
+        began: list[str] = []
+        begin = ProgramParts.begin
+        with monkeypatch.context() as patch:
+            patch.setattr(ProgramParts, "begin", lambda self, text: began.append(text) or begin(self, text))
+            executables._cache.clear()
+            compiled = bw.value_and_grad(lambda x, y: _many(x, y), (0, 1), autoloop=loops)
+            compiled.clear_cache()
+            value, gradients = compiled(X, X + 0.5)
+        return len(began), [value, *gradients]
 
-    monkeypatch.setattr(parts_of, "LEAST", 1 << 30)
-    whole = results()
-    monkeypatch.setattr(parts_of, "LEAST", 1_000)
-    compiled: list[int] = []
-    real = jit.optimise_parts
-    monkeypatch.setattr(jit, "optimise_parts", lambda texts, target: compiled.append(len(texts)) or real(texts, target))
-    for one, other in zip(whole, results(), strict=True):
+    count, whole = results(1 << 30)
+    assert count == 1
+    count, found = results(1_000)
+    assert count > 10
+    for one, other in zip(whole, found, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert compiled == [parts_of.MOST]
+
+
+def _codes(texts: list[str]) -> list[bytes]:
+    parts = ProgramParts(TARGET)
+    for text in texts:
+        parts.begin(text)
+    return parts.codes()
 
 
 @pytest.mark.usefixtures("small_parts")
 def test_parts_that_are_known_are_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    parts = module_parts(_text(_many, X, X - 0.25))
-    target = bw.jit(np.sin).lower(0.5).lowered().target
-    made = object_cache.objects_for(parts, target)
-    monkeypatch.setattr(jit, "optimise_parts", lambda *_: pytest.fail("compiled again"))
-    assert object_cache.objects_for(parts, target) == made
+    _, parts = _parts(_many, X, X - 0.25)
+    made = _codes(parts)
+    monkeypatch.setattr(jit, "optimise", lambda *_: pytest.fail("compiled again"))
+    assert _codes(parts) == made
     object_cache.memory.clear()
-    assert object_cache.objects_for(parts, target) == made         # from disk
+    assert _codes(parts) == made                   # from disk
 
 
 def test_an_invalid_part_is_an_error() -> None:
-    good = "define void @f() {\n  ret void\n}\n"
-    target = bw.jit(np.sin).lower(0.5).lowered().target
-    with pytest.raises(bw.errors.CompileError, match="invalid LLVM text"):
-        jit.optimise_parts([good, "define void @g() {\n  ret i32 0\n}\n", good], target)
-    assert len(jit.optimise_parts([good] * 6, target)) == 6         # more than there are lanes
+    with pytest.raises(bw.errors.InternalError, match="invalid LLVM text"):
+        _codes([GOOD, "define void @g() {\n  ret i32 0\n}\n", GOOD])
+    assert len(_codes([GOOD] * 12)) == 12          # more than there are lanes
+
+
+def test_without_other_threads_the_caller_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in an interpreter that ends, which starts none."""
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    texts = [f"define i32 @f{k}() {{\n  ret i32 {k}\n}}\n" for k in range(3)]
+    expected = _codes(texts)
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    object_cache.memory.clear()
+    assert _codes(texts) == expected

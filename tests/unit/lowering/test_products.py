@@ -28,6 +28,7 @@ from bwcompiler.target import Target
 from tests.support.targets import HOST, TARGETS, narrowest, with_fma
 
 Array = np.ndarray[Any, Any]
+BACKGROUND = "background"
 FLOATS = ("f32", "f64")
 DTYPES = (*FLOATS, "c64", "c128")
 # Products of complex numbers are those of floats, packed in another way: two targets do.
@@ -150,6 +151,18 @@ def test_rows_are_cut_into_few_tiles_of_like_height():
         assert {*cut(rows)} <= {*tiling.heights} and sum(cut(rows)) == rows
 
 
+@pytest.fixture
+def named_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in the background, in threads that can be waited for."""
+    monkeypatch.setattr(products, "in_background", lambda work: threading.Thread(target=work, name=BACKGROUND).start())
+
+
+def wait_for_threads() -> None:
+    for thread in threading.enumerate():
+        if thread.name == BACKGROUND:
+            thread.join()
+
+
 def begun(monkeypatch: pytest.MonkeyPatch, function: Any, *arrays: Array) -> tuple[list[tuple[str, str, str]], frozenset[str]]:
     """What threads compile for a program, as (thread, dtype, part), and the names of the products that it calls."""
     compiled: list[tuple[str, str, str]] = []
@@ -160,30 +173,32 @@ def begun(monkeypatch: pytest.MonkeyPatch, function: Any, *arrays: Array) -> tup
     for _ in range(2):
         products.begin(lowered.graph, HOST)
         products.begin_named(lowered.program.symbols, HOST)
-    for thread in threading.enumerate():
-        if thread.name == "bwcompiler-products":
-            thread.join()
+    wait_for_threads()
     return sorted(compiled), frozenset([name for name in lowered.program.symbols if named(name)])
 
 
+@pytest.mark.usefixtures("named_threads")
 def test_the_code_is_compiled_in_threads_while_programs_are_made(monkeypatch):
     """Each part once, and the tiles that the sizes need."""
     compiled, called = begun(monkeypatch, lambda a, b: np.tanh(a @ b) @ b, np.ones((64, 64)), np.ones((64, 64)))
     tiles = parts_for(Named(dtype_named("f64"), ("64x64",), True), HOST)
     assert called == {"bw_product_alone_f64.64x64.long"} and 0 < len(tiles) < 4
-    assert compiled == sorted([("bwcompiler-products", "f64", name) for name in (CONTROL, ROWS, *tiles)])
+    assert compiled == sorted([(BACKGROUND, "f64", name) for name in (CONTROL, ROWS, *tiles)])
 
 
+@pytest.mark.usefixtures("named_threads")
 def test_small_products_need_none(monkeypatch):
     assert begun(monkeypatch, lambda a: a @ a, np.ones((2, 2))) == ([], frozenset())
 
 
+@pytest.mark.usefixtures("named_threads")
 def test_products_with_vectors_need_no_tiles(monkeypatch):
     compiled, called = begun(monkeypatch, lambda a, x: a @ x, np.ones((40, 50), np.float32), np.ones(50, np.float32))
     assert called == {"bw_product_alone_f32.vector"}
     assert [part for _, _, part in compiled] == sorted([CONTROL, ROWS, VECTORS])
 
 
+@pytest.mark.usefixtures("named_threads")
 @pytest.mark.parametrize("settles", [False, True], ids=["thread", "fork"])
 def test_what_a_first_call_can_do_without_comes_later(settles, monkeypatch, rng):
     """The numbers are the same before and after; a fork waits, as a child would never have it."""
@@ -201,20 +216,19 @@ def test_what_a_first_call_can_do_without_comes_later(settles, monkeypatch, rng)
     waits.set()
     if settles:
         made.settle()
-    for thread in threading.enumerate():
-        if thread.name == "bwcompiler-products":
-            thread.join()
+    wait_for_threads()
     assert turns[table.index("pack.turned.1")] is not None and not made.awaited
     np.testing.assert_array_equal(before, multiply(a, b, address=address))
 
 
+@pytest.mark.usefixtures("named_threads")
 def test_what_another_program_needs_at_once_is_loaded_once(monkeypatch):
     """A program that waits for a module, while others run without it, puts it into the table."""
     made, waits, loaded = products.Products(dtype_named("f32"), HOST), threading.Event(), list[bool]()
     compile_, load_ = products._Part.code, products.jit.load_for_ever
 
     def code(part: products._Part) -> bytes:
-        assert threading.current_thread().name != "bwcompiler-products" or waits.wait(60)
+        assert threading.current_thread().name != BACKGROUND or waits.wait(60)
         return compile_(part)
 
     monkeypatch.setattr(products._Part, "code", code)
@@ -224,9 +238,7 @@ def test_what_another_program_needs_at_once_is_loaded_once(monkeypatch):
     made.entries([*ALWAYS, TURNING])
     assert not made.awaited and sum(loaded) == 1
     waits.set()
-    for thread in threading.enumerate():
-        if thread.name == "bwcompiler-products":
-            thread.join()
+    wait_for_threads()
     assert sum(loaded) == 1
 
 

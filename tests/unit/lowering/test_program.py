@@ -20,6 +20,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.lowering import calls
 from bwcompiler.lowering.libraries import matrix_products
+from bwcompiler.lowering.module import Module
 from bwcompiler.lowering.program import ProgramText, emit_llvm
 from bwcompiler.passes.memory import find_updates
 from bwcompiler.passes.memory.plan_memory import plan_memory
@@ -54,7 +55,7 @@ class Emitted:
 def emitted(text: str) -> Emitted:
     graph, steps = steps_of(text)
     plan = plan_memory(graph, steps)
-    return Emitted(graph, plan, emit_llvm(graph, steps, plan, NO_LIBRARIES, HOST))
+    return Emitted(graph, plan, emit_llvm(graph, steps, plan, Module(NO_LIBRARIES, HOST)))
 
 
 def body_of(text: str) -> str:

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from bwcompiler.errors import CompileError
+from bwcompiler.errors import InternalError
 from bwcompiler.ir.types import F32, F64
 from bwcompiler.lowering.products.parts import ROWS, part_text
 from bwcompiler.runtime import jit
@@ -120,7 +120,7 @@ define i64 @run(i64 %x) {
 
 def test_missing_symbol_is_an_error() -> None:
     text = "declare i64 @bw_no_such(i64)\ndefine i64 @run(i64 %x) {\n  %r = call i64 @bw_no_such(i64 %x)\n  ret i64 %r\n}"
-    with pytest.raises(CompileError, match="cannot link native code"):
+    with pytest.raises(InternalError, match="cannot link native code"):
         jit.load(jit.optimise(text, HOST), {}, ["run"])
 
 
@@ -130,7 +130,7 @@ BAD_PHI = "define i64 @f(i64 %x) {\na:\n  br label %b\nb:\n  %p = phi i64 [ %x, 
 
 @pytest.mark.parametrize("text", [UNFINISHED, BAD_PHI], ids=["not parsed", "not verified"])
 def test_invalid_text_is_an_error(text: str) -> None:
-    with pytest.raises(CompileError, match="invalid LLVM text"):
+    with pytest.raises(InternalError, match="invalid LLVM text"):
         jit.optimise(text, HOST)
 
 

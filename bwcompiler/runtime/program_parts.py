@@ -1,0 +1,71 @@
+"""`ProgramParts`: the modules of one program, compiled in background threads while the program is still being written.
+
+LLVM runs without the GIL, so on a second CPU it costs the writing thread next to nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+
+from bwcompiler.locks import RenewedLock
+from bwcompiler.runtime import machine, object_cache
+from bwcompiler.target import Target
+from bwcompiler.uninterrupted import in_background
+
+
+class _Part:
+    """A module, compiled by the thread that asks for it first."""
+
+    def __init__(self, text: str, target: Target) -> None:
+        self.text, self.target = text, target
+        self.lock = RenewedLock()
+        self.compiled: bytes | None = None
+
+    def code(self) -> bytes:
+        with self.lock:
+            if self.compiled is None:
+                self.compiled = object_cache.object_for(self.text, self.target)
+            return self.compiled
+
+
+class ProgramParts:
+    """`begin` takes them as they come, on as many threads as there are other CPUs; `codes` waits for them all."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.others = machine.usable_cpus() - 1
+        self.parts: list[_Part] = []
+        self.lock = RenewedLock()
+        self.waiting: deque[_Part] = deque()
+        self.helpers = 0                           # threads that compile
+
+    def begin(self, text: str) -> None:
+        """Compile a module, as soon as a helper has time for it."""
+        part = _Part(text, self.target)
+        self.parts.append(part)
+        with self.lock:
+            self.waiting.append(part)
+            wanted = self.helpers < max(self.others, 1)
+            self.helpers += wanted
+        if wanted:
+            in_background(self._help)
+
+    def codes(self) -> list[bytes]:
+        """The object code of all modules, in order.  The calling thread compiles some of those that wait."""
+        while (part := self._next()) is not None:
+            part.code()
+        return [part.code() for part in self.parts]
+
+    def _help(self) -> None:
+        while (part := self._next(1)) is not None:
+            with contextlib.suppress(Exception):       # raised once more where it is waited for
+                part.code()
+
+    def _next(self, helpers: int = 0) -> _Part | None:
+        """A part that waits; if there is none, these helpers end."""
+        with self.lock:
+            if self.waiting:
+                return self.waiting.popleft()
+            self.helpers -= helpers
+            return None
