@@ -89,13 +89,24 @@ def _statement_work(statement: Statement) -> int:
     if isinstance(statement, Fill):
         return statement.buffer.size
     if isinstance(statement, Let | Store | Accumulate):
-        return 1 + _scalar_work(statement.value, set())
+        return 1 + _scalar_work(statement.value)
     return 1
 
 
-def _scalar_work(scalar: Scalar, seen: set[int]) -> int:
-    if id(scalar) in seen:
-        return 0
-    seen.add(id(scalar))
-    own = _MATH_WORK if scalar.op in FUNCTIONS else 0 if scalar.op in ("const", "word", "local", "index") else 1
-    return own + sum([_scalar_work(arg, seen) for arg in scalar.args])
+_FREE = frozenset(("const", "word", "local", "index"))
+
+
+def _scalar_work(scalar: Scalar) -> int:
+    """Each operation once, wherever its result is used."""
+    work, seen, pending = 0, {id(scalar)}, [scalar]
+    for found in pending:
+        op = found.op
+        if op in FUNCTIONS:
+            work += _MATH_WORK
+        elif op not in _FREE:
+            work += 1
+        for argument in found.args:
+            if id(argument) not in seen:
+                seen.add(id(argument))
+                pending.append(argument)
+    return work
