@@ -83,31 +83,33 @@ Extent: TypeAlias = int | Affine
 
 
 def _make(constant: int, terms: Mapping[Index, int]) -> Extent:
-    kept = tuple(sorted(((i, c) for i, c in terms.items() if c), key=lambda term: term[0].serial))
-    return Affine(constant, kept) if kept else constant
+    kept = [term for term in terms.items() if term[1]]
+    if len(kept) > 1:
+        kept.sort(key=_serial_of)
+    return Affine(constant, tuple(kept)) if kept else constant
+
+
+def _serial_of(term: tuple[Index, int]) -> int:
+    return term[0].serial
 
 
 def add_extents(a: Extent, b: Extent) -> Extent:
     """a + b."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a + b
-    terms: dict[Index, int] = {}
-    constant = 0
-    for extent in (a, b):
-        if isinstance(extent, int):
-            constant += extent
-            continue
-        constant += extent.constant
-        for index, coefficient in extent.terms:
-            terms[index] = terms.get(index, 0) + coefficient
-    return _make(constant, terms)
+    if isinstance(a, int):
+        return a + b if isinstance(b, int) else Affine(a + b.constant, b.terms)
+    if isinstance(b, int):
+        return Affine(a.constant + b, a.terms)
+    terms = dict(a.terms)
+    for index, coefficient in b.terms:
+        terms[index] = terms.get(index, 0) + coefficient
+    return _make(a.constant + b.constant, terms)
 
 
 def scale_extent(a: Extent, factor: int) -> Extent:
     """a * factor."""
     if isinstance(a, int):
         return a * factor
-    return _make(a.constant * factor, {index: coefficient * factor for index, coefficient in a.terms})
+    return Affine(a.constant * factor, tuple([(index, coefficient * factor) for index, coefficient in a.terms])) if factor else 0
 
 
 def divided(a: Extent, divisor: int) -> Extent | None:
@@ -152,13 +154,25 @@ def upper(a: Extent) -> int:
     """The largest value a can take."""
     while not isinstance(a, int):
         index, coefficient = a.terms[-1]
-        a = substitute(a, {index: index.hi if coefficient > 0 else index.lo})
+        a = _with_end(a, index.hi if coefficient > 0 else index.lo)
     return a
 
 
 def lower(a: Extent) -> int:
     """The smallest value a can take."""
-    return -upper(scale_extent(a, -1))
+    while not isinstance(a, int):
+        index, coefficient = a.terms[-1]
+        a = _with_end(a, index.lo if coefficient > 0 else index.hi)
+    return a
+
+
+def _with_end(a: Affine, end: Extent) -> Extent:
+    """a with its last index replaced."""
+    *others, (index, coefficient) = a.terms
+    if not isinstance(end, int):
+        return substitute(a, {index: end})
+    constant = a.constant + coefficient * end
+    return Affine(constant, tuple(others)) if others else constant
 
 
 def most(shape: Iterable[Extent]) -> tuple[int, ...]:
@@ -187,7 +201,7 @@ def known_le(a: Extent, b: Extent) -> bool | None:
     """True or False if a <= b can be decided from the bounds of the indices, else None."""
     if isinstance(a, int) and isinstance(b, int):
         return a <= b
-    difference = add_extents(b, scale_extent(a, -1))
+    difference = add_extents(b, -a)
     if lower(difference) >= 0:
         return True
     return False if upper(difference) < 0 else None

@@ -30,6 +30,7 @@ from bwcompiler.ops.rules import (
     affine_index,
     as_scalar,
     guarded,
+    refuse,
     require,
     require_axes,
     shifted,
@@ -129,13 +130,15 @@ def _check_slice(name: str, x: TensorType, starts: Extents, sizes: Extents, step
         if (isinstance(start, int) and isinstance(size, int) and isinstance(extent, int) and step and size > 0
                 and 0 <= start < extent and 0 <= start + (size - 1) * step < extent):
             continue                                           # the common case, without building messages
-        require(step != 0, f"{name}: the step of axis {axis} is zero", x)
-        require(known_le(0, size) is not False, f"{name}: the size {size} of axis {axis} is negative", x)
+        if not step:
+            refuse(f"{name}: the step of axis {axis} is zero", x)
+        if known_le(0, size) is False:
+            refuse(f"{name}: the size {size} of axis {axis} is negative", x)
         if known_le(size, 0):                                  # also for an extent with an index that has only one value
             continue
         last = add_extents(start, scale_extent(add_extents(size, -1), step))
-        inside = _is_inside(start, extent) and _is_inside(last, extent)
-        require(inside, f"{name}: axis {axis}: {start} to {last} is not inside the extent {extent}", x)
+        if not (_is_inside(start, extent) and _is_inside(last, extent)):
+            refuse(f"{name}: axis {axis}: {start} to {last} is not inside the extent {extent}", x)
 
 
 def numpy_slices(starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> tuple[slice, ...]:

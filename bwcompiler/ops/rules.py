@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent
@@ -32,7 +32,12 @@ class Read(Protocol):
 def require(condition: bool, message: str, *types: TensorType) -> None:
     """Raise ShapeError with the operand types unless condition holds."""
     if not condition:
-        raise ShapeError(f"{message} (operands: {', '.join(map(str, types))})" if types else message)
+        refuse(message, *types)
+
+
+def refuse(message: str, *types: TensorType) -> NoReturn:
+    """Raise ShapeError with the operand types: for rules whose message takes longer than the condition."""
+    raise ShapeError(f"{message} (operands: {', '.join(map(str, types))})" if types else message)
 
 
 def require_same(name: str, *types: TensorType) -> TensorType:

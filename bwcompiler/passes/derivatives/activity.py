@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
+from weakref import WeakKeyDictionary
 
 from bwcompiler import ops
 from bwcompiler.ir.declaration import NotDifferentiable
@@ -49,10 +50,21 @@ def active_results(value: Value, given: Sequence[bool]) -> set[int]:
     if value.op in ops.LOOPS:
         carried = value.attrs["carried"]
         return {k for k, flag in enumerate(active_inputs(value.attrs["body"], carried, given)[:carried]) if flag}
-    found = set()
-    for branch in (value.attrs["then_branch"], value.attrs["else_branch"]):
-        active = active_values(branch, [one for one, flag in zip(branch.inputs, given[1:], strict=True) if flag and is_differentiable(one)])
-        found |= {k for k, output in enumerate(branch.outputs) if output in active and is_differentiable(output)}
+    branches = (value.attrs["then_branch"], value.attrs["else_branch"])
+    return {k for branch in branches for k in _active_outputs(branch, tuple(given[1:]))}
+
+
+# Of bodies and branches, by the inputs that are given: those of loops in loops are asked for from each of the loops around.
+_known: WeakKeyDictionary[Graph, dict[tuple[bool, ...], list[int]]] = WeakKeyDictionary()
+
+
+def _active_outputs(graph: Graph, given: tuple[bool, ...]) -> list[int]:
+    """The numbers of the outputs that depend differentiably on these inputs."""
+    known = _known.setdefault(graph, {})
+    found = known.get(given)
+    if found is None:
+        active = active_values(graph, [one for one, flag in zip(graph.inputs, given, strict=True) if flag and is_differentiable(one)])
+        found = known[given] = [k for k, output in enumerate(graph.outputs) if output in active and is_differentiable(output)]
     return found
 
 
@@ -95,8 +107,7 @@ def active_inputs(body: Graph, carried: int, given: Sequence[bool]) -> list[bool
     """Which inputs of a loop's body the results depend on what was given: carried ones also through the iteration before."""
     flags = [flag and is_differentiable(value) for flag, value in zip(given, body.inputs, strict=True)]
     while True:
-        active = active_values(body, [value for value, flag in zip(body.inputs, flags, strict=True) if flag])
-        more = [k for k in range(carried) if not flags[k] and body.outputs[k] in active and is_differentiable(body.outputs[k])]
+        more = [k for k in _active_outputs(body, tuple(flags)) if k < carried and not flags[k]]
         if not more:
             return flags
         for k in more:
