@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from bwcompiler.ir.contracts.program_interface import DECLARE_POLL, POLL
 from bwcompiler.ir.extent import Extent, upper
@@ -88,9 +89,15 @@ def _statement_work(statement: Statement) -> int:
         return max(upper(statement.extent), 0) * statements_work(statement.body)
     if isinstance(statement, Fill):
         return statement.buffer.size
-    if isinstance(statement, Let | Store | Accumulate):
-        return 1 + _scalar_work(statement.value)
-    return 1
+    if not isinstance(statement, Let | Store | Accumulate):
+        return 1
+    work = _known.get(statement)
+    if work is None:
+        work = _known[statement] = 1 + _scalar_work(statement.value)
+    return work
+
+
+_known: WeakKeyDictionary[Statement, int] = WeakKeyDictionary()      # of computations: each loop around asks again
 
 
 _FREE = frozenset(("const", "word", "local", "index"))

@@ -366,13 +366,13 @@ class Attempt:
             self._refuse("extents")
             return None
         columns = bool(every) and max(every) not in inner
-        for member in group.members:
-            if member.is_number:
-                continue
+        for domain, reduced, update in {(member.domain, member.reduced, member.update) for member in group.members}:
+            axes = frozenset([axis for axis in domain if axis >= 0])
+            if not axes and not update:
+                continue                           # a number
             if places:
-                member = member.renumbered(places)
-            domain, reduced = member.domain_axes, member.reduced
-            if domain not in (every, outer) or not _reduction_fits(domain, reduced, inner, columns):
+                axes, reduced = frozenset([places[axis] for axis in axes]), tuple([places[axis] for axis in reduced])
+            if axes not in (every, outer) or not _reduction_fits(axes, reduced, inner, columns):
                 self._refuse("reduction", *self._consumed_reductions(group))
                 return None
         return inner
