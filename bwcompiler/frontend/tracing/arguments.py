@@ -12,6 +12,7 @@ import enum
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -335,6 +336,8 @@ _signatures: weakref.WeakKeyDictionary[Callable[..., Any], tuple[tuple[str, ...]
 
 def _signature(fun: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
     """Names of the parameters that can be passed by position, and of *args."""
+    if type(fun) is FunctionType and not fun.__dict__:                       # no __wrapped__ or __signature__ of its own
+        return _signature_of_code(fun.__code__)
     try:
         known = _signatures.get(fun)
     except TypeError:                        # a callable that cannot be hashed or referred to
@@ -342,6 +345,12 @@ def _signature(fun: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
     if known is None:
         known = _signatures[fun] = _read_signature(fun)
     return known
+
+
+def _signature_of_code(code: CodeType) -> tuple[tuple[str, ...], str]:
+    count = code.co_argcount
+    rest = code.co_varnames[count + code.co_kwonlyargcount] if code.co_flags & inspect.CO_VARARGS else "arg"
+    return code.co_varnames[:count], rest
 
 
 def _read_signature(fun: Callable[..., Any]) -> tuple[tuple[str, ...], str]:

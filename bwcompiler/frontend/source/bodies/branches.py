@@ -129,9 +129,10 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
             ends[name] = tuple([boxed_in_side(item, alone) for item in items])
             made.update([name] if all(alone(one) for item in items for one in containers(item)) else ())
         found: list[Any] = []
-        storages = [leaf._storage for end in ends.values() for leaf in tree.leaves(end) if isinstance(leaf, Tracer)]
+        leaves_of = {name: tree.leaves(end) for name, end in ends.items()}
+        storages = [leaf._storage for leaves in leaves_of.values() for leaf in leaves if isinstance(leaf, Tracer)]
         for name, end in ends.items():
-            leaves = tree.leaves(end)
+            leaves = leaves_of[name]
             if end is UNBOUND or not leaves or not all(map(_is_value, leaves)):
                 continue
             places[name] = list(range(len(found), len(found) + len(leaves)))
