@@ -93,6 +93,14 @@ def program_text(name: str, slots: Slots, calls: Sequence[FunctionCall], texts: 
     return head + _body(name, function, calls, texts)
 
 
+def parts_text(name: str, parts: Sequence[str]) -> str:
+    """A function that calls others of its form in order."""
+    lines = [f"define i32 @{name}(ptr %buffers, ptr %arena) #0 {{", "entry:"]
+    for number, part in enumerate(parts):
+        lines += [f"  %status{number} = call i32 @{part}(ptr %buffers, ptr %arena)", *_leave(number)]
+    return "\n".join([*lines, "  ret i32 0", "}", ""])
+
+
 def body_text(name: str, slots: Slots, calls: Sequence[FunctionCall], texts: list[str]) -> str:
     """The function of the body of a loop, or of a branch."""
     function = _Function(slots)
@@ -186,10 +194,14 @@ def _sequence(name: str, function: _Function, calls: Sequence[FunctionCall], tex
         if not call.status:
             lines.append(f"  call void @{call.function}({', '.join(arguments)})")
             continue
-        lines += [f"  %status{number} = call i32 @{call.function}({', '.join(arguments)})",
-                  f"  %bad{number} = icmp ne i32 %status{number}, 0", f"  br i1 %bad{number}, label %leave{number}, label %go{number}",
-                  f"leave{number}:", f"  ret i32 %status{number}", f"go{number}:"]
+        lines += [f"  %status{number} = call i32 @{call.function}({', '.join(arguments)})", *_leave(number)]
     lines.append("  ret i32 0")
+
+
+def _leave(number: int) -> list[str]:
+    """Return with the status of a call, unless that is 0."""
+    return [f"  %bad{number} = icmp ne i32 %status{number}, 0", f"  br i1 %bad{number}, label %leave{number}, label %go{number}",
+            f"leave{number}:", f"  ret i32 %status{number}", f"go{number}:"]
 
 
 # ----- tables

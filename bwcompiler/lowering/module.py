@@ -69,6 +69,7 @@ class Module:
         self.begin = begin
         self.scalars = ScalarEmitter(target)
         self.functions: dict[str, str] = {}
+        self.inlined: dict[str, int] = {}          # functions that are, with the lengths of their texts
         self.texts: list[str] = []
         self.declares: dict[str, None] = {}
         self.callbacks: list[Callback] = []
@@ -92,6 +93,8 @@ class Module:
         if found is None:
             found = self.functions[body] = name
             self.texts.append(text)
+            if is_copied(text):
+                self.inlined[name] = len(text)
         return found
 
     def kernel(self, kernel: Kernel, merged: Mapping[Buffer, Buffer]) -> list[KernelFunction]:

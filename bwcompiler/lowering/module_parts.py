@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+Call = TypeVar("Call")
 
 LEAST = 30_000                 # least characters of a part, which LLVM compiles in about 30 ms
 _SYMBOL = re.compile(r"@([\w.]+)")
@@ -57,6 +60,20 @@ def shares(texts: Sequence[str]) -> list[list[str]]:
         found[smallest].append(number)
         sizes[smallest] += len(texts[number])
     return [[texts[number] for number in sorted(share)] for share in found if share]
+
+
+def consecutive_shares(calls: Sequence[Call], sizes: Sequence[int]) -> list[Sequence[Call]]:
+    """Calls in their order as parts of about the same size, for so much text that is written into their caller that it takes long."""
+    total = sum(sizes)
+    count = total // LEAST
+    if count < 2:
+        return [calls]
+    found: list[list[Call]] = [[] for _ in range(count)]
+    before = 0
+    for call, size in zip(calls, sizes, strict=True):
+        found[min(before * count // total, count - 1)].append(call)
+        before += size
+    return [part for part in found if part]
 
 
 def _by_size(texts: Sequence[str]) -> Iterable[int]:

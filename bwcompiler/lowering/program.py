@@ -21,16 +21,17 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
-from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, program_text
+from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, parts_text, program_text
 from bwcompiler.lowering.libraries.factorization_calls import library_call_text
 from bwcompiler.lowering.libraries.library_calls import DECLARE_LAST, check_index_text, check_range_text, copy_text
 from bwcompiler.lowering.libraries.matrix_products import product_text
 from bwcompiler.lowering.module import Callback, Module, merged_buffers
-from bwcompiler.lowering.module_parts import symbols_in
+from bwcompiler.lowering.module_parts import consecutive_shares, symbols_in
 from bwcompiler.lowering.polls import COPY_BYTES, POLL_WORK, product_work
 from bwcompiler.lowering.regions import BodyFunction, RegionFunction, region_text
 from bwcompiler.lowering.steps import LoweredBody, LoweredStep
 
+PROGRAM = "bw_program"
 _OWN = " = internal constant "  # data that a program defines itself
 
 
@@ -52,7 +53,15 @@ def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, modu
     calls = _Calls(module, LoweredBody(graph, steps, plan, tuple(into)), ())
     calls.emit()
     distinct = len(module.texts)
-    module.texts.append(program_text("bw_program", Slots(len(graph.inputs), len(graph.outputs)), calls.calls, module.texts))
+    slots = Slots(len(graph.inputs), len(graph.outputs))
+    parts = consecutive_shares(calls.calls, [module.inlined.get(call.function, 0) for call in calls.calls])
+    if len(parts) == 1:
+        module.texts.append(program_text(PROGRAM, slots, calls.calls, module.texts))
+    else:
+        names = [f"{PROGRAM}.part{number}" for number in range(len(parts))]
+        for name, part in zip(names, parts, strict=True):
+            module.texts.append(program_text(name, slots, part, module.texts))
+        module.texts.append(parts_text(PROGRAM, names))
     module.finish()
     symbols = frozenset([name for line in module.declared() if _OWN not in line for name in symbols_in(line)])
     return ProgramText(module.text(), module.callbacks, module.checked, distinct, symbols)

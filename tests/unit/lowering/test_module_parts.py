@@ -13,7 +13,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.api.programs import executables
 from bwcompiler.compiler.pipeline import lower
-from bwcompiler.lowering import module_parts
+from bwcompiler.lowering import calls, module_parts
 from bwcompiler.runtime import jit, object_cache
 from bwcompiler.runtime.program_parts import ProgramParts
 
@@ -35,9 +35,9 @@ def _many(x, y):
     return total + np.sum(np.log1p(np.abs(np.fft.rfft(x, axis=1)))) + np.sum(recurrence)
 
 
-def _parts(fun: Any, *args: Any) -> tuple[str, list[str]]:
+def _parts(fun: Any, *args: Any, loops: bool = True) -> tuple[str, list[str]]:
     """The text of its derivative, and the parts, in the order in which they came."""
-    lowered = bw.grad(fun).lower(*args).lowered()
+    lowered = bw.grad(fun, autoloop=loops).lower(*args).lowered()
     parts: list[str] = []
     again = lower(lowered.graph, lowered.into, lowered.target, begin=parts.append)
     return again.program.text, parts
@@ -87,6 +87,28 @@ def test_parts_are_valid_and_name_nothing_else_outside() -> None:
         llvm.parse_assembly(part, llvm.create_context()).verify()
         assert _declared(part) <= _declared(text) | (shown - set(_defined(part)))
     assert len([name for part in parts for name in _defined(part) if name in shown]) == len(shown)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_programs_that_much_is_written_into_are_several_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which are in several parts; a status of one of them is that of the program."""
+    monkeypatch.setattr(calls, "TABLE_CALLS", 1 << 30)
+
+    def numbers(x, k):
+        for number in range(60):
+            x = np.where(np.arange(3) == number % 3, np.sin(x[::-1]) * x, x) + x[np.array([number % 3, 0, k])] * 0.1
+        return np.sum(x)
+
+    _, parts = _parts(numbers, np.ones(3), 1, loops=False)
+    homes = [part for part in parts if re.search(r"^define .*@bw_program\.part\d+\(", part, re.MULTILINE)]
+    assert len(homes) > 1
+    compiled = bw.value_and_grad(numbers, 0, autoloop=False)
+    x = np.array([0.3, 0.4, 0.5])
+    value, gradient = compiled(x, 2)
+    assert value == pytest.approx(numbers(x, 2), rel=1e-13)
+    bw.check_grads(lambda x: numbers(x, 2), (x,), order=1)
+    with pytest.raises(IndexError):
+        compiled(x, 7)
 
 
 def test_comments_name_nothing() -> None:
