@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 
+from bwcompiler.collector import collect_meanwhile
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime import machine, object_cache
 from bwcompiler.target import Target
@@ -55,6 +56,8 @@ class ProgramParts:
         """The object code of all modules, in order.  The calling thread compiles some of those that wait."""
         while (part := self._next()) is not None:
             part.code()
+        if any(part.compiled is None for part in self.parts):
+            collect_meanwhile()
         return [part.code() for part in self.parts]
 
     def _help(self) -> None:
