@@ -6,6 +6,7 @@ not checked.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -14,25 +15,37 @@ import numpy as np
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.tracer import Tracer
 
+GENERATORS = np.random.Generator, np.random.RandomState, random.Random
+
 
 def drawn(generator: Any, name: str, plain: Callable[..., Any]) -> Callable[..., Any] | None:
     """The method of a generator, for traced parameters too; `plain` is called where there are none.  None for other methods."""
-    taking = _TAKING.get(name)
-    if taking is None:
+    if name not in _TAKING:
         return None
 
     def method(*args: Any, **kwargs: Any) -> Any:
-        if not any(isinstance(part, Tracer) and part.ndim + (part.dtype.kind in "fc") for part in (*args, *kwargs.values())):
-            return plain(*args, **kwargs)          # integers are asked for: they may be sizes
-        return taking(generator, *args, **kwargs)
+        found = moved(generator, name, args, kwargs)
+        return plain(*args, **kwargs) if found is None else found[0]
     return method
+
+
+def moves(name: str) -> bool:
+    """Whether numbers of such a distribution are had from those of a standard one."""
+    return name in _TAKING
+
+
+def moved(generator: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+    """Numbers for traced parameters, from those that the generator draws for known ones; None where that is not how they are drawn."""
+    taking = _TAKING.get(name)
+    is_traced = any(isinstance(part, Tracer) and part.ndim + (part.dtype.kind in "fc") for part in (*args, *kwargs.values()))
+    return (taking(generator, *args, **kwargs),) if taking is not None and is_traced else None         # integers may be sizes
 
 
 def _standard(draw: Callable[..., Any], size: Any, *parameters: Any) -> Any:
     """Numbers of a standard distribution, as many as the parameters or `size` say."""
     shape = np.broadcast_shapes(*map(np.shape, parameters)) if size is None else known_parts(size)
     found = draw(shape)
-    return found if np.shape(found) else np.float64(found)
+    return found if np.shape(found) or isinstance(found, Tracer) else np.float64(found)
 
 
 def _normal(generator: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
@@ -48,7 +61,14 @@ def _exponential(generator: Any, scale: Any = 1.0, size: Any = None) -> Any:
 
 
 def _choice(generator: Any, a: Any, size: Any = None, replace: Any = True, p: Any = None, axis: Any = 0, **options: Any) -> Any:
-    return np.take(a, generator.choice(a.shape[axis], known_parts(size), replace, p, **options), axis)
+    if isinstance(a, list | tuple):
+        a = np.stack(a)
+    place = generator.choice(np.shape(a)[axis] if np.ndim(a) else a, known_parts(size), replace, p, **options)
+    return np.take(a, place, axis) if np.ndim(a) else place
+
+
+def _lognormal(generator: Any, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Any:
+    return np.exp(_normal(generator, mean, sigma, size))
 
 
 def _permutation(generator: Any, x: Any, axis: Any = 0) -> Any:
@@ -56,4 +76,5 @@ def _permutation(generator: Any, x: Any, axis: Any = 0) -> Any:
 
 
 _TAKING: dict[str, Callable[..., Any]] = {
-    "choice": _choice, "exponential": _exponential, "normal": _normal, "permutation": _permutation, "uniform": _uniform}
+    "choice": _choice, "exponential": _exponential, "lognormal": _lognormal, "normal": _normal, "permutation": _permutation,
+    "uniform": _uniform}
