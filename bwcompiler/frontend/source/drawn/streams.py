@@ -79,12 +79,12 @@ def without_streams(policy: Policy) -> bool:
 HANDLERS["without_streams"] = without_streams
 
 
-def _needs_program(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _needs_program(owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether numbers are drawn from a distribution that data decide, and are not to be had from others that are known."""
     parts = (*args, *kwargs.values())
     if not any(isinstance(part, Tracer) and part.ndim + (part.dtype.kind in "fc") for part in parts):
         return False
-    return not moves(name) or (name == "choice" and isinstance(kwargs.get("p", args[3] if len(args) > 3 else None), Tracer))
+    return not moves(owner, name) or (name == "choice" and isinstance(kwargs.get("p", args[3] if len(args) > 3 else None), Tracer))
 
 
 def _again(policy: Policy) -> NoReturn:
@@ -115,7 +115,8 @@ class Stream:
     def method(self, name: str, plain: Callable[..., Any], policy: Policy) -> Callable[..., Any]:
         """A method of the generator; plain: what is called where its numbers are known."""
         def drawn(*args: Any, **kwargs: Any) -> Any:
-            is_asked = self.touched or policy.depth or open_region() is not self.region or _needs_program(name, args, kwargs)
+            is_inside = policy.depth or open_region() is not self.region
+            is_asked = is_inside or self.touched or _needs_program(self.generator, name, args, kwargs)
             if is_asked and (name.startswith("_") or name in _OF_MANY):
                 self.refuse(name)
             if is_asked:
@@ -137,7 +138,7 @@ class Stream:
             not_capturable("it seeds a generator of random numbers, in a loop or branch, or after the program has drawn")
         if name == "shuffle":
             return self._shuffled(*args, **kwargs)
-        found = moved(_Drawing(self), name, args, kwargs)
+        found = moved(_Drawing(self), self.generator, name, args, kwargs)
         return self.call(name, args, kwargs) if found is None else found[0]
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

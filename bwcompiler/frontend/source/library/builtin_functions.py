@@ -188,7 +188,8 @@ def _either(test: Any, x: Any, y: Any) -> Any:
     """x if test else y, of numbers and arrays in containers of the same structure."""
     if not isinstance(test, Tracer):
         return x if test else y
-    if not builtins.all(isinstance(leaf, Tracer | np.ndarray | np.generic | int | float | complex) for leaf in tree.leaves((x, y))):
+    if HANDLERS["are_things"](x, y) or not builtins.all(
+            isinstance(leaf, Tracer | np.ndarray | np.generic | int | float | complex) for leaf in tree.leaves((x, y))):
         return HANDLERS["choose"](test, lambda: x, lambda: y)
     x, y = HANDLERS["boxed"](x), HANDLERS["boxed"](y)               # of lists one is a copy, which nobody may change
     if tree.structure(x) != tree.structure(y):
