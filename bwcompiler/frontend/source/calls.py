@@ -450,6 +450,8 @@ def attribute(x: Any, name: str, form: Callable[[Any], Any]) -> Any:
     policy = open_policy()
     if policy is None or type(x) is types.ModuleType or isinstance(x, Tracer):
         return type_stood_for(x) if name == "__class__" and isinstance(x, Tracer) else getattr(x, name)
+    if name == "__dict__" and policy.depth and not scopes_around(x):
+        return own(getattr(x, name))               # that of an object made there, `self.__dict__.update(options)`
     if type(x) is Choice:                          # whose own attributes are nobody's
         return attribute_of_choice(x, name)
     key = type(x), name
