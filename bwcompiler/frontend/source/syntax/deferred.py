@@ -24,7 +24,7 @@ def deferred(value: ast.expr | None, bound: Collection[str], name: Callable[[], 
         return None
     made = copied(value)
     binds: list[tuple[str, ast.expr]] = []
-    return binds, _Parts(bound, name, binds).visit(made)
+    return binds, _Parts(bound, name, binds).placed(made)
 
 
 def _is_put_together(value: ast.expr) -> bool:
@@ -40,7 +40,7 @@ def _is_put_together(value: ast.expr) -> bool:
     return False
 
 
-class _Parts(ast.NodeTransformer):
+class _Parts:
     """Names in the place of what an iteration computes."""
 
     def __init__(self, bound: Collection[str], name: Callable[[], str], binds: list[tuple[str, ast.expr]]) -> None:
@@ -48,24 +48,25 @@ class _Parts(ast.NodeTransformer):
         self.name = name
         self.binds = binds
 
-    def visit(self, node: ast.AST) -> ast.AST:  # type: ignore[override]
-        if not isinstance(node, ast.expr) or isinstance(node, ast.Constant):
+    def placed(self, node: ast.expr) -> ast.expr:
+        """The expression, with names in the place of its parts."""
+        if isinstance(node, ast.Constant):
             return node
         if isinstance(node, ast.Call) and _is_put_together(node):
-            node.args = [self.visit(part) for part in node.args]  # type: ignore[misc]
+            node.args = [self.placed(part) for part in node.args]
             for keyword in node.keywords:
-                keyword.value = self.visit(keyword.value)  # type: ignore[assignment]
+                keyword.value = self.placed(keyword.value)
             return node
         if isinstance(node, ast.Tuple | ast.List):
-            node.elts = [self.visit(part) for part in node.elts]  # type: ignore[misc]
+            node.elts = [self.placed(part) for part in node.elts]
             return node
         if isinstance(node, ast.Dict):
-            node.values = [self.visit(part) for part in node.values]  # type: ignore[misc]
+            node.values = [self.placed(part) for part in node.values]
             return node
         if isinstance(node, ast.JoinedStr):
             for part in node.values:
                 if isinstance(part, ast.FormattedValue):
-                    part.value = self.visit(part.value)  # type: ignore[assignment]
+                    part.value = self.placed(part.value)
             return node
         if isinstance(node, ast.Name) and node.id not in self.bound:
             return node                            # as it is behind the loop, too: a list that grows in it, perhaps
