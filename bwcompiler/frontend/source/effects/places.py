@@ -257,7 +257,8 @@ class Shared(Holder):
         assign_place(Place(self._bw_shared, "attribute", name), value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if any(HANDLERS[f"assign_to_{what}"](self._bw_shared, key, value) for what in ("list", "table")) or _assigned_by_key(
+        ways = () if HANDLERS["is_one_of_known"](key) else ("list", "table")
+        if any(HANDLERS[f"assign_to_{what}"](self._bw_shared, key, value) for what in ways) or _assigned_by_key(
                 self._bw_shared, key, value, self):
             return
         if type(self._bw_shared) in _LISTS:

@@ -366,7 +366,7 @@ _METHODS = {
 
 BUILTINS: dict[Any, Any] = {
     np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros, series.numpy_fit: series.fit,
-    np.ndenumerate: iterators.ndenumerate, np.nditer: iterators.nditer, np.broadcast: iterators.broadcast,
+    np.ndenumerate: iterators.ndenumerate, np.ndindex: iterators.Places, np.nditer: iterators.nditer, np.broadcast: iterators.broadcast,
     np.isfortran: iterators.isfortran, np.lib.stride_tricks.as_strided: as_strided, contextlib.suppress: Suppressing,
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, _less), max: _extreme(builtins.max, _greater), sum: _sum,

@@ -1,6 +1,8 @@
 """Objects and lists of different lengths of which data say which one is used: agents, servers, nodes and their neighbours."""
 
+import itertools
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import pytest
@@ -130,6 +132,87 @@ def test_neighbours_by_name():
     check(walk)
     with pytest.raises(TracerError, match="'b' may be a new key of a dictionary"):
         bw.jit(new_key)(1.0)
+
+
+class Mode(Enum):
+    CRUISE = 1
+    BRAKE = 2
+
+
+def test_a_dictionary_by_members_of_an_enum():
+    def drive(x):
+        log, mode, v = dict.fromkeys(Mode, 0.0), Mode.CRUISE, x
+        while v < 3.0:
+            mode = Mode.BRAKE if v > 2.0 and mode is Mode.CRUISE else Mode.CRUISE
+            v += 0.3 * x if mode is Mode.CRUISE else -0.1
+            log[mode] += v
+        return log[Mode.CRUISE] + 2.0 * log[Mode.BRAKE]
+
+    check(drive)
+
+
+def test_a_column_that_is_none_before():
+    def best(x):
+        score, column = np.inf, None
+        for k in range(3):
+            if np.sum(x * TABLE[:, k]) < score:
+                score, column = np.sum(x * TABLE[:, k]), k
+        return x * np.sum(np.exp(TABLE[:, column]))
+
+    check(best)
+
+
+TABLE = np.random.default_rng(0).normal(size=(5, 3))
+
+
+def test_groups_of_sorted_things():
+    def grouped(x):
+        for _ in range(20):
+            x = x + sum(0.1 * x * len([k for k in members if TABLE[k, 0] > 0]) * key for key, members in itertools.groupby(
+                sorted(range(5), key=lambda k: k % 2), key=lambda k: k % 2))
+            if x > 5.0:
+                break
+        return x
+
+    check(grouped)
+
+
+def test_places_of_an_array_in_a_loop():
+    def descended(x):
+        y = x * np.ones((2, 3))
+        for _ in range(12):
+            slope = np.zeros_like(y)
+            for place in np.ndindex(*y.shape):
+                step = np.zeros_like(y)
+                step[place] = 1e-3
+                slope[place] = (np.sum((y + step) ** 4) - np.sum((y - step) ** 4)) / 2e-3
+            y = y - 0.01 * slope
+        return y.sum()
+
+    check(descended)
+    assert "unrolled" not in bw.jit(descended).explain(0.37)
+
+
+def test_many_places_in_a_long_body():
+    def energy(y):
+        total = 0.0
+        for i, j in ((0, 1), (1, 2), (2, 3), (0, 2), (1, 3), (0, 3)):
+            d = np.sqrt(np.sum((y[i] - y[j]) ** 2))
+            total += np.exp(-d) * (d - 1.0) ** 2 + np.cos(d) / (1.0 + d ** 2) + np.log(1.0 + d) * np.sin(3 * d)
+        return total
+
+    def slopes(x):
+        y = x * np.arange(24.0).reshape(4, 6)
+        slope = np.zeros_like(y)
+        for place in np.ndindex(*y.shape):
+            for sign in (1, -1):
+                step = np.zeros_like(y)
+                step[place] = sign * 1e-3
+                slope[place] += sign * energy(y + step) / 2e-3
+        return np.sum(slope ** 2)
+
+    check(slopes)
+    assert "24 iterations" in bw.jit(slopes).explain(0.37)
 
 
 def test_objects_that_know_each_other():
