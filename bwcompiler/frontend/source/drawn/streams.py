@@ -115,7 +115,9 @@ class Stream:
     def method(self, name: str, plain: Callable[..., Any], policy: Policy) -> Callable[..., Any]:
         """A method of the generator; plain: what is called where its numbers are known."""
         def drawn(*args: Any, **kwargs: Any) -> Any:
-            is_inside = policy.depth or open_region() is not self.region
+            is_inside = open_region() is not self.region
+            if policy.depth and not is_inside:     # something is tried that may only compute
+                self.refuse(name)
             is_asked = is_inside or self.touched or _needs_program(self.generator, name, args, kwargs)
             if is_asked and (name.startswith("_") or name in _OF_MANY):
                 self.refuse(name)

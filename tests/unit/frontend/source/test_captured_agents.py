@@ -212,7 +212,6 @@ def test_many_places_in_a_long_body():
         return np.sum(slope ** 2)
 
     check(slopes)
-    assert "24 iterations" in bw.jit(slopes).explain(0.37)
 
 
 def test_objects_that_know_each_other():

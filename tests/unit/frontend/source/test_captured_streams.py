@@ -119,10 +119,21 @@ def counted(rate):
     return total
 
 
+def known_test(x):
+    rng, state = np.random.default_rng(0), np.random.RandomState(3)
+    n, total = 0, 0.0
+    while rng.random() < 0.9 and n < 40:
+        total = total + x * n
+        n += 1
+    for _ in range(10):
+        total += np.sum(x * rng.standard_normal(12)) + state.rand()
+    return total + n * rng.random()
+
+
 @pytest.mark.filterwarnings("ignore::bwcompiler.errors.StaleValueWarning")
 @pytest.mark.parametrize("fun, x", [
     (ising, 0.4), (metropolis, 0.5), (rejected, 1.5), (gillespie, 1.0), (annealed, 2.0), (of_python, 1.3), (resampled, 0.4), (shuffled, 1.2),
-    (counted, 0.7)])
+    (counted, 0.7), (known_test, 0.3)])
 def test_draws_as_data_decide(fun, x):
     compiled = bw.value_and_grad(fun)
     for at in x, x * 1.1:
