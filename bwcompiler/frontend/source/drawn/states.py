@@ -62,23 +62,26 @@ def _set(generator: Any, state: Any) -> None:
 
 def _packed(state: Any) -> np.ndarray[Any, Any]:
     words: list[int] = []
-    _pack(state, words)
-    return np.array(words, np.int64)
+    arrays: list[np.ndarray[Any, Any]] = []        # before these words
+    _pack(state, words, arrays)
+    last = np.array(words, np.int64)
+    return np.concatenate([*arrays, last]) if arrays else last
 
 
-def _pack(part: Any, words: list[int]) -> None:
+def _pack(part: Any, words: list[int], arrays: list[np.ndarray[Any, Any]]) -> None:
     """Integers of up to 128 bits, floats, None, and arrays, tuples and dictionaries of them; texts stay what they are."""
     if isinstance(part, dict):
         for inner in part.values():
-            _pack(inner, words)
+            _pack(inner, words, arrays)
     elif isinstance(part, np.ndarray):
-        words.extend(part.tolist() if part.itemsize <= 4 else part.astype(np.uint64).view(np.uint32).tolist())
+        arrays += [np.array(words, np.int64), (part if part.itemsize <= 4 else part.astype(np.uint64).view(np.uint32)).astype(np.int64)]
+        words.clear()
     elif isinstance(part, tuple):
         if len(part) > _LONG:
             words.extend(part)
         else:
             for inner in part:
-                _pack(inner, words)
+                _pack(inner, words, arrays)
     elif isinstance(part, float) or part is None:
         words.extend((int(part is None), *struct.unpack("<2I", struct.pack("<d", part or 0.0))))
     elif not isinstance(part, str):
