@@ -167,6 +167,8 @@ def _view(pointer: int | None, type_: TensorType, strides: tuple[int, ...]) -> n
     size = type_.dtype.itemsize
     memory: Any = (ctypes.c_char * ((last - first + 1) * size)).from_address(pointer + first * size)
     flat: np.ndarray[Any, Any] = np.frombuffer(memory, type_.dtype.numpy)
+    if len(shape) < 2 and strides in ((), (1,)):
+        return flat.reshape(shape)                 # as below, which takes longer than many a function that is called back
     return np.lib.stride_tricks.as_strided(flat[-first:], shape, [stride * size for stride in strides])
 
 

@@ -84,6 +84,9 @@ class HostFunction:
 
     def _checked(self, returned: Any, batch: tuple[int, ...]) -> list[Any]:
         """The leaves of the returned value, as arrays of the declared types."""
+        if type(returned) is np.ndarray and not batch and len(self.results) == 1 and returned.dtype == self.results[0].dtype.numpy and (
+                returned.shape == self.results[0].shape and self.result_tree == _ONE):
+            return [returned]
         parts: list[Any] = [None] * len(self.results)
         expected = tree.unflatten(self.result_tree, range(len(self.results)))
         try:
@@ -112,6 +115,9 @@ class HostFunction:
             raise CallbackError(f"{self!r} returned {path} of shape {array.shape} and dtype {array.dtype}; declared are shape {shape} and "
                                 f"dtype {dtype}")
         return array
+
+
+_ONE = tree.structure(0)
 
 
 def _same(kept: Sequence[Any], arrays: Sequence[Any]) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import collections
 import functools
+import itertools
+import random
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -28,6 +30,9 @@ from bwcompiler.frontend.source.concrete.methods import method_of_array
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.containers.copying import copying
 from bwcompiler.frontend.source.containers.queues import CHANGING_LISTS, queue_of
+from bwcompiler.frontend.source.drawn.draws import GENERATORS, drawn
+from bwcompiler.frontend.source.drawn.seeds import seeded
+from bwcompiler.frontend.source.drawn.streams import drawing, stream_of
 from bwcompiler.frontend.source.effects.checks import is_message, left_out, message
 from bwcompiler.frontend.source.effects.doubles import is_double, refuse_double
 from bwcompiler.frontend.source.effects.enclosing import bind
@@ -35,11 +40,9 @@ from bwcompiler.frontend.source.effects.packages import is_pure_module, wrapped_
 from bwcompiler.frontend.source.effects.places import scopes_around, short, taking_along
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
-from bwcompiler.frontend.source.library.draws import drawn
 from bwcompiler.frontend.source.library.heaps import heap_function, in_order
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
 from bwcompiler.frontend.source.library.positions import looking
-from bwcompiler.frontend.source.library.seeds import seeded
 from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.library.wrappers import around_users
@@ -125,7 +128,20 @@ def _of_wrapper(call: _Call) -> Any:
 
 
 def _of_draws(call: _Call) -> Any:
-    if call.kind is not types.MethodType or not isinstance(call.owner, np.random.Generator | np.random.RandomState):
+    if not isinstance(call.owner, GENERATORS):
+        return None
+    stream = stream_of(call.owner, call.policy)
+    if stream is None:
+        return _of_known_draws(call)
+    return stream.method(call.name, lambda *args, **kwargs: (_of_known_draws(call) or call.function)(*args, **kwargs), call.policy)
+
+
+def _of_library_draws(call: _Call) -> Any:
+    return drawing(call.function, call.policy) if call.kind in (types.FunctionType, types.MethodType) else None
+
+
+def _of_known_draws(call: _Call) -> Any:
+    if call.kind is not types.MethodType or isinstance(call.owner, random.Random):
         return None
     return drawn(call.owner, call.name, _python(call.function, call.policy, call.form))
 
@@ -203,6 +219,8 @@ def _of_known(call: _Call) -> Any:
     """Functions of Python's and NumPy's that take traced values here."""
     function = call.function
     twin = _twin(function) or factors_twin(function)
+    if function is np.ndindex:
+        return _making_own(twin)
     if call.policy.depth and function.__class__ in (type, types.BuiltinFunctionType) and function in CONSUMING:
         return _consuming(twin or function)
     return None if twin is None else _writing(function, twin)
@@ -284,6 +302,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     _of_seed,
     _of_wrapper,
     _of_draws,
+    _of_library_draws,
     _of_python,
     _of_counting,
     _of_set,
@@ -416,6 +435,8 @@ def _consuming(function: Any) -> Any:
     """One of Python's functions of iterables."""
     def checked(*args: Any, **kwargs: Any) -> Any:
         found = function(*map(iterable, args), **kwargs)
+        if function is itertools.groupby:          # whose groups are iterators, too
+            found = iter([(key, own(iter(list(group)))) for key, group in found])
         return own(found) if hasattr(found, "__next__") else found
     return checked
 
@@ -434,6 +455,8 @@ def attribute(x: Any, name: str, form: Callable[[Any], Any]) -> Any:
     policy = open_policy()
     if policy is None or type(x) is types.ModuleType or isinstance(x, Tracer):
         return type_stood_for(x) if name == "__class__" and isinstance(x, Tracer) else getattr(x, name)
+    if name == "__dict__" and policy.depth and not scopes_around(x):
+        return own(getattr(x, name))               # that of an object made there, `self.__dict__.update(options)`
     if type(x) is Choice:                          # whose own attributes are nobody's
         return attribute_of_choice(x, name)
     key = type(x), name

@@ -17,6 +17,7 @@ from bwcompiler.frontend.source.concrete.makers import Target, changed_in_loop, 
 from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.effects.methods import by_methods
 from bwcompiler.frontend.source.effects.places import Holder, assigned_to, refuse_change, scopes_around
+from bwcompiler.frontend.source.undecided.changed import OneOf, is_one_of_objects
 from bwcompiler.frontend.source.undecided.choices import Choice, refuse, whole
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
@@ -43,11 +44,16 @@ def altered(x: Any) -> Any:
     return x if type(x) is np.ndarray else found
 
 
+HANDLERS["altered"] = altered
+
+
 def changed(x: Any) -> Any:
     """x, of which an element is assigned to."""
     policy = open_policy()
     if policy is None or isinstance(x, (Tracer, Selection, np.generic, *VALUES)) or x is None:
         return x
+    if type(x) is Choice and is_one_of_objects(x):
+        return OneOf(x)
     if type(x) is Choice:
         found = whole(x) if x.has_value else refuse(x)
         refuse_double(found)

@@ -19,7 +19,7 @@ from bwcompiler.frontend.source.bounded.stacks import Heap, Stack
 from bwcompiler.frontend.source.concrete.makers import noted, shown
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.effects.places import scopes_around
-from bwcompiler.frontend.source.undecided.choices import Choice, picked, table
+from bwcompiler.frontend.source.undecided.choices import Choice, picked, place_of, table
 from bwcompiler.frontend.source.undecided.gaps import has_gaps, taken
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.undecided.lookups import element as element_at
@@ -62,6 +62,8 @@ def indexed(array: Any, index: Any) -> Any:
     if array is np.mgrid or array is np.ogrid:
         found = grid(array, index)
         return noted(array[known_parts(index)]) if found is None else found
+    if type(index) is tuple and isinstance(array, np.ndarray | Tracer) and any(type(part) is Choice for part in index):
+        return indexed(array, place_of(index))
     if type(array) is np.ndarray and open_policy() is not None and _is_traced(index):
         return shown(array)[index]
     return array[index]

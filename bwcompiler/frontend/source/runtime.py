@@ -67,7 +67,7 @@ from bwcompiler.frontend.source.loops import each, for_, listed, summed, unrolle
 from bwcompiler.frontend.source.recursion import is_loop
 from bwcompiler.frontend.source.syntax.functions import converted, handed
 from bwcompiler.frontend.source.syntax.functions import form as form_of
-from bwcompiler.frontend.source.undecided import keyed
+from bwcompiler.frontend.source.undecided import keyed, outcomes  # noqa: F401  (outcomes registers what results become)
 from bwcompiler.frontend.source.undecided.choices import Choice, found_by, place_of, unwrapped, valued
 from bwcompiler.frontend.source.undecided.gaps import has_gaps, refuse, taken
 from bwcompiler.frontend.source.undecided.lookups import changing

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.progressions import Progression
 from bwcompiler.frontend.source.items import indexed
+from bwcompiler.frontend.source.library.iterators import Places
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.variables import Divided, not_capturable
 from bwcompiler.frontend.tracing.calls import call
@@ -180,6 +182,8 @@ def elements_of(source: Any) -> Elements | None:
         return Elements(rows.count, lambda k: rows.array[k])
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
         return Elements(len(source), lambda k: shown(source)[k])
+    if type(source) is Places and source.is_new and source.shape:
+        return Elements(math.prod(source.shape), source.at, is_table=True)
     if type(source) is itertools.count:
         numbers = [int(text) if text.lstrip("-").isdigit() else None for text in repr(source)[6:-1].split(", ")]     # count(3, 2)
         start, step = (*numbers, 1)[:2]

@@ -177,7 +177,9 @@ class _Merged:
         name = slot.name
         if one is not UNBOUND and other is not UNBOUND:
             own = "an object that was made there" if self.scope.owns(one) or self.scope.owns(other) else "no array or number"
-            not_capturable(f"{_called(name)} is {own} on one side, and something else on the other")
+            has_texts = any(isinstance(end, tuple) and any(isinstance(part, str) for part in end) for end in (one, other))
+            not_capturable(f"{_called(name)} is {own} on one side, and something else on the other", hint=(
+                "numbers in the place of the texts in a tuple, and -1 in that of None: event = (0, i, j)" if has_texts else ""))
         is_place = self._place(name) is not None   # of which others may ask behind a `return`
         if any(slot.places) and (name.startswith(PREFIX) or (not is_place and self._has_returned(one is not UNBOUND))):
             self.slots.append(slot)

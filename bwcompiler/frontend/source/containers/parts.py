@@ -99,10 +99,27 @@ def form_of(x: Any) -> Form | None:
 
 
 def form_of_side(x: Any) -> Form | None:
-    """How what a variable holds at the end of a side of a branch is taken apart: as elsewhere, and ranges."""
+    """How what a variable holds at the end of a side of a branch is taken apart: as elsewhere, and ranges; no objects that refer to
+    each other.
+    """
     if type(x) in (range, Progression):
         return Form(Progression, tuple(Progression.__slots__))
-    return None if type(x) is Choice else form_of(x)
+    return None if type(x) is Choice or (_is_object(x) and _leads_to_itself(x)) else form_of(x)
+
+
+def _leads_to_itself(x: Any) -> bool:
+    """Whether something is a part of its own parts, like nodes that know their neighbours: such parts have no end."""
+    pending = [x]
+    followed: set[int] = set()
+    while pending:
+        one = pending.pop()
+        form = form_of(one)
+        parts = [] if form is None else form.parts(one)
+        if any(part is x for part in parts):
+            return True
+        pending += [part for part in parts if id(part) not in followed]
+        followed.update(map(id, parts))
+    return False
 
 
 def _is_object(x: Any) -> bool:

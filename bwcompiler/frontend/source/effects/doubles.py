@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.policy import Recapture, Site
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
@@ -59,6 +60,7 @@ def _refuse(reason: str, hint: str, *objects: Any) -> NoReturn:
     sites = [policy.undone[id(x)] for x in objects if is_double(x) and id(x) in policy.undone]
     if sites and sites[0] not in policy.unrolled:
         raise Recapture(sites[0], error)
+    HANDLERS["tell_apart"](objects, policy, error)
     if policy.depth:
         not_capturable(reason, hint=hint)
     raise error

@@ -230,7 +230,8 @@ class Holder:
 
 def _assigned_by_key(items: Any, key: Any, value: Any, put: Any) -> bool:
     """Whether a dictionary or list was assigned to by a traced key."""
-    if type(items) is dict and any(isinstance(part, Tracer) for part in (key if type(key) is tuple else (key,))):
+    if type(items) is dict and (HANDLERS["is_one_of_known"](key) or any(
+            isinstance(part, Tracer) for part in (key if type(key) is tuple else (key,)))):
         HANDLERS["assign_by_key"](items, key, value, put.__setitem__)
         return True
     if type(items) is list and isinstance(key, Tracer):
@@ -256,7 +257,8 @@ class Shared(Holder):
         assign_place(Place(self._bw_shared, "attribute", name), value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if any(HANDLERS[f"assign_to_{what}"](self._bw_shared, key, value) for what in ("list", "table")) or _assigned_by_key(
+        ways = () if HANDLERS["is_one_of_known"](key) else ("list", "table")
+        if any(HANDLERS[f"assign_to_{what}"](self._bw_shared, key, value) for what in ways) or _assigned_by_key(
                 self._bw_shared, key, value, self):
             return
         if type(self._bw_shared) in _LISTS:

@@ -188,7 +188,8 @@ def _either(test: Any, x: Any, y: Any) -> Any:
     """x if test else y, of numbers and arrays in containers of the same structure."""
     if not isinstance(test, Tracer):
         return x if test else y
-    if not builtins.all(isinstance(leaf, Tracer | np.ndarray | np.generic | int | float | complex) for leaf in tree.leaves((x, y))):
+    if HANDLERS["are_things"](x, y) or not builtins.all(
+            isinstance(leaf, Tracer | np.ndarray | np.generic | int | float | complex) for leaf in tree.leaves((x, y))):
         return HANDLERS["choose"](test, lambda: x, lambda: y)
     x, y = HANDLERS["boxed"](x), HANDLERS["boxed"](y)               # of lists one is a copy, which nobody may change
     if tree.structure(x) != tree.structure(y):
@@ -365,7 +366,7 @@ _METHODS = {
 
 BUILTINS: dict[Any, Any] = {
     np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros, series.numpy_fit: series.fit,
-    np.ndenumerate: iterators.ndenumerate, np.nditer: iterators.nditer, np.broadcast: iterators.broadcast,
+    np.ndenumerate: iterators.ndenumerate, np.ndindex: iterators.Places, np.nditer: iterators.nditer, np.broadcast: iterators.broadcast,
     np.isfortran: iterators.isfortran, np.lib.stride_tricks.as_strided: as_strided, contextlib.suppress: Suppressing,
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, _less), max: _extreme(builtins.max, _greater), sum: _sum,

@@ -10,7 +10,7 @@ import numpy as np
 
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.operands import as_tracer, is_traced, shadow_of
+from bwcompiler.frontend.tracing.operands import as_tracer, is_traced, known_parts, shadow_of
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _numpy_iterator: Any = np.nditer
@@ -46,6 +46,30 @@ def ndenumerate(array: Any) -> Any:
     if not isinstance(array, Tracer):
         return np.ndenumerate(array)
     return ((place, array[place]) for place in np.ndindex(*array.shape))
+
+
+class Places:
+    """np.ndindex(n, m): all indices, of which a loop may be recorded."""
+
+    def __init__(self, *shape: Any) -> None:
+        self._left = np.ndindex(*known_parts(shape))
+        self.shape = tuple(known_parts(shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape))
+        self.is_new = True
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> tuple[int, ...]:
+        self.is_new = False
+        return next(self._left)
+
+    def at(self, number: Any) -> tuple[Any, ...]:
+        """The indices of a number that is traced."""
+        found: list[Any] = []
+        for extent in self.shape[:0:-1]:
+            found.append(number % extent)
+            number = number // extent
+        return (number, *found[::-1])
 
 
 def isfortran(array: Any) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.bound import bound_by_breaks
+from bwcompiler.frontend.source.syntax.deferred import deferred
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, children, copied, copies, walk
 
 PREFIX = "__bw_"
@@ -57,6 +58,18 @@ def falls_through(body: list[ast.stmt]) -> bool:
     if isinstance(last, ast.Try) and not last.finalbody:
         return (falls_through(last.body) and falls_through(last.orelse)) or any(falls_through(one.body) for one in last.handlers)
     return not isinstance(last, ast.If) or falls_through(last.body) or falls_through(last.orelse)
+
+
+class _Returned(NamedTuple):
+    """How a loop says that it returns: a flag, and the variable of what it gives; later: flags, with what is made behind the loop.
+
+    bound: the variables that the loop binds.
+    """
+
+    flag: str
+    value: str | None
+    bound: frozenset[str]
+    later: list[tuple[str, ast.expr]]
 
 
 class _Jumps:
@@ -147,13 +160,17 @@ class _Jumps:
         """A loop that is left by jumps, or has an `else`: with a flag; and what follows it where it returns, or has ended by itself."""
         done = self._name("done")
         otherwise, node.orelse = node.orelse, []
+        is_left_by_returns = _is_endless(node) and not _has_breaks(node.body)
         returns = jumps(node.body, loop=True)
-        result = (self._name("returned"), None if _returns_nothing(node.body) else self._name("value")) if returns else None
+        result = None
+        if returns:
+            value = None if _returns_nothing(node.body) else self._name("value")
+            result = _Returned(self._name("returned"), value, _names_bound(node), [])
         keeps = {name: self._name(f"kept_{name}") for name in bound_by_breaks(node.body)} if _ends_by_breaks(node, otherwise) else {}
         node.body = self._block(_keeping(node.body, keeps), done, result)
         if not any(isinstance(part, ast.Name) and part.id == done for part in walk(*node.body)):
             return [node], otherwise                       # `continue` alone: every iteration runs
-        before = [_set(name, False, node) for name in ([done, result[0]] if result else [done])]
+        before = [_set(name, False, node) for name in ([done, result.flag, *[flag for flag, _ in result.later]] if result else [done])]
         if isinstance(node, ast.While):
             test: ast.expr = ast.copy_location(ast.UnaryOp(ast.Not(), _load(done, node)), node.test)
             node.test = ast.copy_location(ast.BoolOp(ast.And(), [test, node.test]), node.test)
@@ -161,15 +178,19 @@ class _Jumps:
             node.flag = done  # type: ignore[attr-defined]
         after: list[ast.stmt] = []
         if result is not None:
-            back = ast.copy_location(ast.Return(None if result[1] is None else _load(result[1], node)), node)
-            after.append(ast.copy_location(ast.If(_load(result[0], node), [back], []), node))
+            after += [_if(flag, ast.copy_location(ast.Return(value), value), node) for flag, value in result.later]
+            if any(isinstance(part, ast.Name) and part.id == result.flag for part in walk(*node.body)):
+                back = ast.copy_location(ast.Return(None if result.value is None else _load(result.value, node)), node)
+                after.append(_if(result.flag, back, node))
+            if is_left_by_returns:
+                after[-1:] = after[-1].body        # type: ignore[attr-defined]
         if otherwise:
             ended = ast.copy_location(ast.UnaryOp(ast.Not(), _load(done, node)), node)
             after.append(ast.copy_location(ast.If(ended, otherwise, []), node))
         after += [_bind(name, _load(kept, node), node) for name, kept in keeps.items()]
         return [*before, node], after
 
-    def _block(self, body: list[ast.stmt], done: str, result: tuple[str, str | None] | None) -> list[ast.stmt]:
+    def _block(self, body: list[ast.stmt], done: str, result: _Returned | None) -> list[ast.stmt]:
         """A block of a loop's body, to the end of the iteration."""
         for place, node in enumerate(body):
             before, rest = body[:place], body[place + 1:]
@@ -179,9 +200,7 @@ class _Jumps:
                 return [*before, _set(done, True, node)]
             if isinstance(node, ast.Return):
                 assert result is not None
-                value = node.value or ast.copy_location(ast.Constant(None), node)
-                kept = [] if result[1] is None else [_bind(result[1], value, node)]
-                return [*before, *kept, _set(result[0], True, node), _set(done, True, node)]
+                return [*before, *self._return(node, result), _set(done, True, node)]
             taken = self._without(node)
             if taken is not None:                          # what follows it: it returned, and so do we
                 return [*before, *taken[0], *self._block([*taken[1], *rest], done, result)]
@@ -195,7 +214,17 @@ class _Jumps:
             return [*before, *self._branch(node, rest, done, result)]
         return body
 
-    def _try(self, node: ast.Try, rest: list[ast.stmt], done: str, result: tuple[str, str | None] | None) -> list[ast.stmt]:
+    def _return(self, node: ast.Return, result: _Returned) -> list[ast.stmt]:
+        """A `return` in a loop: what it gives is bound, or what this is made of behind the loop."""
+        later = deferred(node.value, result.bound, lambda: self._name("value"))
+        if later is not None:
+            result.later.append((self._name("returned"), later[1]))
+            return [*[_bind(name, value, node) for name, value in later[0]], _set(result.later[-1][0], True, node)]
+        value = node.value or ast.copy_location(ast.Constant(None), node)
+        kept = [] if result.value is None else [_bind(result.value, value, node)]
+        return [*kept, _set(result.flag, True, node)]
+
+    def _try(self, node: ast.Try, rest: list[ast.stmt], done: str, result: _Returned | None) -> list[ast.stmt]:
         """A `try` with jumps: what follows it in the iteration, and its `else`, where it was not left by one."""
         left = self._name("left")
         for block in (node.body, node.orelse, *[handler.body for handler in node.handlers]):
@@ -205,7 +234,7 @@ class _Jumps:
         following = self._block(rest, done, result)
         return [_set(left, False, node), node, *([_unless(left, following, node)] if following else [])]
 
-    def _branch(self, node: ast.If, rest: list[ast.stmt], done: str, result: tuple[str, str | None] | None) -> list[ast.stmt]:
+    def _branch(self, node: ast.If, rest: list[ast.stmt], done: str, result: _Returned | None) -> list[ast.stmt]:
         first, second = falls_through(node.body), falls_through(node.orelse)
         if first and second and _size(rest) > _LIMIT:
             raise _GiveUp
@@ -226,8 +255,23 @@ def _can_be_last(node: ast.Try, rest: list[ast.stmt]) -> bool:
 
 def _ends_by_breaks(node: ast.For | ast.While, otherwise: list[ast.stmt]) -> bool:
     """Whether what follows a loop is reached by `break` alone."""
-    is_endless = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
-    return is_endless or (bool(otherwise) and not falls_through(otherwise))
+    return _is_endless(node) or (bool(otherwise) and not falls_through(otherwise))
+
+
+def _is_endless(node: ast.For | ast.While) -> bool:
+    return isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
+
+
+def _has_breaks(body: list[Any]) -> bool:
+    """Whether a loop with this body is left by `break`."""
+    for node in body:
+        if isinstance(node, ast.Break):
+            return True
+        if isinstance(node, OWN_SCOPE):
+            continue
+        if _has_breaks(list(node.orelse) if isinstance(node, ast.For | ast.While) else children(node)):
+            return True
+    return False
 
 
 def _keeping(body: list[ast.stmt], keeps: dict[str, str]) -> list[ast.stmt]:
@@ -262,6 +306,14 @@ def _in_front(body: list[ast.stmt], kinds: Any, made: Callable[[ast.stmt], list[
 def _unless(flag: str, body: list[ast.stmt], node: ast.stmt) -> ast.stmt:
     test = ast.copy_location(ast.UnaryOp(ast.Not(), _load(flag, node)), node)
     return ast.copy_location(ast.If(test, body, []), node)
+
+
+def _if(flag: str, then: ast.stmt, node: ast.stmt) -> ast.stmt:
+    return ast.copy_location(ast.If(_load(flag, node), [then], []), node)
+
+
+def _names_bound(node: ast.stmt) -> frozenset[str]:
+    return frozenset([part.id for part in walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)])
 
 
 def _returns_nothing(body: list[ast.stmt]) -> bool:

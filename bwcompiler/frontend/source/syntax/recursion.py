@@ -14,16 +14,16 @@ import ast
 
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, copied, walk
+from bwcompiler.frontend.source.syntax.recursive_sums import OtherwiseError, arguments_of, as_sum
 
 _SCOPES = (*OWN_SCOPE, ast.GeneratorExp)
 
 
-class _OtherwiseError(Exception):
-    """It calls itself elsewhere, or in another way."""
-
-
 def as_loop(node: ast.FunctionDef) -> ast.FunctionDef | None:
-    """The function as a loop; None where it calls itself elsewhere than at its end, or not by its name and all its parameters."""
+    """The function as a loop; None where it calls itself elsewhere than at its end, or not by its name and all its parameters.
+
+    Where it adds what it gives for other arguments, it is a loop over what is to be done (`recursive_sums`).
+    """
     given = node.args
     names = [arg.arg for arg in (*given.posonlyargs, *given.args)]
     if given.vararg or given.kwarg or given.kwonlyargs or any(isinstance(part, _SCOPES) for part in walk(*node.body)):
@@ -31,15 +31,27 @@ def as_loop(node: ast.FunctionDef) -> ast.FunctionDef | None:
     made = copied(node)
     try:
         body = [part for one in made.body for part in _Calls(node.name, names).statement(one)]
-    except _OtherwiseError:
-        return None
+    except OtherwiseError:
+        return _as_sum(node, names)
     if any(isinstance(part, ast.Name) and part.id == node.name for part in walk(*body)):
-        return None
+        return _as_sum(node, names)
     first = made.body[0]
     end = ast.copy_location(ast.Return(None), made.body[-1])
     loop = ast.copy_location(ast.While(ast.copy_location(ast.Constant(True), first), [*body, end], []), first)
     own_name = ast.copy_location(ast.Expr(ast.copy_location(ast.Name(node.name, ast.Load()), first)), first)
     made.body = [own_name, loop]                   # its name is read, as it was before
+    return made
+
+
+def _as_sum(node: ast.FunctionDef, names: list[str]) -> ast.FunctionDef | None:
+    made = copied(node)
+    try:
+        body = as_sum(node, names)
+    except OtherwiseError:
+        return None
+    first = made.body[0]
+    own_name = ast.copy_location(ast.Expr(ast.copy_location(ast.Name(node.name, ast.Load()), first)), first)
+    made.body = [own_name, *body]
     return made
 
 
@@ -64,15 +76,12 @@ class _Calls:
         if isinstance(value, ast.IfExp):
             return [ast.copy_location(ast.If(value.test, self._returned(node, value.body), self._returned(node, value.orelse)), value)]
         if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name) or value.func.id != self.name:
-            raise _OtherwiseError
+            raise OtherwiseError
         return self._again(value)
 
     def _again(self, call: ast.Call) -> list[ast.stmt]:
         """The parameters get the arguments, and the next iteration begins."""
-        arguments = dict(zip(self.parameters, call.args, strict=False)) | {one.arg: one.value for one in call.keywords if one.arg}
-        if len(call.args) > len(self.parameters) or arguments.keys() != set(self.parameters) or len(arguments) != len(
-                call.args) + len(call.keywords) or any(isinstance(one, ast.Starred) for one in call.args):
-            raise _OtherwiseError
+        arguments = arguments_of(call, self.parameters)
         changed = {name: value for name, value in arguments.items() if not (isinstance(value, ast.Name) and value.id == name)}
         first = [_bind(f"{PREFIX}argument_{name}", value, call) for name, value in changed.items()]
         then = [_bind(name, ast.copy_location(ast.Name(f"{PREFIX}argument_{name}", ast.Load()), call), call) for name in changed]

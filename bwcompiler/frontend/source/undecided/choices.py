@@ -21,13 +21,10 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.concrete.contents import binary
-from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.effects.places import is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.undecided.gaps import Maybe, handed_out, has_gaps
-from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_maybe
-from bwcompiler.frontend.source.variables import UNBOUND, is_bounded, is_number, not_capturable, open_policy, same
-from bwcompiler.frontend.tracing import results
+from bwcompiler.frontend.source.undecided.identities import are_told_apart
+from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -98,7 +95,9 @@ class Choice:
     has_value: bool = dataclasses.field(metadata={"static": True})
 
     __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
+
+    def __hash__(self) -> int:
+        return refuse(self)
 
     def __eq__(self, other: Any) -> Any:
         return equals(self, other)
@@ -174,8 +173,17 @@ def is_known(x: Any) -> bool:
     """Whether something can be one of the options: compared by identity, or as a string is."""
     if isinstance(x, _KNOWN):
         return True
-    return is_plain_object(x) and not isinstance(x, Tracer | np.ndarray | np.generic | Choice) and not dataclasses.is_dataclass(x) and (
-        not is_library_module(type(x)))
+    if not is_plain_object(x) or isinstance(x, Tracer | np.ndarray | np.generic | Choice) or is_library_module(type(x)):
+        return False
+    return not dataclasses.is_dataclass(x) or are_told_apart(type(x), open_policy())
+
+
+def are_things(*objects: Any) -> bool:
+    """Whether one of these is a known thing, or one of several."""
+    return any(type(one) is Choice or is_known(one) for one in objects)
+
+
+HANDLERS["are_things"] = are_things
 
 
 def is_library_module(kind: type) -> bool:
@@ -336,7 +344,17 @@ def table(items: Any, x: Choice) -> Any:
 
 def place_of(index: Any) -> Any:
     """What stands in brackets where an element is assigned to: numbers in the places of choices of numbers."""
+    if is_one_of_known(index):
+        return index
     return tuple(map(decided, index)) if type(index) is tuple else decided(index)
+
+
+def is_one_of_known(x: Any) -> bool:
+    """Whether it is always one of several known things that are no numbers: a key of a dictionary."""
+    return type(x) is Choice and not x.has_value and not is_unsure(x) and not all(isinstance(thing, int) for thing in x.options.things)
+
+
+HANDLERS["is_one_of_known"] = is_one_of_known
 
 
 def found_by(function: Any, args: tuple[Any, ...]) -> Any:
@@ -363,6 +381,9 @@ def _of_each(x: Choice, take: Callable[[Any], Any]) -> Any:
         for place, one in zip(places[1:], found[1:], strict=True):
             chosen = np.where(x.which == place, one, chosen)
         return chosen
+    if all(type(one) in (list, tuple) for one in found):
+        order = [places.index(place) if place in places else 0 for place in range(len(x.options.things))]
+        return HANDLERS["one_of_values"](found, call(as_tracer, np.array(order))[x.which])
     if not all(map(is_known, found)):
         refuse(x)
     joined = Options(found)
@@ -456,45 +477,3 @@ def undefined(value: Value) -> Value:
     """Like `_undefined`, in the current record."""
     number = np.nan if value.dtype.kind in "fc" else zero_of(value.dtype)
     return ops.full(value=number, shape=value.shape, dtype=value.dtype)
-
-
-# ----- what a function gives
-def returned(result: Any) -> Any:
-    """What the traced function returns, with values in the places of choices: the program raises where there is none."""
-    if type(result) is Choice:
-        return returned(HANDLERS["sure"](result)) if is_unsure(result) else _returned(result)
-    if type(result) is Maybe:
-        refuse_maybe("the result holds elements")
-    if type(result) in (list, tuple):
-        return type(result)([returned(part) for part in result])
-    return {key: returned(part) for key, part in result.items()} if type(result) is dict else result
-
-
-def _returned(choice: Choice) -> Any:
-    if not choice.has_value:
-        refuse(choice)
-    raise_where(choice.which != VALUE, TypeError(f"the function returns {choice.options} for these arguments, which a compiled function "
-                                                 "cannot\n  hint: return numbers in all cases, such as np.nan"))
-    return whole(choice)
-
-
-def opened(result: Any) -> Any:
-    """What `bw.jit` returns: choices and lists with gaps are decided when the program has run."""
-    if type(result) is Choice:
-        return opened(HANDLERS["sure"](result)) if is_unsure(result) else results.chosen(result.which, whole(result), result.options)
-    if is_bounded(result):
-        return results.container(result.made_as(), opened(result.elements()))
-    if type(result) is dict:
-        return {key: opened(part) for key, part in result.items()}
-    if not isinstance(result, list | tuple):
-        return result
-    if has_gaps(result):
-        return results.gapped([results.element(one.present, opened(handed_out(one.value))) if type(one) is Maybe else opened(one)
-                               for one in result])
-    parts = [opened(part) for part in result]
-    if all(one is other for one, other in zip(parts, result, strict=True)):
-        return result
-    return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
-
-
-HANDLERS.update(returned_choices=returned, opened_result=opened)

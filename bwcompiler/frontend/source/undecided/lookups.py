@@ -18,7 +18,8 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import raise_where, raised
 from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.undecided.choices import Options, chosen_of, is_known
+from bwcompiler.frontend.source.undecided.choices import Options, chosen_of, is_known, is_one_of_known
+from bwcompiler.frontend.source.undecided.ragged import are_ragged, one_of
 from bwcompiler.frontend.source.variables import is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import share
@@ -65,6 +66,9 @@ def contains(items: Iterable[Any], key: Any) -> Any:
 
 def assign(items: Any, key: Any, value: Any, put: Any) -> None:
     """items[key] = value, where the key is one that the dictionary has; put(key, value) assigns."""
+    if is_one_of_known(key):
+        _assign_known(items, key, value, put)
+        return
     keys = _comparable(items, key)
     refuse_double(items)
     which = _place(keys, key) if keys else -1
@@ -77,6 +81,16 @@ def assign(items: Any, key: Any, value: Any, put: Any) -> None:
 
 
 HANDLERS["assign_by_key"] = assign
+
+
+def _assign_known(items: Any, key: Any, value: Any, put: Any) -> None:
+    """The same by a key that is one of several strings, or objects."""
+    refuse_double(items)
+    for place, one in enumerate(key.options.things):
+        if one not in items:
+            raise TracerError(at(current_source(), f"{one!r} may be a new key of a dictionary: compiled code assigns to keys that are "
+                                 "there\n  hint: give it all keys before, {k: 0.0 for k in keys}"))
+        put(one, _either(key.which == place, value, items[one]))
 
 
 def _either(test: Any, value: Any, other: Any) -> Any:
@@ -227,7 +241,12 @@ def _chosen(values: list[Any], which: Any) -> Any:
         found = found * 1 if not isinstance(found, Tracer) else found.copy()
         share(found, [one._storage for one in values if isinstance(one, Tracer)], "what a dictionary holds", _WHY_NOT)
         return found
+    if are_ragged(values):
+        return one_of(values, which, _chosen)
     return _one_by_one(values, which, 0)
+
+
+HANDLERS["one_of_values"] = _chosen
 
 
 def _number(values: list[Any], which: Any) -> Any:

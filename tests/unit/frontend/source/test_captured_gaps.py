@@ -276,24 +276,15 @@ def test_elements_that_are_appended_in_known_iterations(steps, rng):
     np.testing.assert_allclose(bw.grad(lambda x: recorded(x)[0])(x), numeric, rtol=1e-6)
 
 
-def test_functions_and_random_numbers_in_branches_are_refused_with_what_to_write():
+def test_functions_in_branches_are_refused_with_what_to_write():
     def of_functions(x):
         rows = []
         if x[0] > 0:
             rows.append(np.sin)
         return len(rows)
 
-    def draws(x):
-        generator, total = np.random.default_rng(0), 0.0
-        for v in x[:4]:
-            if v > 0:
-                total += v * generator.random()
-        return total
-
     with pytest.raises(TracerBoolError, match="append numbers, arrays or tuples"):
         bw.jit(of_functions)(X)
-    with pytest.raises(TracerBoolError, match="draw them before"):
-        bw.jit(draws)(X)
 
 
 def test_assignments_to_elements_are_refused():

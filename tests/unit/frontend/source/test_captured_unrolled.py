@@ -140,16 +140,7 @@ def recursive(x):
     return total + np.sum(powers(x))
 
 
-def drawn_numbers(x):
-    generator = np.random.default_rng(3)
-    state = np.random.RandomState(3)
-    total = 0.0
-    for _ in range(10):
-        total += np.sum(x * generator.standard_normal(12)) + state.rand()
-    return total
-
-
-UNROLLED = [drawing, list_that_decides, read_as_a_whole, asked_for_its_truth, iterated, drawn_numbers, longer_queue, objects_made_and_kept,
+UNROLLED = [drawing, list_that_decides, read_as_a_whole, asked_for_its_truth, iterated, longer_queue, objects_made_and_kept,
             in_place_operators, caught_in_the_loop, shrinking, generated, recursive]
 
 

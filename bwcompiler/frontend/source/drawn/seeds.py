@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from bwcompiler.frontend.source.drawn import streams
 from bwcompiler.frontend.tracing.operands import known_parts
 
-_SEEDED = frozenset(("MT19937", "PCG64", "PCG64DXSM", "Philox", "Random", "RandomState", "SFC64", "SeedSequence", "default_rng", "seed"))
+_SEEDED = frozenset((
+    "Generator", "MT19937", "PCG64", "PCG64DXSM", "Philox", "Random", "RandomState", "SFC64", "SeedSequence", "default_rng", "seed"))
 
 
 def seeded(function: Any) -> Callable[..., Any] | None:
@@ -19,5 +23,13 @@ def seeded(function: Any) -> Callable[..., Any] | None:
         return None
 
     def made(*args: Any, **kwargs: Any) -> Any:
-        return function(*known_parts(args), **{name: known_parts(value) for name, value in kwargs.items()})
+        found = function(*known_parts(args), **{name: known_parts(value) for name, value in kwargs.items()})
+        streams.seeded(_global(function) if function.__name__ == "seed" else found)
+        return found
     return made
+
+
+def _global(seed: Any) -> Any:
+    """The generator that a function seeds."""
+    owner = getattr(seed, "__self__", None)
+    return np.random.mtrand._rand if owner is None else owner

@@ -1,0 +1,105 @@
+"""Loops that end as data say, and return objects, texts, tuples with None and lists that grew."""
+
+from collections import namedtuple
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+
+Status = namedtuple("Status", "x status")
+
+
+@dataclass
+class Result:
+    x: float
+    steps: int
+    success: bool = False
+    message: str = ""
+
+
+class Found:
+    def __init__(self, x, k, **options):
+        self.x, self.k = x, k
+        self.__dict__.update(options)
+
+
+def dataclass_of_newton(a):
+    def newton(x):
+        for k in range(20):
+            f = x * x - a
+            if abs(f) < 1e-10:
+                return Result(x, k, True, "converged")
+            if x < 0:
+                return Result(x, k, message="negative")
+            x = x - f / (2 * x)
+        return Result(x, 20, False, "no convergence")
+
+    found = newton(1.0)
+    return found.x + (0.5 if found.success else 0.0) + found.steps + (1.0 if found.message == "converged" else 0.0)
+
+
+def tuple_with_a_list(a):
+    def newton(x):
+        history = []
+        while True:
+            f = x * x - a
+            history.append(x)
+            if abs(f) < 1e-10:
+                return x, "converged", history
+            if len(history) > 50:
+                return x, "failed", history
+            x = x - f / (2 * x)
+
+    x, status, history = newton(1.0)
+    if status != "converged":
+        return 0.0
+    return x + sum(history) + len(history)
+
+
+def tuple_or_none(a):
+    def first(xs):
+        for k, x in enumerate(xs):
+            if x * x > a:
+                return k, x
+        return None
+
+    found = first(np.arange(12.0) * 0.3)
+    return 0.0 if found is None else a * found[1] + found[0]
+
+
+def object_of_an_inner_loop(a):
+    def grown(x):
+        for k in range(12):
+            for j in range(10):
+                x = x * 0.9 + a * 0.1 * j
+                if x > 3:
+                    return Found(x, k, why="large", j=j)
+        return Found(x, -1, why="none", j=0)
+
+    found = grown(1.0)
+    return found.x * found.j + (2.0 if found.why == "large" else 1.0)
+
+
+def named_tuple(a):
+    def iterated(x):
+        k = 0
+        while k < 30:
+            x = np.cos(x) * a
+            k += 1
+            if abs(x - 0.5) < 0.2:
+                return Status(x, "near")
+        return Status(x, "far")
+
+    found = iterated(1.0)
+    return found.x * {"near": 2.0, "far": 3.0}[found.status]
+
+
+@pytest.mark.parametrize("fun", [dataclass_of_newton, tuple_with_a_list, tuple_or_none, object_of_an_inner_loop, named_tuple])
+def test_what_a_loop_returns(fun):
+    compiled = bw.value_and_grad(fun)
+    for a in (0.37, 1.9):
+        value, slope = compiled(a)
+        np.testing.assert_allclose(value, fun(a), rtol=1e-12)
+        np.testing.assert_allclose(slope, (fun(a + 1e-7) - fun(a - 1e-7)) / 2e-7, rtol=1e-5, atol=1e-7)
