@@ -12,6 +12,7 @@ from typing import Any
 
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.syntax.functions import calls_itself, form, loop_form
+from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.policy import FUNCTION, Policy, Recapture, Site
 from bwcompiler.frontend.tracing.refusals.notes import RECURSION_NOTE
 from bwcompiler.frontend.tracing.source import current_source
@@ -36,6 +37,8 @@ def is_loop(function: Any, policy: Policy) -> bool:
     around.append(policy.depth)
     if len(around) < 2:
         return False
+    if policy.counting and _runs(function):
+        not_capturable("it calls the function that it is in")
     policy.inner_calls += 1
     is_too_much = policy.inner_calls > MOST
     if (is_too_much or (policy.depth >= DEEPEST and len(around) >= LEAST)) and _is_recursive(function, policy):
@@ -45,6 +48,14 @@ def is_loop(function: Any, policy: Policy) -> bool:
         if is_too_much:
             raise refusal
     return False                                   # as Python, up to its RecursionError
+
+
+def _runs(function: FunctionType) -> bool:
+    """Whether a function runs now."""
+    code, frame = form(function).code, sys._getframe()
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame is not None
 
 
 def _is_recursive(function: FunctionType, policy: Policy) -> bool:

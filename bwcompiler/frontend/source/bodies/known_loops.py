@@ -59,10 +59,13 @@ def counted_while(test: Callable[[], Any], body: Callable[[], None], variables: 
     """Of `while test(): body()`; None where that cannot be known.  The first test has been true."""
     names = Names(test, body)
     traceable = Traceable(names, variables, body, site_of(body), MOST, Index(0, MOST - 1, "i"))
+    policy.counting += 1
     try:
         _, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
     except NotCapturable:
         return None
+    finally:
+        policy.counting -= 1
     traceable.restore()
     try:
         return attempted(lambda: _count(traceable, traced, test), policy, traceable.scope)     # so that it may do nothing but compute

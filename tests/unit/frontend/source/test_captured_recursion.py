@@ -147,3 +147,34 @@ def test_many_calls_beside_one_another():
         return total
     x = np.array([0.7, 0.9])
     assert bw.jit(program, autoloop=True)(x) == pytest.approx(program(x), rel=1e-12)
+
+
+def nested_lists(text, scale):
+    """A parser by recursive descent: what it reads is known, so its loops are not those of the program."""
+    place = 0
+
+    def item():
+        nonlocal place
+        if text[place] != "(":
+            start = place
+            while text[place] not in ",)":
+                place += 1
+            return scale * float(text[start:place])
+        total = 0.0
+        while True:
+            place += 1
+            total = total + 0.5 * item()
+            if text[place] == ")":
+                place += 1
+                break
+        return total
+
+    return np.sin(item())
+
+
+def test_loops_that_call_the_function_around_them_run_as_they_are() -> None:
+    text = "((1,2,3),(4,(5,6),7),((8,9),10),(1,(2,(3,4))))"
+    compiled = bw.value_and_grad(nested_lists, 1)
+    value, slope = compiled(text, 0.3)
+    assert value == pytest.approx(nested_lists(text, 0.3), rel=1e-14)
+    assert slope == pytest.approx((nested_lists(text, 0.3 + 1e-6) - nested_lists(text, 0.3 - 1e-6)) / 2e-6, rel=1e-8)
