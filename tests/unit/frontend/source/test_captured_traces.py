@@ -118,18 +118,21 @@ def tables_behind_a_test_that_is_known(x, writes=False):
     return np.sum(found[mask])
 
 
-@pytest.mark.parametrize("program", [four_tables, tables_behind_a_test_that_is_known], ids=lambda one: one.__name__)
-def test_all_arrays_that_a_body_changes_are_found_at_once(program) -> None:
+def number_of_traces(program, *args):
+    """How often a program is run to trace it, which gives what Python does."""
     calls = []
 
-    def counting(x):
+    def counting(*given):
         calls.append(1)
-        return program(x)
+        return program(*given)
 
-    x = np.array([0.7])
-    compiled = bw.jit(counting)
-    np.testing.assert_allclose(compiled(x), program(x), rtol=1e-13)
-    assert len(calls) == 2
+    np.testing.assert_allclose(bw.jit(counting)(*args), program(*args), rtol=1e-13)
+    return len(calls)
+
+
+@pytest.mark.parametrize("program", [four_tables, tables_behind_a_test_that_is_known], ids=lambda one: one.__name__)
+def test_all_arrays_that_a_body_changes_are_foreseen(program) -> None:
+    assert number_of_traces(program, np.array([0.7])) == 1
 
 
 def three_matrices(x, n):
@@ -154,17 +157,77 @@ def distances(x):
     return found
 
 
-def test_arrays_that_a_function_fills_are_found_at_once() -> None:
-    """By its text, from what is traced where the first of them is found: one more trace, and one for the function that it calls."""
-    calls = []
+def test_arrays_that_a_function_fills_are_foreseen_when_it_begins() -> None:
+    """By its text, from what is traced of its parameters; those of functions that it calls, too."""
+    assert number_of_traces(lambda x: three_matrices(x, 3), np.array([0.7, -0.2, 0.4])) == 1
 
-    def counting(x):
-        calls.append(1)
-        return three_matrices(x, 3)
 
-    x = np.array([0.7, -0.2, 0.4])
-    np.testing.assert_allclose(bw.jit(counting)(x), three_matrices(x, 3), rtol=1e-13)
-    assert len(calls) == 3
+class Well:
+    def __init__(self, depth, places):
+        self.depth = depth
+        self.places = places
+
+    def levels(self, n):
+        found, count = np.zeros(n), np.zeros(3)
+        for k in range(n):
+            found[k] = self.depth * (k + 1)
+        for k in range(3):
+            count[k] = self.places[k]
+        return found[: int(np.sum(count))]
+
+
+def functions_that_fill_arrays(x, n=20):
+    """Those of an object, of a function defined here, and places, which stay known."""
+    def cumulated(y):
+        total = np.zeros(len(y) + 1)
+        for k in range(len(y)):
+            total[k + 1] = total[k] + scale * y[k]
+        return total
+
+    def multiples():
+        found = np.zeros(n)
+        for k in range(n):
+            found[k] = scale * k
+        return found
+
+    scale = x[2]
+    first = np.zeros(n)
+    for k in range(n):
+        first[k] = x[0] * k
+    places = np.zeros(3, dtype=int)
+    for k in range(3):
+        places[k] = 2 * k + len(x)
+    levels = Well(x[1], [1, 2, 0]).levels(n)
+    return np.sum(cumulated(levels)[1:] * (first + multiples())[: len(levels)]) + sum(x[place % 3] for place in places)
+
+
+def test_arrays_of_methods_and_closures_are_foreseen_and_counts_stay_known() -> None:
+    assert number_of_traces(functions_that_fill_arrays, np.array([0.7, -0.2, 0.4])) == 1
+
+
+def test_arrays_filled_with_items_of_a_dictionary_are_foreseen_and_others_stay_known() -> None:
+    def program(given):
+        weights, sizes = np.zeros(3), np.zeros(3)
+        for k in range(3):
+            weights[k] = given["weights"][k] ** 2
+            sizes[k] = given["sizes"][k]
+        total = 0.0
+        for k in range(3):
+            total = total + weights[k] * sum([1.0] * int(sizes[k]))
+        return total
+
+    sizes = (1, 2, 3)
+    assert number_of_traces(lambda weights: program({"weights": weights, "sizes": sizes}), np.array([0.7, -0.2, 0.4])) == 1
+
+
+def test_an_array_filled_with_an_integer_that_will_be_known_stays_known() -> None:
+    """The integer is an operand until its number is asked for: one more trace, in which the array has a known number."""
+    def program(x, n):
+        ones, sizes = np.ones(n), np.zeros(4)
+        sizes[0] = n - 1
+        return np.sum(x[: int(sizes[0])]) + sum([1.0] * int(sizes[0])) + np.sum(ones)
+
+    assert number_of_traces(program, np.array([0.7, -0.2, 0.4]), 3) == 2
 
 
 class Branch:
