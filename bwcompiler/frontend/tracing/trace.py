@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.outside.varying import Written, narrowed, replaced, without
-from bwcompiler.frontend.tracing.policy import Policy, Recapture, Reconsidered
+from bwcompiler.frontend.tracing.policy import Misremembered, Policy, Recapture, Reconsidered
 from bwcompiler.frontend.tracing.refusals.demands import number_of
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.notes import add_notes
@@ -175,6 +175,9 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions
             if policy is None:
                 raise
             policy.heavy.update((found.site, *found.more))
+        except Misremembered:
+            if policy is None:
+                raise
         except Recapture as found:
             _unroll(found, policy)
         except Exception:                          # of the user's, perhaps as he found a handle where there was a number
@@ -203,6 +206,8 @@ def _unroll(found: Recapture, policy: Policy | None) -> None:
             return
         raise found.refusal from None
     foreseen = [] if policy.foreseen is None else [site for site in found.foreseen if site not in policy.unrolled]
+    if all(site != found.site for _, site in policy.made.values()):        # a loop: what is computed in it may have narrower types now
+        policy.carrying.clear()
     if policy.foreseen is not None:
         policy.foreseen.update(foreseen)
     policy.unrolled.update(dict.fromkeys((found.site, *found.more, *foreseen), "a value of one iteration is used outside of the loop"))
@@ -220,6 +225,7 @@ def _unroll_guarded(policy: Policy | None, refusal: BwError) -> bool:
     sites = [site for site in policy.guarded if site not in policy.unrolled]
     policy.unrolled.update(dict.fromkeys(sites, "it has `try`, and the function is refused where it is recorded"))
     policy.refused = policy.refused or (refusal if sites else None)
+    policy.carrying.clear()
     return bool(sites)
 
 

@@ -28,6 +28,7 @@ from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, 
 from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
 from bwcompiler.frontend.source.carried.kept import look_for_written, mark_after
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
+from bwcompiler.frontend.source.carried.remembered import Memory
 from bwcompiler.frontend.source.containers.parts import Apart
 from bwcompiler.frontend.source.containers.queues import require_lengths
 from bwcompiler.frontend.source.effects.checks import note, together
@@ -144,6 +145,8 @@ class Traceable:
         policy = open_policy()
         assert policy is not None
         mark = policy.mark()
+        memory = Memory(self, policy)
+        memory.begin()
         try:
             attempts = itertools.count()
             while next(attempts) < min(PROMOTIONS + 2 * len(self.variables.carried), MOST_ATTEMPTS):
@@ -162,10 +165,12 @@ class Traceable:
                     self.apart.add_found()
                     continue
                 except (Exception, NotCapturable) as error:
+                    memory.forget()
                     if not self._adopt() and not (isinstance(error, ShapeError) and self._move(find(self) if self.first else {})):
                         raise
                     continue
                 if not self._adopt() and self._settled(leaves, found):
+                    memory.note()
                     return leaves, found
             return not_capturable("the types of what the loop carries do not settle")
         except BaseException:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bwcompiler.frontend.source.syntax.filled import filled, part_of, some_of
 from bwcompiler.frontend.source.syntax.lookup import definitions_at
-from bwcompiler.frontend.source.variables import Names, open_policy
+from bwcompiler.frontend.source.variables import Names, attributes_of, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.policy import Site
@@ -58,7 +58,7 @@ def _traced_of(name: str, value: Any) -> list[str]:
 def _parts_of(value: Any) -> dict[Any, Any]:
     if isinstance(value, dict):
         return value
-    return {} if isinstance(value, _WITHOUT_PARTS) else getattr(value, "__dict__", {})
+    return {} if isinstance(value, _WITHOUT_PARTS) else attributes_of(value)
 
 
 def _holds_traced(value: Any, levels: int = _LEVELS) -> bool:

@@ -83,17 +83,104 @@ def steps_from_an_array_that_a_loop_gave(x):
                                            (until_data_says_so, 2), (steps_that_may_be_refused, 5),
                                            (steps_from_an_array_that_a_loop_gave, 4)], ids=lambda one: getattr(one, "__name__", ""))
 def test_bodies_are_traced_a_few_times(program, most, monkeypatch) -> None:
-    bodies = []
+    bodies = traced_bodies(monkeypatch)
+    assert not trace(program, (np.ones(3),)).notes
+    assert len(bodies) <= most
 
+
+def traced_bodies(monkeypatch):
+    """The bodies of loops that are traced from now on."""
     def counting(fun, *args, **kwargs):
         if getattr(fun, "__name__", "") == "_iteration":
             bodies.append(fun)
         return traced(fun, *args, **kwargs)
 
-    traced = capture.trace_body
+    bodies, traced = [], capture.trace_body
     monkeypatch.setattr(capture, "trace_body", counting)
-    assert not trace(program, (np.ones(3),)).notes
-    assert len(bodies) <= most
+    return bodies
+
+
+def relaxed(y, target):
+    """y moves, and the test makes it depend on data which array it is afterwards."""
+    error, count = np.max(np.abs(target - y)) + 1.0, 0
+    while error > 1e-3 and count < 50:
+        y = y + 0.3 * (target - y)
+        error = np.max(np.abs(target - y))
+        count += 1
+    return y, error
+
+
+def loops_inside_of_a_loop(x):
+    total, y = 0.0, x
+    for k in range(20):
+        y, error = relaxed(y, x * k)
+        length = 0.0
+        for j in range(10):
+            length += y[0] ** j
+        total += error + length
+    return np.sum(y) * 1e-3 + total * 1e-9
+
+
+def test_what_loops_inside_of_others_carry_is_remembered(monkeypatch) -> None:
+    """The outer one is traced twice, each of the inner ones twice in the first of these, and once in the other."""
+    bodies = traced_bodies(monkeypatch)
+    x = np.array([0.7, -0.2, 0.4])
+    assert not trace(loops_inside_of_a_loop, (x,)).notes
+    assert len(bodies) == 2 + 2 * (2 + 1)
+    np.testing.assert_allclose(bw.jit(loops_inside_of_a_loop)(x), loops_inside_of_a_loop(x), rtol=1e-12)
+
+
+def sums_of_two_types(x, y):
+    """The same loop, over numbers of another type each time: nothing of the first time holds for the second."""
+    def total(values, first):
+        found = first
+        for k in range(20):
+            found = found * 0.5 + values[k]
+        return found
+
+    by_twos, by_threes = [], []
+    for _ in range(10):
+        by_twos = [total(y, 0.0), total(x, 0.0), total(y, 1), total(x, np.float32(0))]
+        by_threes = [total(x, 0.0), total(x, 1), total(x, np.float64(0))]
+    return (*by_twos, *by_threes)
+
+
+def test_another_type_is_another_loop() -> None:
+    x, y = np.linspace(0, 1, 20, dtype=np.float32), np.linspace(1, 3, 20)
+    found, expected = bw.jit(sums_of_two_types)(x, y), sums_of_two_types(x, y)
+    assert [one.dtype for one in found] == [one.dtype for one in expected]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+class Mover:
+    """Of objects with slots, nobody looks into these."""
+
+    __slots__ = ("moves",)
+
+    def __init__(self, moves):
+        self.moves = moves
+
+    def moved(self, y):
+        return y * 0.9 if self.moves else y
+
+
+def test_a_loop_that_is_not_what_it_was_is_found_anew(monkeypatch) -> None:
+    """Two loops that look alike: in the second the variable keeps its array, which it is afterwards, too."""
+    def several(mover, y):
+        for _ in range(20):
+            y = mover.moved(y)
+        return y
+
+    def program(x):
+        first = several(Mover(True), x)
+        kept = x * 2
+        second = several(Mover(False), kept)
+        second[0] = 7.0
+        return first, kept
+
+    x = np.array([0.7, -0.2, 0.4])
+    for found, expected in zip(bw.jit(program)(x), program(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def four_tables(x):
