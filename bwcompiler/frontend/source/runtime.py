@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.source import asked as asked_integers  # noqa: F401  (it registers what tells them)
 from bwcompiler.frontend.source.array_backed.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.bodies import iteration
 from bwcompiler.frontend.source.bodies.attempts import try_

@@ -151,6 +151,8 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions
     unknown: set[int] = set()                      # positions of integers that nobody can have the number of
     numbers: dict[int, Any] = {}                   # those of floats that stay operands, since there are derivatives with respect to them
     given = None if options.argument_types is None else dict(zip(arguments.dynamic, options.argument_types, strict=True))
+    if given is None and (policy is None or policy.converting):
+        _know_asked(fun, arguments, demanded)
     while True:
         names = arguments.dynamic_names()
         types = [given[position] for position in arguments.dynamic] if given is not None else [
@@ -195,6 +197,25 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions
                 first = None if policy is None else policy.refused
                 raise first or outcome from None   # here, so that our frames below are not in its traceback
             varying = narrowed(varying)
+
+
+def _know_asked(fun: Callable[..., Any], arguments: Arguments, demanded: dict[int, Source | None]) -> None:
+    """Make the integers compile-time values that the function surely asks for."""
+    integers = [position for position in arguments.dynamic if _is_integer(arguments.leaves[position])]
+    names = arguments.names() if integers else []
+    asked = HANDLERS["surely_asked"](fun, [names[position] for position in integers]) if integers else {}
+    for position in integers:
+        number = _number(arguments.leaves[position]) if names[position] in asked else None
+        if number is not None:
+            arguments.leaves[position] = number
+            arguments.also_static([position])
+            demanded[position] = asked[names[position]]
+
+
+def _is_integer(leaf: Any) -> bool:
+    if isinstance(leaf, Tracer):
+        return leaf._type.dtype.kind in "biu" and not leaf._type.shape and not leaf._storage.writable
+    return isinstance(leaf, int | np.integer | np.bool_)
 
 
 def _unroll(found: Recapture, policy: Policy | None) -> None:

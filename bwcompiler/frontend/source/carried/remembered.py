@@ -17,6 +17,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.carried import first_writes, same_arrays
 from bwcompiler.frontend.source.concrete.makers import maker_of
+from bwcompiler.frontend.source.containers.progressions import Progression, parts_of
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.variables import UNBOUND, Names, attributes_of, is_number, same
@@ -181,8 +182,8 @@ def _parts(x: Any) -> list[Any] | None:
         return list(x)
     if isinstance(x, dict):
         return [*x, *x.values()]
-    if isinstance(x, range):
-        return [x.start, x.stop, x.step]
+    if type(x) in (range, Progression):            # the latter says that it is one of the former
+        return parts_of(x)
     if isinstance(x, types.FunctionType):
         return [x.__code__, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values(), *map(_held, x.__closure__ or ())]
     if isinstance(x, types.MethodType):

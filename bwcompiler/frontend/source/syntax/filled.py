@@ -26,7 +26,8 @@ def filled(body: Sequence[ast.stmt], known: Names) -> list[ast.expr]:
         more = frozenset(name for names, read in steps if read & known for name in names) - known
         known, changing = known | more, bool(more)
     elements = frozenset(name for node in walk(*body) for name, read in _elements(node) if read & known)
-    return [value for node in walk(*body) for name, value in _values(node) if name in elements and not _of_integers(value)]
+    return [value for node in walk(*body) for name, value in _values(node)
+            if name in elements and not isinstance(value, ast.Constant) and not _of_integers(value)]
 
 
 def part_of(name: str, part: str) -> str:
@@ -80,14 +81,18 @@ def _taken_apart(target: ast.expr, value: ast.expr) -> Iterator[tuple[Names, Nam
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """`a, b = c, d` as two assignments."""
-    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List) and len(target.elts) == len(value.elts):
-        return [pair for one, of in zip(target.elts, value.elts, strict=True) for pair in _pairs(one, of)]
-    return [(target, value)]
+    """`a, b = c, d` as two assignments, and so is `a[k], b[k] = f(x)`."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        return [(target, value)]
+    is_display = isinstance(value, ast.Tuple | ast.List) and len(target.elts) == len(value.elts)
+    values = value.elts if is_display else [value] * len(target.elts)  # type: ignore[attr-defined]
+    return [pair for one, of in zip(target.elts, values, strict=True) for pair in _pairs(one, of)]
 
 
 def _elements(node: ast.AST) -> Iterator[tuple[str, Names]]:
-    """Names of arrays to elements of which is assigned, and what that is computed of."""
+    """Names of arrays to elements of which is assigned, and what that is computed of; also by `x += y`, if x is an array."""
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id, _computed_of(node.value)
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
     for target in targets:
         for one, value in _pairs(target, node.value):  # type: ignore[attr-defined]

@@ -307,10 +307,24 @@ def test_arrays_filled_with_items_of_a_dictionary_are_foreseen_and_others_stay_k
     assert number_of_traces(lambda weights: program({"weights": weights, "sizes": sizes}), np.array([0.7, -0.2, 0.4])) == 1
 
 
+def test_arrays_that_are_added_to_and_several_in_one_assignment_are_foreseen() -> None:
+    def both(y):
+        return y * 2, y ** 2
+
+    def program(x):
+        total, first, second = np.zeros(3), np.zeros(20), np.zeros(20)
+        for k in range(20):
+            first[k], second[k] = both(x[k % 3])
+            total += x * k
+        return np.sum(total) + np.sum(first * second)
+
+    assert number_of_traces(program, np.array([0.7, -0.2, 0.4])) == 1
+
+
 def test_an_array_filled_with_an_integer_that_will_be_known_stays_known() -> None:
     """The integer is an operand until its number is asked for: one more trace, in which the array has a known number."""
     def program(x, n):
-        ones, sizes = np.ones(n), np.zeros(4)
+        ones, sizes = np.ones(abs(n)), np.zeros(4)
         sizes[0] = n - 1
         return np.sum(x[: int(sizes[0])]) + sum([1.0] * int(sizes[0])) + np.sum(ones)
 
