@@ -95,7 +95,7 @@ class Memory:
                                                 for name in self.found.carried if name in loop.given):
                 self.forget()
             return
-        if not self.is_new or self.key in self.policy.carrying or loop.exchange is not None or loop.moving:
+        if not self.is_new or self.key in self.policy.carrying or loop.exchange is not None or loop.moving or self.policy.types_asked:
             return
         starts = {name: loop.entry[name] for name in self.before if self.looks.get(name) != id(loop.entry[name])}
         if not all(name.startswith(PREFIX) and self.looks[name] == id(UNBOUND) and _is_constant(start) for name, start in starts.items()):
