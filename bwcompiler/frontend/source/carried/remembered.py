@@ -16,6 +16,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.carried import first_writes, same_arrays
+from bwcompiler.frontend.source.carried.carriable import can_be_carried
 from bwcompiler.frontend.source.concrete.makers import maker_of
 from bwcompiler.frontend.source.containers.progressions import Progression, parts_of
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
@@ -23,6 +24,7 @@ from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.variables import UNBOUND, Names, attributes_of, is_number, same
 from bwcompiler.frontend.tracing.policy import Misremembered, Policy
 from bwcompiler.frontend.tracing.promotion import Kind
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Affine, Index
 
@@ -64,12 +66,16 @@ class Memory:
         self.looks = {name: id(value) for name, value in loop.entry.items()}     # others count the references to what variables hold
         self.is_new = not loop.kinds and not loop.apart.forms and not loop.scope.places
         self.found: Found | None = policy.carrying.get(self.key) if self.is_new else None
+        self.guess: list[str] = []
+        self.refusal = open_region().refusal
 
     def begin(self) -> None:
-        """The loop carries what was found before."""
+        """The loop carries what was found before; else the arrays that its text says to be bound anew."""
         loop, found = self.loop, self.found
         if found is None or self.policy.types_asked:
             self.found = None
+            if self.is_new and self.key not in self.policy.carrying:
+                self._guess()
             return
         loop.entry.update(found.starts)
         self.policy.choices = self.policy.choices or any(type(start) is Choice for start in found.starts.values())
@@ -80,6 +86,36 @@ class Memory:
             loop.add(name, start)
             loop.carried.add(name)
         loop.kinds.update({name: list(kinds) for name, kinds in found.kinds.items()})
+
+    def _guess(self) -> None:
+        loop = self.loop
+        self.guess = [name for name in loop.variables.rebound if name not in loop.carried and isinstance(
+            loop.entry[name], Tracer | np.ndarray) and can_be_carried(loop.entry[name])]
+        loop.carried.update(self.guess)
+        if not loop.runs:
+            self.guess += same_arrays.missing_flags(loop, self.guess)
+
+    def has_guessed(self) -> bool:
+        return bool(self.guess)
+
+    def has_guessed_wrong(self) -> bool:
+        """Whether an iteration leaves one of these arrays as it was."""
+        loop = self.loop
+        return any(not is_number(loop.entry[name]) and same(loop.ends[name], loop.given[name]) for name in self.guess)
+
+    def undo_guess(self) -> None:
+        """The body is to be traced without."""
+        loop, flags = self.loop, [name for name in self.guess if _is_added(name)]
+        loop.carried.difference_update(self.guess)
+        stored, carried, results = [tuple([name for name in names if name not in flags]) for names in loop.variables[:3]]
+        loop.variables = loop.variables._replace(stored=stored, carried=carried, results=results)
+        for name in self.guess:
+            loop.kinds.pop(name, None)
+        for name in flags:
+            del loop.entry[name]
+        loop.names.restore(loop.entry)
+        open_region().refusal = self.refusal
+        self.guess = []
 
     def forget(self) -> None:
         """The loop cannot be recorded as it was before: the function is traced again, and this one anew."""

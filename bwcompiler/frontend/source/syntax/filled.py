@@ -90,9 +90,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]
 
 
 def _elements(node: ast.AST) -> Iterator[tuple[str, Names]]:
-    """Names of arrays to elements of which is assigned, and what that is computed of; also by `x += y`, if x is an array."""
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        yield node.target.id, _computed_of(node.value)
+    """Names of arrays to elements of which is assigned, and what that is computed of."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
     for target in targets:
         for one, value in _pairs(target, node.value):  # type: ignore[attr-defined]

@@ -34,7 +34,7 @@ from bwcompiler.frontend.source.syntax.expressions import (
 )
 from bwcompiler.frontend.source.syntax.filled import filled
 from bwcompiler.frontend.source.syntax.jumps import PREFIX, without_jumps
-from bwcompiler.frontend.source.syntax.liveness import annotate, changed, stores
+from bwcompiler.frontend.source.syntax.liveness import annotate, changed, rebound, stores
 from bwcompiler.frontend.source.syntax.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.matches import without_matches
 from bwcompiler.frontend.source.syntax.named import without_named_tests
@@ -56,12 +56,14 @@ _BINARY: dict[type[ast.operator], str] = {
 
 
 class Variables(NamedTuple):
-    """Names of a loop or branch: that its body binds, that an iteration takes from the one before, read afterwards; `x` in `x[k] = y`."""
+    """Names of a loop or branch: that its body binds, that an iteration takes from the one before, read afterwards; `x` in `x[k] = y`; and
+    those that each iteration binds to something computed."""
 
     stored: tuple[str, ...]
     carried: tuple[str, ...]
     results: tuple[str, ...]
     changed: tuple[str, ...] = ()
+    rebound: tuple[str, ...] = ()
 
 
 def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = frozenset()) -> Definition | None:
@@ -477,7 +479,8 @@ class _Rewriter(ast.NodeTransformer):
         self.shared.update(dict.fromkeys(stored))
         head, out = head | self.free, node.live_out | self.free   # type: ignore[attr-defined]  # others may read what is free
         carried, results = [name for name in stored if name in head], [name for name in stored if name in out]
-        return Variables(tuple(stored), tuple(carried), tuple(results), tuple(changed(nodes)))
+        anew = [name for name in rebound(nodes) if name in carried]
+        return Variables(tuple(stored), tuple(carried), tuple(results), tuple(changed(nodes)), tuple(anew))
 
     def function(self, name: str, body: list[ast.stmt], variables: Variables, node: ast.AST, parameters: tuple[str, ...] = ()) -> Any:
         self.count += 1
