@@ -337,10 +337,15 @@ def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]
         if site in policy.unrolled and elements.count >= SHORT:
             policy.notes.setdefault(site, policy.unrolled[site])
         return False
-    if not isinstance(elements.count, int) or elements.count >= SHORT or site in policy.heavy:
+    if not isinstance(elements.count, int) or elements.count >= SHORT:
+        return True
+    if site in policy.notes:                       # it was refused before: in a function that is called again and again
+        return False
+    if site in policy.heavy:
         return True
     least = SHORTEST if elements.is_tried else 1   # comprehensions often make vectors of three
-    return elements.count > least and policy.copies * elements.count * 2 ** _nested(body.__code__) > MOST_COPIES
+    copies = policy.copies * elements.count * 2 ** _nested(body.__code__)
+    return elements.count > least and copies > MOST_COPIES
 
 
 @functools.cache

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.source import asked as asked_integers  # noqa: F401  (it registers what tells them)
 from bwcompiler.frontend.source.array_backed.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.bodies import iteration
 from bwcompiler.frontend.source.bodies.attempts import try_
@@ -39,6 +40,7 @@ from bwcompiler.frontend.source.concrete.contents import (
 )
 from bwcompiler.frontend.source.concrete.contents import binary as binary_of
 from bwcompiler.frontend.source.concrete.contents import read_index as read_places
+from bwcompiler.frontend.source.concrete.foreseen import entered
 from bwcompiler.frontend.source.concrete.makers import computed
 from bwcompiler.frontend.source.concrete.texts import asked, require_known, require_known_keys
 from bwcompiler.frontend.source.decisions import (
@@ -84,7 +86,7 @@ from bwcompiler.frontend.tracing.source import is_library, is_plain_python
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "combined",
-           "combined_attribute", "computed", "defined", "each", "for_", "generated", "header", "if_", "in_", "is_", "is_not",
+           "combined_attribute", "computed", "defined", "each", "entered", "for_", "generated", "header", "if_", "in_", "is_", "is_not",
            "item", "iterable", "kept", "leaving", "listed", "made", "method_of_item", "not_", "not_in", "or_", "passing",
            "product", "raised", "read_index", "read_items", "searched", "sifted", "slice", "summed", "sure", "taken_apart",
            "try_", "trying", "unary", "unrolled", "while_"]

@@ -198,6 +198,12 @@ def among(function: Any, known: Container[Any]) -> bool:
         return False
 
 
+def attributes_of(x: Any) -> dict[str, Any]:
+    """The attributes that an object holds itself; what stands for something that must not be read refuses to be asked."""
+    found: dict[str, Any] = object.__getattribute__(x, "__dict__") if type(x).__dictoffset__ else {}
+    return found
+
+
 def is_bounded(x: Any) -> bool:
     """Whether it is a container with room for what data put in it (`bounded.store.Bounded`)."""
     return getattr(type(x), "is_bounded", False)

@@ -43,6 +43,14 @@ class Reconsidered(Recapture):
         self.more = more
 
 
+class Misremembered(Recapture):
+    """A loop cannot be recorded as it was before (`Policy.carrying`, which has been told): the function is traced again."""
+
+    def __init__(self, site: Site) -> None:
+        BaseException.__init__(self, "a loop is not what it was")
+        self.site = site
+
+
 class Policy:
     """How control flow is captured in one trace, regions inside of it included.
 
@@ -64,6 +72,7 @@ class Policy:
         self.foreseen: set[Site] | None = set()                     # those that most probably are; None where that has led to an error
         self.heavy: set[Site] = set()                               # short loops that are recorded all the same: their iterations are long
         self.uncounted: set[Site] = set()                           # `while` loops with no count
+        self.carrying: dict[Any, Any] = {}                          # what loops carry (`source.carried.remembered`), by what they see
         self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
         self.bounded: dict[Site, Any] = {}                          # what makes containers with room (`source.bounded`), and its plan
         self.guarded: set[Site] = set()                             # loops that have `try`, to be unrolled if the function is refused;

@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.outside.varying import Written, narrowed, replaced, without
-from bwcompiler.frontend.tracing.policy import Policy, Recapture, Reconsidered
+from bwcompiler.frontend.tracing.policy import Misremembered, Policy, Recapture, Reconsidered
 from bwcompiler.frontend.tracing.refusals.demands import number_of
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.notes import add_notes
@@ -151,6 +151,8 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions
     unknown: set[int] = set()                      # positions of integers that nobody can have the number of
     numbers: dict[int, Any] = {}                   # those of floats that stay operands, since there are derivatives with respect to them
     given = None if options.argument_types is None else dict(zip(arguments.dynamic, options.argument_types, strict=True))
+    if given is None and (policy is None or policy.converting):
+        _know_asked(fun, arguments, demanded)
     while True:
         names = arguments.dynamic_names()
         types = [given[position] for position in arguments.dynamic] if given is not None else [
@@ -175,6 +177,9 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions
             if policy is None:
                 raise
             policy.heavy.update((found.site, *found.more))
+        except Misremembered:
+            if policy is None:
+                raise
         except Recapture as found:
             _unroll(found, policy)
         except Exception:                          # of the user's, perhaps as he found a handle where there was a number
@@ -194,6 +199,25 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions
             varying = narrowed(varying)
 
 
+def _know_asked(fun: Callable[..., Any], arguments: Arguments, demanded: dict[int, Source | None]) -> None:
+    """Make the integers compile-time values that the function surely asks for."""
+    integers = [position for position in arguments.dynamic if _is_integer(arguments.leaves[position])]
+    names = arguments.names() if integers else []
+    asked = HANDLERS["surely_asked"](fun, [names[position] for position in integers]) if integers else {}
+    for position in integers:
+        number = _number(arguments.leaves[position]) if names[position] in asked else None
+        if number is not None:
+            arguments.leaves[position] = number
+            arguments.also_static([position])
+            demanded[position] = asked[names[position]]
+
+
+def _is_integer(leaf: Any) -> bool:
+    if isinstance(leaf, Tracer):
+        return leaf._type.dtype.kind in "biu" and not leaf._type.shape and not leaf._storage.writable
+    return isinstance(leaf, int | np.integer | np.bool_)
+
+
 def _unroll(found: Recapture, policy: Policy | None) -> None:
     """The loop that cannot be captured after all is unrolled the next time; raises where it was."""
     if policy is None:
@@ -203,6 +227,8 @@ def _unroll(found: Recapture, policy: Policy | None) -> None:
             return
         raise found.refusal from None
     foreseen = [] if policy.foreseen is None else [site for site in found.foreseen if site not in policy.unrolled]
+    if all(site != found.site for _, site in policy.made.values()):        # a loop: what is computed in it may have narrower types now
+        policy.carrying.clear()
     if policy.foreseen is not None:
         policy.foreseen.update(foreseen)
     policy.unrolled.update(dict.fromkeys((found.site, *found.more, *foreseen), "a value of one iteration is used outside of the loop"))
@@ -220,6 +246,7 @@ def _unroll_guarded(policy: Policy | None, refusal: BwError) -> bool:
     sites = [site for site in policy.guarded if site not in policy.unrolled]
     policy.unrolled.update(dict.fromkeys(sites, "it has `try`, and the function is refused where it is recorded"))
     policy.refused = policy.refused or (refusal if sites else None)
+    policy.carrying.clear()
     return bool(sites)
 
 

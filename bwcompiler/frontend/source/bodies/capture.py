@@ -28,6 +28,7 @@ from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, 
 from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
 from bwcompiler.frontend.source.carried.kept import look_for_written, mark_after
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
+from bwcompiler.frontend.source.carried.remembered import Memory
 from bwcompiler.frontend.source.containers.parts import Apart
 from bwcompiler.frontend.source.containers.queues import require_lengths
 from bwcompiler.frontend.source.effects.checks import note, together
@@ -144,6 +145,8 @@ class Traceable:
         policy = open_policy()
         assert policy is not None
         mark = policy.mark()
+        memory = Memory(self, policy)
+        memory.begin()
         try:
             attempts = itertools.count()
             while next(attempts) < min(PROMOTIONS + 2 * len(self.variables.carried), MOST_ATTEMPTS):
@@ -162,10 +165,18 @@ class Traceable:
                     self.apart.add_found()
                     continue
                 except (Exception, NotCapturable) as error:
+                    memory.forget()
                     if not self._adopt() and not (isinstance(error, ShapeError) and self._move(find(self) if self.first else {})):
-                        raise
+                        if not memory.has_guessed():
+                            raise
+                        memory.undo_guess()
                     continue
-                if not self._adopt() and self._settled(leaves, found):
+                wrong = memory.has_guessed_wrong()
+                if self._adopt() or wrong:
+                    if wrong:
+                        memory.undo_guess()
+                elif self._settled(leaves, found):
+                    memory.note()
                     return leaves, found
             return not_capturable("the types of what the loop carries do not settle")
         except BaseException:
@@ -238,7 +249,7 @@ class Traceable:
         if is_number(value):
             self.carried.add(name)
         stored, carried, results = [(*names, name) for names in self.variables[:3]]
-        self.variables = Variables(stored, carried, results, self.variables.changed)
+        self.variables = self.variables._replace(stored=stored, carried=carried, results=results)
 
     def _settled(self, leaves: Sequence[Leaf], found: Traced) -> bool:
         """Whether the body gives back what it got; else its kinds are noted."""
@@ -288,9 +299,13 @@ class Traceable:
                       [growth.items for growth in self.growths.values()])
         look_for_aliases(self)
         look_for_written(self)
-        look_for_first_writes(self)
-        look_for_shared_choices(self)
-        same_arrays.add_ends(self)
+        try:
+            look_for_first_writes(self)
+            look_for_shared_choices(self)
+            same_arrays.add_ends(self)
+        except Again:                              # the kinds are known as well: they need no attempt of their own
+            self._foresee(set())
+            raise
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
         self.results = [result for name in self.variables.results if (result := self._result(name)) is not None]
         storages = dict.fromkeys(result.storage for result in self.results if result.storage is not None)
@@ -380,7 +395,7 @@ class Traceable:
 
     def _foresee(self, more: set[str]) -> None:
         """What the next attempt carries are the kinds that this one has shown, or more."""
-        for name in {*self.carried, *more}:
+        for name in {*self.carried, *more}.intersection(self.ends):
             starts, ends = tree.leaves(self.entry[name]), tree.leaves(self.ends[name])
             if type(self.entry[name]) is Choice or tree.structure(self.entry[name]) != tree.structure(self.ends[name]):
                 continue

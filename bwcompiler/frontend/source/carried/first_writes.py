@@ -23,8 +23,8 @@ from bwcompiler.frontend.source.variables import Again, not_capturable
 from bwcompiler.frontend.tracing.storages.region import Storage
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-_KEPT = PREFIX + "kept "       # before the name of a variable: what the first iteration left in the array that it had
-_LATER = PREFIX + "later"      # whether it is not the first iteration
+KEPT = PREFIX + "kept "        # before the name of a variable: what the first iteration left in the array that it had
+LATER = PREFIX + "later"       # whether it is not the first iteration
 _REFUSED = "an array is assigned to that the loop rebinds, and that has another name as well"
 
 
@@ -41,19 +41,19 @@ def look_for_first_writes(loop: Any) -> None:
             not_capturable(_REFUSED, peel=_leaves_alone(loop, name))
     undecided = [name for name in written if _linked(loop.ends[name]._storage)]
     flags = same_arrays.missing_flags(loop, undecided)
-    missing = [name for name in written if _KEPT + name not in loop.carried]
+    missing = [name for name in written if KEPT + name not in loop.carried]
     for name in missing:
-        loop.names.add(_KEPT + name, CellType(loop.entry[name]))
-        loop.add(_KEPT + name, loop.entry[name])
-    if _LATER not in loop.carried:
-        loop.names.add(_LATER, CellType(False))
-        loop.add(_LATER, False)
+        loop.names.add(KEPT + name, CellType(loop.entry[name]))
+        loop.add(KEPT + name, loop.entry[name])
+    if LATER not in loop.carried:
+        loop.names.add(LATER, CellType(False))
+        loop.add(LATER, False)
     if missing or flags:
-        raise Again(loop, {*[_KEPT + name for name in missing], *flags})
+        raise Again(loop, {*[KEPT + name for name in missing], *flags})
     for name in written:
-        later = np.logical_not(same_arrays.flag_of(loop, name)) if name in undecided else loop.given[_LATER]
-        loop.ends[_KEPT + name] = np.where(later, loop.given[_KEPT + name], loop.given[name])
-    loop.ends[_LATER] = True
+        later = np.logical_not(same_arrays.flag_of(loop, name)) if name in undecided else loop.given[LATER]
+        loop.ends[KEPT + name] = np.where(later, loop.given[KEPT + name], loop.given[name])
+    loop.ends[LATER] = True
 
 
 def _begins_alone(loop: Any, name: str) -> bool:
@@ -61,7 +61,7 @@ def _begins_alone(loop: Any, name: str) -> bool:
     start = loop.entry[name]
     if not isinstance(start, Tracer) or not start._storage.writable:
         return False
-    others = [leaf for other in loop.order() if other not in (name, _KEPT + name) for leaf in tree.leaves(loop.entry[other])]
+    others = [leaf for other in loop.order() if other not in (name, KEPT + name) for leaf in tree.leaves(loop.entry[other])]
     return not any(storage in loop.region.lifted or storage.region is not start._storage.region or _has(others, storage)
                    for storage in _reached(start._storage))
 
@@ -100,12 +100,12 @@ def _has(leaves: list[Any], storage: Storage) -> bool:
 
 def seen_by(loop: Any, lifted: Any) -> bool:
     """Whether a test of the loop reads, by another name, an array from before the loop that the first iteration assigns to."""
-    storages = [one for name in loop.order() if name.startswith(_KEPT) for one in _reached(loop.entry[name]._storage)]
+    storages = [one for name in loop.order() if name.startswith(KEPT) for one in _reached(loop.entry[name]._storage)]
     return any(one._storage in storages for one in lifted)
 
 
 def settle_first_writes(loop: Any) -> None:
     """After the loop: the arrays from before it hold what the first iteration left in them."""
     for name in loop.order():
-        if name.startswith(_KEPT):
+        if name.startswith(KEPT):
             loop.entry[name][...] = loop.names[name]

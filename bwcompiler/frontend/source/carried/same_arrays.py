@@ -26,7 +26,7 @@ from bwcompiler.frontend.tracing.storages.views import BroadcastView, moves
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 
 OWN = object()
-_SAME = PREFIX + "same "       # before the name of a variable: whether it has the array that it had before the loop
+SAME = PREFIX + "same "       # before the name of a variable: whether it has the array that it had before the loop
 _WHY_NOT = (": after the loop {0} is one of several arrays, which may have other names, too\n"
             "  hint: write to a copy made after the loop")
 
@@ -37,7 +37,7 @@ def add_ends(loop: Any) -> None:
     loop.still = {}
     for name in _arrays(loop):
         still = loop.still[name] = _still(loop, name)
-        flag = _SAME + name
+        flag = SAME + name
         if flag in loop.carried:
             before = loop.given[flag]
             loop.ends[flag] = before if still is True else False if still is None or still is False else np.logical_and(before, still)
@@ -61,20 +61,20 @@ def foresee(loop: Any, more: Iterable[str]) -> None:
         if end._storage.region is loop.region and end._storage not in loop.region.arguments:
             others = [one.storage() for one in end._storage.links or ()]
             if entry._storage in others or not (others or loop.runs):
-                found.append(_SAME + name)
+                found.append(SAME + name)
     _add(loop, [flag for flag in found if flag not in loop.carried])
 
 
 def missing_flags(loop: Any, names: Iterable[str]) -> list[str]:
     """Of these variables the truth values that the loop does not carry yet; it will."""
-    missing = [_SAME + name for name in names if _SAME + name not in loop.carried]
+    missing = [SAME + name for name in names if SAME + name not in loop.carried]
     _add(loop, missing)
     return missing
 
 
 def flag_of(loop: Any, name: str) -> Any:
     """Whether a variable has, when an iteration begins, the array from before the loop."""
-    return loop.given[_SAME + name]
+    return loop.given[SAME + name]
 
 
 def _add(loop: Any, flags: Iterable[str]) -> None:
@@ -89,7 +89,7 @@ def settle(loop: Any) -> dict[Storage, Tracer]:
     parts = []
     for name in _arrays(loop):
         found, entry, end = loop.names[name], loop.entry[name], loop.ends[name]
-        still, flag = loop.still[name], loop.names[_SAME + name] if _SAME + name in loop.carried else not loop.runs
+        still, flag = loop.still[name], loop.names[SAME + name] if SAME + name in loop.carried else not loop.runs
         if still is None:
             parts.append(name)
         elif still is True or flag is True:

@@ -17,7 +17,8 @@ def filled(body: Sequence[ast.stmt], known: Names) -> list[ast.expr]:
     """The expressions that make arrays, to elements of which something is assigned that is computed of the variables `known`.
 
     So `np.zeros(n)` of `y = np.zeros(n)` where `y[k] = 2 * x` and x is known; what a known variable is used for makes others known.
-    Not of arrays that are made to hold integers, which are places more often than values.
+    Not of arrays that are made to hold integers, which are places more often than values.  Of a variable of which only parts are known,
+    an attribute or an item with a name, `known` has these (`part_of`), and `some_of`.
     """
     steps = [step for node in walk(*body) for step in _steps(node)]
     changing = True
@@ -25,7 +26,18 @@ def filled(body: Sequence[ast.stmt], known: Names) -> list[ast.expr]:
         more = frozenset(name for names, read in steps if read & known for name in names) - known
         known, changing = known | more, bool(more)
     elements = frozenset(name for node in walk(*body) for name, read in _elements(node) if read & known)
-    return [value for node in walk(*body) for name, value in _values(node) if name in elements and not _of_integers(value)]
+    return [value for node in walk(*body) for name, value in _values(node)
+            if name in elements and not isinstance(value, ast.Constant) and not _of_integers(value)]
+
+
+def part_of(name: str, part: str) -> str:
+    """What stands in `known` for an attribute of a variable, or an item of a dictionary."""
+    return f"{name}.{part}"
+
+
+def some_of(name: str) -> str:
+    """What stands there for a variable of which some part is known."""
+    return part_of(name, "*")
 
 
 def _of_integers(value: ast.expr) -> bool:
@@ -69,10 +81,12 @@ def _taken_apart(target: ast.expr, value: ast.expr) -> Iterator[tuple[Names, Nam
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """`a, b = c, d` as two assignments."""
-    if isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List) and len(target.elts) == len(value.elts):
-        return [pair for one, of in zip(target.elts, value.elts, strict=True) for pair in _pairs(one, of)]
-    return [(target, value)]
+    """`a, b = c, d` as two assignments, and so is `a[k], b[k] = f(x)`."""
+    if not isinstance(target, ast.Tuple | ast.List):
+        return [(target, value)]
+    is_display = isinstance(value, ast.Tuple | ast.List) and len(target.elts) == len(value.elts)
+    values = value.elts if is_display else [value] * len(target.elts)  # type: ignore[attr-defined]
+    return [pair for one, of in zip(target.elts, values, strict=True) for pair in _pairs(one, of)]
 
 
 def _elements(node: ast.AST) -> Iterator[tuple[str, Names]]:
@@ -107,7 +121,18 @@ def _values(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 def _computed_of(node: ast.AST) -> Names:
     """The names that a value is computed of: not those of which it asks the shape or the type alone."""
-    return frozenset().union(*map(loads, _parts(node)))
+    return frozenset().union(*map(_names, _parts(node)))
+
+
+def _names(node: ast.AST) -> Iterable[str]:
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), attr=part):
+            return name, part_of(name, part)
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(part))):
+            return name, part_of(name, part)
+        case _:
+            found = loads(node)
+            return (*found, *map(some_of, found))
 
 
 def _parts(node: ast.AST) -> Iterable[ast.AST]:
@@ -116,6 +141,8 @@ def _parts(node: ast.AST) -> Iterable[ast.AST]:
             return ()
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in _ASKING:
             return ()
+        case ast.Attribute(value=ast.Name()) | ast.Subscript(value=ast.Name(), slice=ast.Constant(value=str())):
+            return (node,)
         case ast.Name() | ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             return (node,)
         case _:

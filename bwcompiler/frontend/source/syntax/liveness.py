@@ -103,6 +103,31 @@ def changed(nodes: Iterable[ast.AST]) -> list[str]:
     return list(found)
 
 
+_AS_IT_IS = frozenset(("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require"))       # an array that is one already
+
+
+def rebound(nodes: Iterable[ast.AST]) -> list[str]:
+    """The names that statements always bind, each time, to what is computed then: `y` of `y = y + dt * f(y)`."""
+    found: dict[str, None] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                found.update(dict.fromkeys(_bound_anew(target, node.value)))
+    return list(found)
+
+
+def _bound_anew(target: ast.expr, value: ast.expr) -> list[str]:
+    if isinstance(target, ast.Tuple | ast.List):
+        is_display = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
+        values = value.elts if is_display else [value] * len(target.elts)  # type: ignore[attr-defined]
+        return [name for one, of in zip(target.elts, values, strict=True) for name in _bound_anew(one, of)]
+    if isinstance(value, ast.Call):
+        is_new = getattr(value.func, "attr", getattr(value.func, "id", "")) not in _AS_IT_IS
+    else:
+        is_new = isinstance(value, ast.BinOp | ast.UnaryOp)
+    return [target.id] if is_new and isinstance(target, ast.Name) else []
+
+
 class _Liveness:
     """A walk from the end of a block to its beginning."""
 

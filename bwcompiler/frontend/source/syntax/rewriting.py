@@ -13,6 +13,7 @@ meaning.  Every node keeps its line and column.  A statement whose body leaves i
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.comparisons import compared
@@ -31,8 +32,9 @@ from bwcompiler.frontend.source.syntax.expressions import (
     sees_its_frame,
     why_kept,
 )
+from bwcompiler.frontend.source.syntax.filled import filled
 from bwcompiler.frontend.source.syntax.jumps import PREFIX, without_jumps
-from bwcompiler.frontend.source.syntax.liveness import annotate, changed, stores
+from bwcompiler.frontend.source.syntax.liveness import annotate, changed, rebound, stores
 from bwcompiler.frontend.source.syntax.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.matches import without_matches
 from bwcompiler.frontend.source.syntax.named import without_named_tests
@@ -54,12 +56,14 @@ _BINARY: dict[type[ast.operator], str] = {
 
 
 class Variables(NamedTuple):
-    """Names of a loop or branch: that its body binds, that an iteration takes from the one before, read afterwards; `x` in `x[k] = y`."""
+    """Names of a loop or branch: that its body binds, that an iteration takes from the one before, read afterwards; `x` in `x[k] = y`; and
+    those that each iteration binds to something computed."""
 
     stored: tuple[str, ...]
     carried: tuple[str, ...]
     results: tuple[str, ...]
     changed: tuple[str, ...] = ()
+    rebound: tuple[str, ...] = ()
 
 
 def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = frozenset()) -> Definition | None:
@@ -76,11 +80,14 @@ def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = 
     if isinstance(node, ast.Lambda):
         node.body = rewriter.visit(node.body)
         return node
+    fills = bool(filled(node.body, frozenset(parameters) | free))
     without_matches(node)
     without_named_tests(node)
     without_jumps(node)
     rewriter.unsure = annotate(node.body) - {*parameters, *free}
     node.body = rewriter.declared(rewriter.block(node.body), node)
+    if fills:
+        node.body.insert(0, rewriter.entered(node))
     return node
 
 
@@ -101,6 +108,19 @@ class _Rewriter(ast.NodeTransformer):
         names = [name for name in self.shared if name not in self.parameters and name not in self.free]
         made: list[ast.stmt] = [ast.AnnAssign(ast.Name(name, ast.Store()), ast.Constant(0), None, 1) for name in names]
         return [ast.copy_location(one, node) for one in made] + body
+
+    def entered(self, node: ast.FunctionDef) -> ast.stmt:
+        """What is done first in a function that fills arrays: its parameters say which of these will take traced values.
+
+        So do variables of functions around, which need not have a value yet: a lambda has their cells.
+        """
+        def variables(names: Iterable[str]) -> ast.expr:
+            return ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load())
+
+        names = ast.Tuple([ast.Constant(name) for name in self.parameters], ast.Load())
+        around = ast.Lambda(ast.arguments([], [], None, [], [], None, []), variables(sorted(self.free)))
+        made = self.runtime("entered", node, names, variables(self.parameters), around)
+        return ast.copy_location(ast.Expr(made), node)
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
@@ -459,7 +479,8 @@ class _Rewriter(ast.NodeTransformer):
         self.shared.update(dict.fromkeys(stored))
         head, out = head | self.free, node.live_out | self.free   # type: ignore[attr-defined]  # others may read what is free
         carried, results = [name for name in stored if name in head], [name for name in stored if name in out]
-        return Variables(tuple(stored), tuple(carried), tuple(results), tuple(changed(nodes)))
+        anew = [name for name in rebound(nodes) if name in carried]
+        return Variables(tuple(stored), tuple(carried), tuple(results), tuple(changed(nodes)), tuple(anew))
 
     def function(self, name: str, body: list[ast.stmt], variables: Variables, node: ast.AST, parameters: tuple[str, ...] = ()) -> Any:
         self.count += 1

@@ -47,6 +47,12 @@ def may_be_known(value: Value) -> bool:
     return _arguments_of(open_region(), value) is not None
 
 
+def may_become_known(tracer: Any) -> bool:
+    """Whether a handle is a number that is computed of integer arguments alone, of which nobody needs to know it yet."""
+    storage = tracer._storage
+    return not (tracer._chain or tracer._type.shape) and _arguments_of(storage.region, storage.value, floats=False) is not None
+
+
 def number_if_known(tracer: Any, value: Value, advice: Callable[[], str]) -> Any:
     """Likewise, but the handle itself for others."""
     region = open_region()

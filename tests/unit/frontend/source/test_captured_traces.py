@@ -83,17 +83,148 @@ def steps_from_an_array_that_a_loop_gave(x):
                                            (until_data_says_so, 2), (steps_that_may_be_refused, 5),
                                            (steps_from_an_array_that_a_loop_gave, 4)], ids=lambda one: getattr(one, "__name__", ""))
 def test_bodies_are_traced_a_few_times(program, most, monkeypatch) -> None:
-    bodies = []
+    bodies = traced_bodies(monkeypatch)
+    assert not trace(program, (np.ones(3),)).notes
+    assert len(bodies) <= most
 
+
+def traced_bodies(monkeypatch):
+    """The bodies of loops that are traced from now on."""
     def counting(fun, *args, **kwargs):
         if getattr(fun, "__name__", "") == "_iteration":
             bodies.append(fun)
         return traced(fun, *args, **kwargs)
 
-    traced = capture.trace_body
+    bodies, traced = [], capture.trace_body
     monkeypatch.setattr(capture, "trace_body", counting)
-    assert not trace(program, (np.ones(3),)).notes
+    return bodies
+
+
+def relaxed(y, target):
+    """y moves, and the test makes it depend on data which array it is afterwards."""
+    error, count = np.max(np.abs(target - y)) + 1.0, 0
+    while error > 1e-3 and count < 50:
+        y = y + 0.3 * (target - y)
+        error = np.max(np.abs(target - y))
+        count += 1
+    return y, error
+
+
+def loops_inside_of_a_loop(x):
+    total, y = 0.0, x
+    for k in range(20):
+        y, error = relaxed(y, x * k)
+        length = 0.0
+        for j in range(10):
+            length += y[0] ** j
+        total += error + length
+    return np.sum(y) * 1e-3 + total * 1e-9
+
+
+def test_what_loops_inside_of_others_carry_is_remembered(monkeypatch) -> None:
+    """The outer one is traced twice; of the inner ones the first once in each of these, and the second twice in the first."""
+    bodies = traced_bodies(monkeypatch)
+    x = np.array([0.7, -0.2, 0.4])
+    assert not trace(loops_inside_of_a_loop, (x,)).notes
+    assert len(bodies) == 2 + (1 + 1) + (2 + 1)
+    np.testing.assert_allclose(bw.jit(loops_inside_of_a_loop)(x), loops_inside_of_a_loop(x), rtol=1e-12)
+
+
+def sums_of_two_types(x, y):
+    """The same loop, over numbers of another type each time: nothing of the first time holds for the second."""
+    def total(values, first):
+        found = first
+        for k in range(20):
+            found = found * 0.5 + values[k]
+        return found
+
+    by_twos, by_threes = [], []
+    for _ in range(10):
+        by_twos = [total(y, 0.0), total(x, 0.0), total(y, 1), total(x, np.float32(0))]
+        by_threes = [total(x, 0.0), total(x, 1), total(x, np.float64(0))]
+    return (*by_twos, *by_threes)
+
+
+def test_another_type_is_another_loop() -> None:
+    x, y = np.linspace(0, 1, 20, dtype=np.float32), np.linspace(1, 3, 20)
+    found, expected = bw.jit(sums_of_two_types)(x, y), sums_of_two_types(x, y)
+    assert [one.dtype for one in found] == [one.dtype for one in expected]
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def filtered(x):
+    """Arrays that each iteration computes anew, by an assignment or two at a time."""
+    state, weights, total = x, np.ones(3), x * 0
+    for k in range(20):
+        state = 0.9 * state + np.sin(weights)
+        weights, total = weights * 0.5, total + state * k
+    return np.sum(state * weights + total)
+
+
+def kept_by_a_function(x):
+    """What is assigned is the array that there was, which is seen by its other name."""
+    def added(y):
+        y += 1.0
+        return y
+
+    found = x * 2
+    other = found
+    for _ in range(20):
+        found = added(found)
+    return np.sum(other) + np.sum(found * x)
+
+
+def kept_as_it_is(x):
+    def same(y):
+        return y
+
+    found = x * 2
+    other = found
+    for _ in range(20):
+        found = same(found)
+    found[0] = 7.0
+    return np.sum(other * x)
+
+
+@pytest.mark.parametrize("program, most", [(filtered, 1), (kept_by_a_function, 2), (kept_as_it_is, 2)],
+                         ids=lambda one: getattr(one, "__name__", ""))
+def test_arrays_that_are_surely_bound_anew_are_carried_at_once(program, most, monkeypatch) -> None:
+    x = np.array([0.7, -0.2, 0.4])
+    np.testing.assert_allclose(bw.jit(program)(x), program(x), rtol=1e-12)
+    bodies = traced_bodies(monkeypatch)
+    assert not trace(program, (x,)).notes
     assert len(bodies) <= most
+
+
+class Mover:
+    """Of objects with slots, nobody looks into these."""
+
+    __slots__ = ("moves",)
+
+    def __init__(self, moves):
+        self.moves = moves
+
+    def moved(self, y):
+        return y * 0.9 if self.moves else y
+
+
+def test_a_loop_that_is_not_what_it_was_is_found_anew(monkeypatch) -> None:
+    """Two loops that look alike: in the second the variable keeps its array, which it is afterwards, too."""
+    def several(mover, y):
+        for _ in range(20):
+            y = mover.moved(y)
+        return y
+
+    def program(x):
+        first = several(Mover(True), x)
+        kept = x * 2
+        second = several(Mover(False), kept)
+        second[0] = 7.0
+        return first, kept
+
+    x = np.array([0.7, -0.2, 0.4])
+    for found, expected in zip(bw.jit(program)(x), program(x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
 def four_tables(x):
@@ -118,18 +249,21 @@ def tables_behind_a_test_that_is_known(x, writes=False):
     return np.sum(found[mask])
 
 
-@pytest.mark.parametrize("program", [four_tables, tables_behind_a_test_that_is_known], ids=lambda one: one.__name__)
-def test_all_arrays_that_a_body_changes_are_found_at_once(program) -> None:
+def number_of_traces(program, *args):
+    """How often a program is run to trace it, which gives what Python does."""
     calls = []
 
-    def counting(x):
+    def counting(*given):
         calls.append(1)
-        return program(x)
+        return program(*given)
 
-    x = np.array([0.7])
-    compiled = bw.jit(counting)
-    np.testing.assert_allclose(compiled(x), program(x), rtol=1e-13)
-    assert len(calls) == 2
+    np.testing.assert_allclose(bw.jit(counting)(*args), program(*args), rtol=1e-13)
+    return len(calls)
+
+
+@pytest.mark.parametrize("program", [four_tables, tables_behind_a_test_that_is_known], ids=lambda one: one.__name__)
+def test_all_arrays_that_a_body_changes_are_foreseen(program) -> None:
+    assert number_of_traces(program, np.array([0.7])) == 1
 
 
 def three_matrices(x, n):
@@ -154,17 +288,90 @@ def distances(x):
     return found
 
 
-def test_arrays_that_a_function_fills_are_found_at_once() -> None:
-    """By its text, from what is traced where the first of them is found: one more trace, and one for the function that it calls."""
-    calls = []
+def test_arrays_that_a_function_fills_are_foreseen_when_it_begins() -> None:
+    """By its text, from what is traced of its parameters; those of functions that it calls, too."""
+    assert number_of_traces(lambda x: three_matrices(x, 3), np.array([0.7, -0.2, 0.4])) == 1
 
-    def counting(x):
-        calls.append(1)
-        return three_matrices(x, 3)
 
-    x = np.array([0.7, -0.2, 0.4])
-    np.testing.assert_allclose(bw.jit(counting)(x), three_matrices(x, 3), rtol=1e-13)
-    assert len(calls) == 3
+class Well:
+    def __init__(self, depth, places):
+        self.depth = depth
+        self.places = places
+
+    def levels(self, n):
+        found, count = np.zeros(n), np.zeros(3)
+        for k in range(n):
+            found[k] = self.depth * (k + 1)
+        for k in range(3):
+            count[k] = self.places[k]
+        return found[: int(np.sum(count))]
+
+
+def functions_that_fill_arrays(x, n=20):
+    """Those of an object, of a function defined here, and places, which stay known."""
+    def cumulated(y):
+        total = np.zeros(len(y) + 1)
+        for k in range(len(y)):
+            total[k + 1] = total[k] + scale * y[k]
+        return total
+
+    def multiples():
+        found = np.zeros(n)
+        for k in range(n):
+            found[k] = scale * k
+        return found
+
+    scale = x[2]
+    first = np.zeros(n)
+    for k in range(n):
+        first[k] = x[0] * k
+    places = np.zeros(3, dtype=int)
+    for k in range(3):
+        places[k] = 2 * k + len(x)
+    levels = Well(x[1], [1, 2, 0]).levels(n)
+    return np.sum(cumulated(levels)[1:] * (first + multiples())[: len(levels)]) + sum(x[place % 3] for place in places)
+
+
+def test_arrays_of_methods_and_closures_are_foreseen_and_counts_stay_known() -> None:
+    assert number_of_traces(functions_that_fill_arrays, np.array([0.7, -0.2, 0.4])) == 1
+
+
+def test_arrays_filled_with_items_of_a_dictionary_are_foreseen_and_others_stay_known() -> None:
+    def program(given):
+        weights, sizes = np.zeros(3), np.zeros(3)
+        for k in range(3):
+            weights[k] = given["weights"][k] ** 2
+            sizes[k] = given["sizes"][k]
+        total = 0.0
+        for k in range(3):
+            total = total + weights[k] * sum([1.0] * int(sizes[k]))
+        return total
+
+    sizes = (1, 2, 3)
+    assert number_of_traces(lambda weights: program({"weights": weights, "sizes": sizes}), np.array([0.7, -0.2, 0.4])) == 1
+
+
+def test_several_arrays_in_one_assignment_are_foreseen() -> None:
+    def both(y):
+        return y * 2, y ** 2
+
+    def program(x):
+        first, second = np.zeros(20), np.zeros(20)
+        for k in range(20):
+            first[k], second[k] = both(x[k % 3])
+        return np.sum(first * second)
+
+    assert number_of_traces(program, np.array([0.7, -0.2, 0.4])) == 1
+
+
+def test_an_array_filled_with_an_integer_that_will_be_known_stays_known() -> None:
+    """The integer is an operand until its number is asked for: one more trace, in which the array has a known number."""
+    def program(x, n):
+        ones, sizes = np.ones(abs(n)), np.zeros(4)
+        sizes[0] = n - 1
+        return np.sum(x[: int(sizes[0])]) + sum([1.0] * int(sizes[0])) + np.sum(ones)
+
+    assert number_of_traces(program, np.array([0.7, -0.2, 0.4]), 3) == 2
 
 
 class Branch:
