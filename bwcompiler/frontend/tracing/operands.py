@@ -281,6 +281,14 @@ def shadow_of(x: Any) -> np.ndarray[Any, Any]:
     return x if isinstance(x, np.ndarray) and x.dtype != object else np.zeros(())
 
 
+def is_in_c_order(x: Any) -> bool:
+    """Whether an array lies in memory in C order, whatever the arguments do."""
+    if not isinstance(x, Tracer):
+        return bool(x.flags.c_contiguous)
+    layout = x._storage.layout
+    return not x._chain and (layout is None or layout is C_ORDER or (layout.settled and layout.strides() is None))
+
+
 def laid_out(made: Tracer, inputs: Sequence[Any], order: Any = "K") -> Tracer:
     """A new handle, its storage laid out as NumPy would after computing it element by element from the inputs."""
     made._storage.layout = _elementwise_layout(made.shape, inputs, order)

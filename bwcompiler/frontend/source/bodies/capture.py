@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from bwcompiler import ops, tree
+from bwcompiler import tree
 from bwcompiler.errors import ShapeError, at
 from bwcompiler.frontend.source.array_backed.appended import Element, Row
 from bwcompiler.frontend.source.array_backed.boxes import require_alone
@@ -51,18 +51,17 @@ from bwcompiler.frontend.source.variables import (
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
-from bwcompiler.frontend.tracing.operands import kind_of
+from bwcompiler.frontend.tracing.operands import is_in_c_order, kind_of
 from bwcompiler.frontend.tracing.policy import Recapture, Site
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, UnknownOrderError, unknown
+from bwcompiler.frontend.tracing.storages.memory_order import Layout, UnknownOrderError, unknown
 from bwcompiler.frontend.tracing.storages.region import Region, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
 from bwcompiler.ir.extent import Extent, Index, add_extents, lower, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
-from bwcompiler.ops.rules import zero_of
 
 SHORT = 8                      # loops of fewer iterations are unrolled,
 MOST_COPIES = 28               # unless what is inside would be traced more often than this, as loops around and inside are short too
@@ -89,6 +88,7 @@ class Traceable:
     runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
     apart    variables that are bound anew to objects and containers, of which the parts are carried.
+    drawn    what its iterations draw, by the generators' ids (`drawn.tables.Tables`).
     moving   variables whose shapes move with the iterations, in the parameters `rooms`; first: runs the first iteration, to find them.
     """
 
@@ -129,6 +129,7 @@ class Traceable:
         self.ordered: list[bool] = []
         self.runs = count is not None and lower(count) >= 1
         self.still: dict[str, Any] = {}
+        self.drawn: dict[int, Any] = {}
 
     def order(self) -> list[str]:
         return [name for name in self.variables.carried if name in self.carried]
@@ -149,7 +150,7 @@ class Traceable:
         memory.begin()
         try:
             attempts = itertools.count()
-            while next(attempts) < min(PROMOTIONS + 2 * len(self.variables.carried), MOST_ATTEMPTS):
+            while next(attempts) < min(PROMOTIONS + 2 * len(self.variables.carried) + 2 * len(self.drawn), MOST_ATTEMPTS):
                 self._prepare()
                 policy.forget(mark)
                 leaves = call(lambda: [leaf for one in self.order() for leaf in self.leaves(one)])
@@ -285,7 +286,11 @@ class Traceable:
             growth.begin()
         for indexed in self.indexed.values():
             indexed.begin()
+        for tables in self.drawn.values():
+            tables.begin()
         self.run()
+        for tables in self.drawn.values():
+            tables.end()
         self.apart.end()
         for one in self.joined.values():
             one.end(self.region)
@@ -491,16 +496,3 @@ class Traceable:
 
 def _rank(x: Any) -> int:
     return x._type.rank if isinstance(x, Tracer) else np.ndim(x)
-
-
-def is_in_c_order(x: Any) -> bool:
-    """Whether an array lies in memory in C order, whatever the arguments do."""
-    if not isinstance(x, Tracer):
-        return bool(x.flags.c_contiguous)
-    layout = x._storage.layout
-    return not x._chain and (layout is None or layout is C_ORDER or (layout.settled and layout.strides() is None))
-
-
-def zeros(value: Value) -> Value:
-    """Zeros like a value, in the current record."""
-    return ops.full(value=zero_of(value.dtype), shape=value.shape, dtype=value.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops, tree
-from bwcompiler.frontend.source.bodies.capture import Traceable, zeros
+from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.bodies.integers import may_overflow
 from bwcompiler.frontend.source.bodies.iteration import Elements
 from bwcompiler.frontend.source.bodies.notes import note_captured
@@ -16,7 +16,7 @@ from bwcompiler.frontend.source.effects.places import attempted
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.variables import Divided, Names, NotCapturable, not_capturable, site_of
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph
+from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, zeros
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle, index_like
 from bwcompiler.frontend.tracing.indexing.index_sides import Parted
 from bwcompiler.frontend.tracing.policy import Policy
@@ -66,6 +66,8 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
         policy.divisible.discard(index)
         policy.parted.discard(index)
 
+    for tables in traceable.drawn.values():
+        tables.settle()
     note_captured(traceable, traced, f"one of {count} iterations{'' if inner is None else ', each of which is several'}", policy)
 
     def last(found: IndexTracer) -> Any:

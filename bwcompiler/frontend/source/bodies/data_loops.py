@@ -18,7 +18,7 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.array_backed.growth import WINDOW, Unbounded
-from bwcompiler.frontend.source.bodies.capture import Traceable, zeros
+from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.bodies.iteration import ENDLESS, Elements
 from bwcompiler.frontend.source.bodies.notes import note_captured
 from bwcompiler.frontend.source.carried.carriable import can_be_carried
@@ -32,7 +32,7 @@ from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import is_known
 from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, is_bounded, not_capturable, site_of, why_unbound
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body
+from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body, zeros
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle

@@ -16,7 +16,6 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.frontend.source.array_backed.boxes import unboxed
 from bwcompiler.frontend.source.array_backed.growth import append
-from bwcompiler.frontend.source.bodies.capture import is_in_c_order, zeros
 from bwcompiler.frontend.source.bounded.stacks import wish
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.parts import Form, put_together
@@ -31,12 +30,13 @@ from bwcompiler.frontend.source.undecided.choices import Choice, Options, coveri
 from bwcompiler.frontend.source.undecided.gaps import appended, unpacked
 from bwcompiler.frontend.source.variables import OF_LENGTHS, UNBOUND, Names, not_capturable, same, why_unbound
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph
+from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph, zeros
 from bwcompiler.frontend.tracing.control_flow.bodies import joined as joined_kind
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.operands import is_in_c_order
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.storages.memory_order import unknown

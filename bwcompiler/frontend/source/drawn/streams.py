@@ -21,6 +21,7 @@ from bwcompiler.frontend.source.changes import changed
 from bwcompiler.frontend.source.concrete.makers import require_traced
 from bwcompiler.frontend.source.drawn.draws import GENERATORS, moved, moves
 from bwcompiler.frontend.source.drawn.states import State
+from bwcompiler.frontend.source.drawn.tables import Place, place_in_tables, turn_off
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.callbacks import host_call
 from bwcompiler.frontend.tracing.calls import call
@@ -34,6 +35,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 
 _WANTED: Site = ("", 0, SERIAL)                # in `Policy.bounded`: True where programs draw; False where that was tried and refused
 _OF_MANY = frozenset(("bytes", "get_state", "getstate", "spawn", "set_state", "setstate", "sample", "choices"))
+_CHANGING = frozenset(("seed", "shuffle"))
 _TAKING_SIZES = frozenset(("permutation", "rand", "randn", "random_sample"))
 
 
@@ -118,6 +120,9 @@ class Stream:
             is_inside = open_region() is not self.region
             if policy.depth and not is_inside:     # something is tried that may only compute
                 self.refuse(name)
+            found = self._tabled(name, args, kwargs, policy) if is_inside else None
+            if found is not None:
+                return found
             is_asked = is_inside or self.touched or _needs_program(self.generator, name, args, kwargs)
             if is_asked and (name.startswith("_") or name in _OF_MANY):
                 self.refuse(name)
@@ -127,6 +132,22 @@ class Stream:
             self.follow()
             return found
         return drawn
+
+    def _tabled(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], policy: Policy) -> Any:
+        """Numbers that each iteration of a loop draws alike, from a table; None where that is not so."""
+        if self.touched or name.startswith("_") or name in _OF_MANY or name in _CHANGING:
+            turn_off(policy, self.generator)
+            return None
+        place = place_in_tables(policy, self.region, open_region(), self.generator, self.follow)
+        if place is None:
+            turn_off(policy, self.generator)
+            return None
+        rows = _Rows(place)
+        found = moved(rows, self.generator, name, args, kwargs)
+        row = rows.row(name, args, kwargs) if found is None else found[0]
+        if rows.is_refused:
+            place.tables.off()
+        return row
 
     def follow(self) -> None:
         """The generator itself has drawn: the program goes on from there."""
@@ -184,6 +205,24 @@ def _with_known_sizes(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     names = list(inspect.signature(method).parameters)
     known = tuple([known_parts(arg) if names[place:place + 1] == ["size"] else arg for place, arg in enumerate(args)])
     return known, {name: known_parts(arg) if name == "size" else arg for name, arg in kwargs.items()}
+
+
+class _Rows:
+    """A generator whose methods read what an iteration draws from tables."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.is_refused = False
+
+    def row(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        args, kwargs = _with_known_sizes(getattr(self.place.tables.generator, name), args, kwargs)
+        is_known = not any(isinstance(leaf, Tracer) for leaf in tree.leaves((args, kwargs)))
+        found = self.place.row(name, args, kwargs) if is_known else None
+        self.is_refused = self.is_refused or found is None
+        return 0.0 if found is None else found
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **kwargs: self.row(name, args, kwargs)
 
 
 class _Drawing:

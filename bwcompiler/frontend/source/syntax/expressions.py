@@ -7,6 +7,8 @@ from typing import Any
 
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, children
 
+RUNTIME = "__bw__"             # by which rewritten functions name what they call
+
 HEADERS = frozenset(("range", "enumerate", "zip", "reversed", "map", "arange"))    # what loops go over may be calls of these
 LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
             ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match)
@@ -138,3 +140,13 @@ def length_bounds(test: ast.expr) -> list[ast.expr]:
 def nesting(target: ast.expr) -> int:
     """How often what is assigned to a target is taken apart."""
     return 1 + max(map(nesting, target.elts), default=0) if isinstance(target, ast.Tuple | ast.List) else 0
+
+
+def bracketed(node: ast.expr) -> ast.expr:
+    """What is in brackets, as an expression."""
+    if isinstance(node, ast.Tuple):
+        return ast.copy_location(ast.Tuple([bracketed(part) for part in node.elts], ast.Load()), node)
+    if not isinstance(node, ast.Slice):
+        return node
+    function = ast.Attribute(ast.Name(RUNTIME, ast.Load()), "slice", ast.Load())
+    return ast.copy_location(ast.Call(function, [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)], []), node)

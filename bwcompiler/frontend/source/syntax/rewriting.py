@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 from bwcompiler.frontend.source.syntax.comparisons import compared
 from bwcompiler.frontend.source.syntax.expressions import (
     HEADERS,
+    RUNTIME,
+    bracketed,
     called,
     conjuncts,
     inside,
@@ -42,7 +44,6 @@ from bwcompiler.frontend.source.syntax.nodes import around_star, copied, functio
 from bwcompiler.frontend.source.syntax.searches import search, takes_all
 from bwcompiler.frontend.source.syntax.tries import rewritten_try
 
-RUNTIME = "__bw__"
 ITEM = "__bw_item__"
 LIST = "__bw_list__"           # what a comprehension makes
 
@@ -116,11 +117,9 @@ class _Rewriter(ast.NodeTransformer):
         """
         def variables(names: Iterable[str]) -> ast.expr:
             return ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load())
-
         names = ast.Tuple([ast.Constant(name) for name in self.parameters], ast.Load())
         around = ast.Lambda(ast.arguments([], [], None, [], [], None, []), variables(sorted(self.free)))
-        made = self.runtime("entered", node, names, variables(self.parameters), around)
-        return ast.copy_location(ast.Expr(made), node)
+        return ast.copy_location(ast.Expr(self.runtime("entered", node, names, variables(self.parameters), around)), node)
 
     def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
@@ -192,10 +191,10 @@ class _Rewriter(ast.NodeTransformer):
             is_key = isinstance(node.slice, ast.Constant) and not isinstance(node.slice.value, int)
             if is_key or any(isinstance(part, ast.Starred) for part in walk(node.slice)):
                 return node
-            return self.runtime("item", node, node.value, _index(node.slice))
+            return self.runtime("item", node, node.value, bracketed(node.slice))
         node.value = self.runtime("changed", node.value, node.value)
         if not isinstance(node.slice, ast.Constant | ast.Slice):
-            node.slice = self.runtime("read_index", node.slice, _index(node.slice))
+            node.slice = self.runtime("read_index", node.slice, bracketed(node.slice))
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
@@ -499,13 +498,3 @@ class _Rewriter(ast.NodeTransformer):
 
 def _constant(variables: Variables) -> ast.expr:
     return ast.Tuple([ast.Tuple([ast.Constant(name) for name in names], ast.Load()) for names in variables], ast.Load())
-
-
-def _index(node: ast.expr) -> ast.expr:
-    """What is in brackets, as an expression."""
-    if isinstance(node, ast.Tuple):
-        return ast.copy_location(ast.Tuple([_index(part) for part in node.elts], ast.Load()), node)
-    if not isinstance(node, ast.Slice):
-        return node
-    function = ast.Attribute(ast.Name(RUNTIME, ast.Load()), "slice", ast.Load())
-    return ast.copy_location(ast.Call(function, [part or ast.Constant(None) for part in (node.lower, node.upper, node.step)], []), node)

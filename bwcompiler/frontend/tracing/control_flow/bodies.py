@@ -29,6 +29,7 @@ from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import F64, DType, TensorType, tensor
+from bwcompiler.ops.rules import zero_of
 
 PROMOTIONS = 8                 # traces until the dtypes of what is carried must have settled
 
@@ -251,3 +252,8 @@ def region_graph(result: TraceResult, inputs: Sequence[Value], record: Record, o
                  ) -> Graph:
     """The closed graph of a traced body and of what `record` adds to it."""
     return cut(result.graph.name, inputs, [*result.graph.body, *record.values], outputs, index=index)
+
+
+def zeros(value: Value) -> Value:
+    """Zeros like a value, in the current record."""
+    return ops.full(value=zero_of(value.dtype), shape=value.shape, dtype=value.dtype)
