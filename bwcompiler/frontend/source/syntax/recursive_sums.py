@@ -1,7 +1,7 @@
 """Functions that add what they give for several other arguments, rewritten as loops over what is still to be done.
 
 def f(a, b):                                     def f(a, b):
-    m = (a + b) / 2                                  total = 0.0; waiting = [(a, b)]
+    m = (a + b) / 2                                  total = 0; waiting = [(a, b)]
     if abs(rule(a, b)) < 1e-3:                       while waiting:
         return rule(a, b)                ->              a, b = waiting.pop()
     return f(a, m) + f(m, b)                             m = (a + b) / 2
@@ -46,7 +46,7 @@ def as_sum(node: ast.FunctionDef, parameters: Sequence[str]) -> list[ast.stmt]:
         raise OtherwiseError
     place = body[0]
     sums.block(body)
-    start = [_bind(TOTAL, ast.Constant(0.0), place), _bind(WAITING, ast.List([sums.row({})], ast.Load()), place)]
+    start = [_bind(TOTAL, ast.Constant(0), place), _bind(WAITING, ast.List([sums.row({})], ast.Load()), place)]
     taken = ast.Assign([sums.row({}, ast.Store())], _method("pop", []))
     loop = ast.While(_load(WAITING), [_at(taken, place), *body], [])
     return [*start, _at(loop, place), _at(ast.Return(_load(TOTAL)), place)]

@@ -73,3 +73,12 @@ def test_what_else_is_done_with_results_is_refused():
     with pytest.raises(RecursionError) as caught:
         bw.jit(product)(1.0)
     assert "a recursion that ends by traced values" in "".join(caught.value.__notes__)
+
+
+def leaves(x):
+    return 1 if x < 0.1 else leaves(x / 2) + leaves(x / 3)
+
+
+def test_sums_of_integers_are_integers():
+    found = bw.jit(leaves)(0.9)
+    assert found == leaves(0.9) and found.dtype == np.int64
