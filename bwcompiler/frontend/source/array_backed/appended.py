@@ -12,10 +12,11 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import SharedView
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.storages.region import Storage
-from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.extent import add_extents, scale_extent, substitute
 from bwcompiler.ir.op import Value
 
@@ -100,7 +101,10 @@ def _joined(columns: Sequence[Any]) -> Any:
 def _column(leaf: Any, count: int, index: Any, buffers: dict[Storage, Tracer]) -> Any:
     """What a leaf is in all iterations, as an array; None where it is none."""
     if isinstance(leaf, Row):
-        return None if leaf.leaf._chain else buffers[leaf.storage]
+        rows, chain = buffers[leaf.storage], leaf.leaf._chain
+        if len(chain) == 1 and isinstance(chain[0], SharedView):
+            return handle(rows._storage, (chain[0].over(rows.shape),), rows._type)
+        return None if chain else rows
     if type(leaf) in (bool, int, float, complex):
         return np.full(count, leaf)
     if not isinstance(leaf, IndexTracer) or index is None:

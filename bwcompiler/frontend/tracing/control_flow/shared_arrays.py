@@ -6,6 +6,7 @@ arrays is assigned to: reading y after that is an error.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterable
 
@@ -39,6 +40,12 @@ class SharedView(BroadcastView):
             if _current(source, self.home, seen) is not seen:
                 raise located(UnsupportedError(_WRITTEN.format(self.name)), self.home.record.source or current_source(self.home.outer))
         return value
+
+    def over(self, shape: Shape) -> SharedView:
+        """The same of an array whose rows are such arrays."""
+        made = copy.copy(self)
+        made.shape = shape
+        return made
 
     def write(self, base: Value, new: Value) -> Value:
         return new if self.writable else super().write(base, new)

@@ -381,3 +381,52 @@ def _centres(x):
 @pytest.mark.parametrize("program", [_mean_of_some, _centres], ids=lambda program: program.__name__)
 def test_selections_are_seen_in_branches_and_loops(program) -> None:
     as_python(program, X)
+
+
+def accepted_steps(x):
+    """What is appended may be the array from before, as data say."""
+    y, t, h = np.array([x, 1.0]), 0.0, 0.1
+    times, states, status = [t], [y], "finished"
+    steps = 0
+    while t < 6.0:
+        steps += 1
+        if steps > 400:
+            status = "too many"
+            break
+        h = min(h, 6.0 - t)
+        following = y + h * np.sin(y)
+        if np.sqrt(np.mean(following ** 2)) <= 1e9:
+            t, y = t + h, following
+            times.append(t)
+            states.append(y)
+        h = h * 1.01
+    if status != "finished":
+        return 0.0
+    return np.sum(np.array(times)) + np.sum(np.array(states)[:, 1] ** 2)
+
+
+def test_arrays_that_data_append_are_rows_of_one() -> None:
+    compiled = bw.value_and_grad(accepted_steps)
+    value, slope = compiled(0.7)
+    assert value == pytest.approx(accepted_steps(0.7), rel=1e-12)
+    assert slope == pytest.approx((accepted_steps(0.7 + 1e-6) - accepted_steps(0.7 - 1e-6)) / 2e-6, rel=1e-6)
+    assert len(bw.jit(accepted_steps).lower(0.7).lowered().graph) < 300
+
+
+def written_behind(x):
+    y = np.array([x, 1.0])
+    first, kept, k = y, [], 0
+    while k < 20:
+        if k * x < 3.0:
+            y = y * 1.1
+        kept.append(y)
+        k += 1
+        if y[0] > 2.0:
+            break
+    first[0] = 5.0
+    return np.sum(np.array(kept))
+
+
+def test_arrays_that_were_appended_are_not_written_to_behind_the_loop() -> None:
+    with pytest.raises(bw.errors.UnsupportedError, match="an array is assigned to that was appended to a list"):
+        bw.jit(written_behind)(0.7)
