@@ -6,6 +6,7 @@ only once for all of them: its results are kept until all of them were fetched f
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections.abc import Callable, Sequence
@@ -85,7 +86,7 @@ class HostFunction:
     def _checked(self, returned: Any, batch: tuple[int, ...]) -> list[Any]:
         """The leaves of the returned value, as arrays of the declared types."""
         if type(returned) is np.ndarray and not batch and len(self.results) == 1 and returned.dtype == self.results[0].dtype.numpy and (
-                returned.shape == self.results[0].shape and self.result_tree == _ONE):
+                returned.shape == self.results[0].shape and self.result_tree == _one()):
             return [returned]
         parts: list[Any] = [None] * len(self.results)
         expected = tree.unflatten(self.result_tree, range(len(self.results)))
@@ -117,7 +118,10 @@ class HostFunction:
         return array
 
 
-_ONE = tree.structure(0)
+@functools.cache
+def _one() -> tree.TreeDef:
+    """The structure of one result."""
+    return tree.structure(0)
 
 
 def _same(kept: Sequence[Any], arrays: Sequence[Any]) -> bool:

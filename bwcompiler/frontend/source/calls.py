@@ -30,7 +30,7 @@ from bwcompiler.frontend.source.concrete.methods import method_of_array
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
 from bwcompiler.frontend.source.containers.copying import copying
 from bwcompiler.frontend.source.containers.queues import CHANGING_LISTS, queue_of
-from bwcompiler.frontend.source.drawn.draws import GENERATORS, drawn
+from bwcompiler.frontend.source.drawn.draws import drawn, is_generator
 from bwcompiler.frontend.source.drawn.seeds import seeded
 from bwcompiler.frontend.source.drawn.streams import drawing, stream_of
 from bwcompiler.frontend.source.effects.checks import is_message, left_out, message
@@ -128,7 +128,7 @@ def _of_wrapper(call: _Call) -> Any:
 
 
 def _of_draws(call: _Call) -> Any:
-    if not isinstance(call.owner, GENERATORS):
+    if not is_generator(call.owner):
         return None
     stream = stream_of(call.owner, call.policy)
     if stream is None:

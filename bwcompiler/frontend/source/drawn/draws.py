@@ -7,6 +7,7 @@ not checked.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,13 @@ import numpy as np
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-GENERATORS = np.random.Generator, np.random.RandomState, random.Random
+
+def is_generator(x: Any) -> bool:
+    """Whether it is one of NumPy's or Python's; NumPy loads its own when they are first named."""
+    if isinstance(x, random.Random):
+        return True
+    module = sys.modules.get("numpy.random")
+    return module is not None and isinstance(x, module.Generator | module.RandomState)
 
 
 def drawn(generator: Any, name: str, plain: Callable[..., Any]) -> Callable[..., Any] | None:

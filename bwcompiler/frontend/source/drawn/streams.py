@@ -19,7 +19,7 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.changes import changed
 from bwcompiler.frontend.source.concrete.makers import require_traced
-from bwcompiler.frontend.source.drawn.draws import GENERATORS, moved, moves
+from bwcompiler.frontend.source.drawn.draws import is_generator, moved, moves
 from bwcompiler.frontend.source.drawn.states import State
 from bwcompiler.frontend.source.drawn.tables import Place, place_in_tables, turn_off
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
@@ -35,6 +35,8 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 
 _WANTED: Site = ("", 0, SERIAL)                # in `Policy.bounded`: True where programs draw; False where that was tried and refused
 _OF_MANY = frozenset(("bytes", "get_state", "getstate", "spawn", "set_state", "setstate", "sample", "choices"))
+_PARAMETER = ("which draws from a distribution with a traced parameter, by which its numbers have no derivative here\n  hint: draw "
+              "standard ones outside, pass them, and move and scale them: loc + scale * z")
 _CHANGING = frozenset(("seed", "shuffle"))
 _TAKING_SIZES = frozenset(("permutation", "rand", "randn", "random_sample"))
 
@@ -42,7 +44,7 @@ _TAKING_SIZES = frozenset(("permutation", "rand", "randn", "random_sample"))
 def seeded(generator: Any) -> None:
     """A generator was made or seeded outside of loops: from here on there is a stream of its numbers."""
     policy = open_policy()
-    if policy is not None and isinstance(generator, GENERATORS):
+    if policy is not None and is_generator(generator):
         policy.remembered[Stream, id(generator)] = Stream(generator, policy.bounded.get(_WANTED, False))
 
 
@@ -172,7 +174,9 @@ class Stream:
         draw = _Draw(self.state, name, structure, known, tuple(given))
         example = draw.example([_likely(leaf) for leaf in given.values()], self.generator)
         has_slope = any(isinstance(leaf, Tracer) and leaf.dtype.kind == "f" for leaf in given.values())
-        if np.asarray(example).dtype.kind not in "biuf" or (has_slope and np.asarray(example).dtype.kind == "f"):
+        if has_slope and np.asarray(example).dtype.kind == "f":
+            self.refuse(name, _PARAMETER)
+        if np.asarray(example).dtype.kind not in "biuf":
             self.refuse(name)
         operands = [_without_slope(leaf) if isinstance(leaf, Tracer) else leaf for leaf in given.values()]
         found = host_call(draw, draw(self.state.words(self.generator), *map(_likely, given.values())), (self.words, *operands))
@@ -189,10 +193,10 @@ class Stream:
             require_traced(x, order)
         x[...] = np.take(x, order, axis)
 
-    def refuse(self, name: str) -> NoReturn:
+    def refuse(self, name: str, why: str = "which draws numbers, or does not, as data decides: draw them before") -> NoReturn:
         """What programs do not draw."""
         policy = open_policy()
-        text = f"it calls {type(self.generator).__name__}.{name}(), which draws numbers, or does not, as data decides: draw them before"
+        text = f"it calls {type(self.generator).__name__}.{name}(), {why}"
         if policy is not None and policy.depth:
             not_capturable(text)
         raise TracerError(at(current_source(), text))
