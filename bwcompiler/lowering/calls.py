@@ -104,7 +104,7 @@ def parts_text(name: str, parts: Sequence[str]) -> str:
 def body_text(name: str, slots: Slots, calls: Sequence[FunctionCall], texts: list[str]) -> str:
     """The function of the body of a loop, or of a branch."""
     function = _Function(slots)
-    short = not _repeats(calls)
+    short = not repeats(calls)
     return (f"define internal i32 @{name}({', '.join(body_parameters(slots))}) #{2 if short else 1} {{\nentry:\n"
             + _body(name, function, calls, texts))
 
@@ -178,11 +178,11 @@ class _Function:
 
 
 def _body(name: str, function: _Function, calls: Sequence[FunctionCall], texts: list[str]) -> str:
-    (_table if _repeats(calls) else _sequence)(name, function, calls, texts)
+    (_table if repeats(calls) else _sequence)(name, function, calls, texts)
     return "\n".join([*function.lines, "}", ""])
 
 
-def _repeats(calls: Sequence[FunctionCall]) -> bool:
+def repeats(calls: Sequence[FunctionCall]) -> bool:
     """Whether a table pays off: many calls, and functions that are called several times."""
     return len(calls) > TABLE_CALLS and len(calls) >= REPEATS * len({call.function for call in calls})
 

@@ -59,8 +59,8 @@ class KernelFunction(NamedTuple):
 class Module:
     """Functions, declarations and caches that the functions of a program share.
 
-    begin   is told the parts of the module, each as soon as there is enough for one, and the rest at the end (`finish`); None: nobody
-            compiles it.
+    begin   is told the parts of the module, each as soon as there is enough for one, and the rest at the end; None: nobody compiles
+            it.
     """
 
     def __init__(self, libraries: Libraries, target: Target, begin: Callable[[str], None] | None = None) -> None:
@@ -110,8 +110,10 @@ class Module:
 
     def hand_over(self, is_end: bool = False) -> None:
         """Begin parts with the functions that are new, if there are enough of them."""
+        if self.begin is None:
+            return
         texts = self.texts[self.done:]
-        if self.begin is None or not (is_end or is_enough(texts)):
+        if not is_end and not is_enough(texts):
             return
         self.done = len(self.texts)
         own = [text for text in texts if not is_copied(text)]
@@ -122,10 +124,6 @@ class Module:
                 self.outside.update(zip(defined_in(text), declarations(text), strict=True))
         for share in shares(own):
             self.begin(self._part(share))
-
-    def finish(self) -> None:
-        """Begin the parts of all that is left."""
-        self.hand_over(is_end=True)
 
     def declared(self) -> dict[str, None]:
         return {**self.declares, **self.scalars.declares}

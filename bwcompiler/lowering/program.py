@@ -21,7 +21,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
-from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, parts_text, program_text
+from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, parts_text, program_text, repeats
 from bwcompiler.lowering.libraries.factorization_calls import library_call_text
 from bwcompiler.lowering.libraries.library_calls import DECLARE_LAST, check_index_text, check_range_text, copy_text
 from bwcompiler.lowering.libraries.matrix_products import product_text
@@ -54,15 +54,15 @@ def emit_llvm(graph: Graph, steps: Sequence[LoweredStep], plan: MemoryPlan, modu
     calls.emit()
     distinct = len(module.texts)
     slots = Slots(len(graph.inputs), len(graph.outputs))
-    parts = consecutive_shares(calls.calls, [module.inlined.get(call.function, 0) for call in calls.calls])
-    if len(parts) == 1:
-        module.texts.append(program_text(PROGRAM, slots, calls.calls, module.texts))
-    else:
-        names = [f"{PROGRAM}.part{number}" for number in range(len(parts))]
-        for name, part in zip(names, parts, strict=True):
-            module.texts.append(program_text(name, slots, part, module.texts))
+    is_table = repeats(calls.calls)                # which names each function once
+    sizes = [0 if is_table else module.inlined.get(call.function, 0) for call in calls.calls]
+    parts = consecutive_shares(calls.calls, sizes)
+    names = [PROGRAM] if len(parts) == 1 else [f"{PROGRAM}.part{number}" for number in range(len(parts))]
+    for name, part in zip(names, parts, strict=True):
+        module.texts.append(program_text(name, slots, part, module.texts))
+    if len(parts) > 1:
         module.texts.append(parts_text(PROGRAM, names))
-    module.finish()
+    module.hand_over(is_end=True)
     symbols = frozenset([name for line in module.declared() if _OWN not in line for name in symbols_in(line)])
     return ProgramText(module.text(), module.callbacks, module.checked, distinct, symbols)
 

@@ -14,6 +14,8 @@ from bwcompiler.runtime import machine, object_cache
 from bwcompiler.target import Target
 from bwcompiler.uninterrupted import in_background
 
+MOST_HELPERS = 4               # there are twice as many of LLVM's lanes (`jit`), for all that compiles
+
 
 class _Part:
     """A module, compiled by the thread that asks for it first."""
@@ -31,11 +33,11 @@ class _Part:
 
 
 class ProgramParts:
-    """`begin` takes them as they come, on as many threads as there are other CPUs; `codes` waits for them all."""
+    """`begin` takes them as they come, on up to MOST_HELPERS other CPUs; `codes` waits for them all."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.others = machine.usable_cpus() - 1
+        self.most = max(1, min(machine.usable_cpus() - 1, MOST_HELPERS))
         self.parts: list[_Part] = []
         self.lock = RenewedLock()
         self.waiting: deque[_Part] = deque()
@@ -47,7 +49,7 @@ class ProgramParts:
         self.parts.append(part)
         with self.lock:
             self.waiting.append(part)
-            wanted = self.helpers < max(self.others, 1)
+            wanted = self.helpers < self.most
             self.helpers += wanted
         if wanted:
             in_background(self._help)

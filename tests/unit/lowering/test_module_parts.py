@@ -111,6 +111,18 @@ def test_programs_that_much_is_written_into_are_several_functions(monkeypatch: p
         compiled(x, 7)
 
 
+@pytest.mark.usefixtures("small_parts")
+def test_tables_stay_whole() -> None:
+    """What is written into a table is written once, however often it is called."""
+    def repeated(x):
+        for number in range(120):
+            x = np.where(np.arange(3) == number % 3, np.sin(x[::-1]) * x, x) + x[np.array([number % 3, 0, 1])] * 0.1
+        return np.sum(x)
+
+    text, parts = _parts(repeated, np.ones(3), loops=False)
+    assert "bw_program.part0" not in text and sum(map(len, parts)) < 2 * len(text)
+
+
 def test_comments_name_nothing() -> None:
     """They have the names of users' variables, and lines of their files."""
     assert module_parts.symbols_in("; @nobody\n  call void @f() ; me@example.org, f@decorated, x @y\n") == ["f"]
