@@ -15,6 +15,7 @@
     A[i] = A[i] with v at k    -> A with v at (i, k)           and additions likewise: elements of a part at positions given by data
     a diagonal of zeros        -> where(j - i == offset, v, 0)          see diagonal_rules
     scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, like all other values
+    ct * p, unless it is nan   -> where(ct != 0, ct * p, 0)    see guard_rules
     op(halves)                 -> cast(op(cast))              see half_rules
     solve, det, qr, sort ...   -> the parts that they consist of, see factorization_rules
 
@@ -41,6 +42,7 @@ from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.rewriting.legal.diagonal_rules import diagonal
 from bwcompiler.passes.rewriting.legal.factorization_rules import FACTORIZATION_RULES
+from bwcompiler.passes.rewriting.legal.guard_rules import guarded_product, number_is_equal, size_is_zero
 from bwcompiler.passes.rewriting.legal.half_rules import HALF_RULES, has_halves
 from bwcompiler.passes.rewriting.legal.half_spectra import use_half_spectra
 from bwcompiler.passes.rewriting.legal.narrow_products import narrow_product
@@ -272,6 +274,7 @@ _LEGAL: dict[Op, Rule] = {
     ops.matmul: _product, ops.matmul_add: _added_product, ops.sum: _sum,
     ops.slice_update: _elements_of_part, ops.slice_add: _add_elements_of_part,
     ops.concatenate: _pieces_in_place, ops.divide: _quotient, ops.reshape: _reshape, ops.scatter_add: _one_per_row,
+    ops.select: guarded_product, ops.less_equal: size_is_zero, ops.equal: number_is_equal,
     **WINDOW_RULES, **FACTORIZATION_RULES,
 }
 _LEGAL_AND_SIMPLE = RULES | {op: _then(rule, RULES.get(op)) for op, rule in _LEGAL.items()}
