@@ -323,6 +323,18 @@ def test_what_runs_over_tall_columns_does_not_join_a_loop_over_rows():
     assert [(len(step.extents), step.inner) for step in fused.steps] == [(1, None), (2, None)]
 
 
+def test_conditions_are_found_again_where_what_they_compare_is():
+    """Storing a condition as bytes and loading it again costs more than comparing what a loop loads anyway."""
+    def function(x, y):
+        big = x > y
+        total = np.cumsum(np.where(big, x, 0.0))
+        return np.where(big & (x < 3.0), x * total, y)
+
+    found = lowered(function, np.ones(5000), np.zeros(5000), gradient=False)
+    assert sum(isinstance(step, FusionGroup) for step in found.fused.steps) == 2
+    assert not any(value.dtype.kind == "b" for value in found.fused.stored)
+
+
 @pytest.mark.parametrize("rows, stored", [(1000, True), (4096, False)])
 def test_functions_of_arrays_that_no_cache_holds_are_computed_again(rows, stored):
     """exp(x - m) of 20 MB takes less time than storing and loading it; of 5 MB it does not."""
