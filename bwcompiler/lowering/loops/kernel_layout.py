@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bwcompiler import ops
-from bwcompiler.ir.access import Leaf, element, expand, is_virtual, root
+from bwcompiler.ir.access import Leaf, element, expand, is_leaf, root
 from bwcompiler.ir.contracts.fusion import FusionGroup, Member
 from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.loop import INPUT, OUTPUT, SCRATCH, UPDATED, Buffer, Let, Offset, Statement, Store, linear_offset, load
@@ -160,7 +160,7 @@ class KernelLayout:
         return through
 
     def _is_leaf(self, value: Value) -> bool:
-        return value in self.forced or not is_virtual(value)
+        return is_leaf(value, self.forced)
 
     def computes_inside(self, value: Value) -> bool:
         member = self.members[value]
