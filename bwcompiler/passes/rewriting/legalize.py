@@ -36,7 +36,7 @@ from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import reshape_index
 from bwcompiler.ir.extent import Affine, element_count
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Op, Value, current_record, is_constant
+from bwcompiler.ir.op import Op, Value, constant, current_record, is_constant
 from bwcompiler.ir.types import F16, I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
@@ -139,20 +139,24 @@ def _pieces_in_place(type_: TensorType, *pieces: Value, axis: int) -> Value | No
 
 
 def _quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
-    """x / 2**k, where 2**-k is a number of the dtype too; in derivatives that are arrays x / y for any known number y.
+    """x / 2**k, where 2**-k is a number of the dtype too; in derivatives that are arrays x / y for any number y.
 
     There it may be rounded once more: nobody compares its bits with NumPy's, and a division takes several times as long as a product.
+    (The reciprocal of a number that is computed later is infinite if that is below 2**-1024: then hardly a bit of it is known.)
     """
+    record = current_record()
+    rounds = record is not None and record.forward is not None and bool(type_.shape) and type_.dtype is not F16
+    if rounds and type_.dtype.is_float and y.op is ops.broadcast and not y.operands[0].rank:
+        [number] = y.operands
+        return ops.multiply(x, ops.broadcast(ops.divide(constant(1.0, number.type), number), **y.attrs))
     if not is_constant(y) or not isinstance(y.attrs["value"], float) or not type_.dtype.is_float:
         return None
-    record = current_record()
-    exact = abs(math.frexp(y.attrs["value"])[0]) == 0.5
-    if not exact and (record is None or record.forward is None or not type_.shape or type_.dtype is F16):
+    if not rounds and abs(math.frexp(y.attrs["value"])[0]) != 0.5:
         return None
-    number = type_.dtype.numpy.type
+    kind = type_.dtype.numpy.type
     with np.errstate(all="ignore"):
-        reciprocal = number(1) / number(y.attrs["value"])
-    if not np.finfo(number).tiny <= abs(reciprocal) < np.inf:
+        reciprocal = kind(1) / kind(y.attrs["value"])
+    if not np.finfo(kind).tiny <= abs(reciprocal) < np.inf:
         return None
     return ops.multiply(x, ops.full(value=float(reciprocal), shape=y.shape, dtype=y.dtype))
 
