@@ -185,7 +185,7 @@ class Table:
         return [] if self.array is None or any(isinstance(value, Tracer) for value in self.entry.values()) else [
             one for one in (self.array, self.there) if one is not None]
 
-    def end(self) -> None:
+    def end(self, _region: Any) -> None:
         """After an iteration: whether it has seen all that it reads and assigns, and which keys there are after the loop."""
         policy = open_policy()
         assert policy is not None

@@ -296,7 +296,7 @@ class Traceable:
             one.end(self.region)
         self._end_growths()
         for indexed in self.indexed.values():
-            indexed.end()
+            indexed.end(self.region)
         self.ends = self.names.held(self.variables.stored)
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
         self._look_for_more()

@@ -66,6 +66,11 @@ def _is_behind_a_test(x: Choice) -> bool:
                if scope.test is not None)
 
 
+def narrowed(x: Any) -> Any:
+    """What x is in a branch whose test says that it is not None: its number or array."""
+    return whole_of(x) if type(x) is Choice and x.has_value and _is_behind_a_test(x) else x
+
+
 def _side_of(asked: Value, test: Value, side: int) -> int | None:
     """Which side of a branch by `asked` one by `test` is, which is the same or not that."""
     while test.op is ops.invert:
