@@ -36,7 +36,7 @@ from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
-from bwcompiler.frontend.source.undecided.unbound import look_for_unsure
+from bwcompiler.frontend.source.undecided.unbound import is_of_one_iteration, look_for_unsure
 from bwcompiler.frontend.source.variables import (
     UNBOUND,
     Again,
@@ -274,7 +274,7 @@ class Traceable:
     # ----- one iteration
     def _iteration(self, given: Any) -> Any:
         self.region = open_region()
-        self.region.site = self.site
+        self.region.site, self.scope.reads_unsure = self.site, False
         self.names.restore(self.entry)
         self.given = self.bind(given)
         starts = self._arrays(self.entry)
@@ -372,6 +372,8 @@ class Traceable:
         for name in self.variables.carried:
             end, start = self.ends[name], self.entry[name]
             require_lengths(self.names, name, start, end)
+            if is_of_one_iteration(self, name):
+                continue
             if not same(end, start) and self.apart.finds(name, start, end):
                 found = True
             elif not same(end, start) and becomes_choice(self, name, start, end, nothing_like):
