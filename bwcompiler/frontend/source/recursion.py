@@ -42,7 +42,9 @@ def is_loop(function: Any, policy: Policy) -> bool:
         not_capturable("it calls the function that it is in")
     policy.inner_calls += 1
     is_too_much = policy.inner_calls > MOST
-    if (is_too_much or (policy.inner_calls > MANY and len(around) >= LEAST // 2) or (policy.depth >= DEEPEST and len(around) >= LEAST)) and _is_recursive(function, policy):
+    is_deep = policy.depth >= DEEPEST and len(around) >= LEAST
+    is_broad = policy.inner_calls > MANY and len(around) >= LEAST // 2
+    if (is_too_much or is_deep or is_broad) and _is_recursive(function, policy):
         refusal = TracerError(at(current_source(open_region().outer), RECURSION_NOTE))
         if calls_itself(function) and loop_form(function).code is not None:
             raise Recapture(site, refusal)
