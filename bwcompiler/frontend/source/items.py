@@ -23,7 +23,7 @@ from bwcompiler.frontend.source.undecided.choices import Choice, picked, place_o
 from bwcompiler.frontend.source.undecided.gaps import has_gaps, taken
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.undecided.lookups import element as element_at
-from bwcompiler.frontend.source.undecided.lookups import is_traced_key, look_up
+from bwcompiler.frontend.source.undecided.lookups import has_choices, is_traced_key, look_up
 from bwcompiler.frontend.source.undecided.moved import item as item_of_gaps
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
@@ -49,7 +49,8 @@ def indexed(array: Any, index: Any) -> Any:
         return item_of_gaps(array, index)
     if is_indexed(array):
         return taken_from(array, index)
-    if type(array) is dict and (tabled(array) is not None or (is_traced_key(array, index) and is_new(array, index))):
+    if type(array) is dict and (tabled(array) is not None or (
+            is_traced_key(array, index) and not has_choices(index) and is_new(array, index))):
         found = table_of(array, index)
         if found is not None:
             return found.read(index)

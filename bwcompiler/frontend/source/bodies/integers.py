@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from bwcompiler import ops
+from bwcompiler.ir.extent import add_extents, scale_extent, upper
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, TensorType
@@ -54,22 +55,44 @@ def _doublings(graph: Graph, inputs: Mapping[Value, float]) -> dict[Value, float
         most = max([found[operand] for operand in inner])
         if value.op in _BOUNDING:
             found[value] = 0
-        elif value.op is ops.item and value.operands[0].op is ops.cond:
-            found[value] = _of_choice(value.operands[0], value.attrs["index"], found)
+        elif value.op is ops.item and value.operands[0].op in (ops.cond, ops.loop):
+            part = (_of_choice if value.operands[0].op is ops.cond else _of_loop)(value.operands[0], value.attrs["index"], found)
+            if part is not None:
+                found[value] = part
+        elif value.op in (ops.cond, ops.loop):
+            found[value] = most                    # their results are items
         elif value.op in _GROWING or (value.op.kind == "region" and any(_may_grow(inside) for inside in _regions(value))):
-            found[value] = math.inf if value.op is not ops.cond else most
+            found[value] = math.inf
         else:
             found[value] = most + (value.op in _ADDING and len(inner) > 1)
     return found
 
 
-def _of_choice(cond: Value, number: int, found: Mapping[Value, float]) -> float:
-    """The same of a result of a branch: of what the sides give."""
-    most = 0.0
+def _of_choice(cond: Value, number: int, found: Mapping[Value, float]) -> float | None:
+    """The same of a result of a branch: of what the sides give; None where none of these depends on the inputs."""
+    parts = []
     for branch in [cond.attrs[name] for name in cond.op.regions]:
         inside = {entry: found[operand] for entry, operand in zip(branch.inputs, cond.operands[1:], strict=True) if operand in found}
-        most = max(most, _doublings(branch, inside).get(branch.outputs[number], 0))
-    return most
+        parts.append(_doublings(branch, inside).get(branch.outputs[number]))
+    return max([part for part in parts if part is not None], default=None)
+
+
+def _of_loop(loop: Value, number: int, found: Mapping[Value, float]) -> float | None:
+    """The same of a result of a loop: what one iteration doubles, as often as there are iterations."""
+    body, carried = loop.attrs["body"], range(loop.attrs["carried"])
+    inside = {entry: 0.0 for entry, operand in zip(body.inputs, loop.operands, strict=False) if operand in found}
+    while True:
+        inner = _doublings(body, inside)
+        more = [body.inputs[k] for k in carried if body.outputs[k] in inner and body.inputs[k] not in inside]
+        if not more:
+            break
+        inside.update(dict.fromkeys(more, 0.0))
+    if body.outputs[number] not in inner:
+        return None
+    each = max([inner.get(body.outputs[k], 0) for k in carried])
+    before = max([found[operand] for operand in loop.operands if operand in found])
+    iterations = upper(add_extents(loop.attrs["hi"], scale_extent(loop.attrs["lo"], -1))) + 1
+    return before + (each * iterations if each else 0)
 
 
 def _is_truth(value: Value) -> bool:
