@@ -32,7 +32,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import together
 from bwcompiler.frontend.tracing.storages.region import Region, Storage
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.extent import add_extents, lower
+from bwcompiler.ir.extent import add_extents, lower, upper
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
 
 MOST_PARTS = 16                # arrays and groups of rows that a list holds before the loop
@@ -45,7 +45,7 @@ class IndexedList:
     """A list whose elements are in arrays while a loop is traced.
 
     entry    what it held before the loop, `there`: which of these are elements.  arrays: of the leaves, which have the `kinds`.
-    order    the places that hold elements after the loop, with whether anything was assigned to them.
+    order    the places that hold elements after the loop, with whether anything may have been assigned to them.
     outside  arrays from outside of the loop that were assigned to elements.
     """
 
@@ -93,16 +93,19 @@ class IndexedList:
         held = {leaf._storage for one in self.entry for leaf in tree.leaves(one) if isinstance(leaf, Tracer)}
         if any(is_written(one, region) for one in held | self.outside):
             not_capturable("it assigns to arrays that a list holds, to which it assigns others at places that move")
+        found = self._replayed()
+        if found is None and not all(self.there):
+            not_capturable("it reads elements of a list, or data decide about some, that may be none yet ([None] * n)")
+        self.order = dict.fromkeys([(place,) for place in range(len(self.entry))], True) if found is None else found
+
+    def _replayed(self) -> dict[tuple[int, ...], bool] | None:
+        """The places that hold elements, with whether something may be assigned to them; None where that is not known."""
         policy = open_policy()
         assert policy is not None
-        if all(self.there):
-            self.order = {(place,): self.arrays[0]._storage.written for place in range(len(self.entry))}
-            return
-        before = [(place,) for place, there in enumerate(self.there) if there]
-        found = order_of_keys([event for event in policy.events if event.table is self], before)
-        if found is None or self.loop.index is None:
-            not_capturable("it reads elements of a list, or data decide about some, that may be none yet ([None] * n)")
-        self.order = found
+        events = [event for event in policy.events if event.table is self]
+        if any(None in (*event.key, *event.indices) for event in events):
+            return None
+        return order_of_keys(events, [(place,) for place, there in enumerate(self.there) if there])
 
     def restore(self) -> None:
         """Give the list what it held."""
@@ -116,8 +119,10 @@ class IndexedList:
         rows = [_rows(array, kind[0]) for array, kind in zip(self.arrays, self.kinds, strict=True)]
         for array, kind in zip(self.arrays, self.kinds, strict=True):
             array._storage.kept = kind[0] is None and self.loop.site
-        for one in self.outside:
-            one.kept = one.kept or self.loop.site
+        held = [leaf._storage for (place,), is_assigned in self.order.items() if is_assigned and self.there[place]
+                for leaf in tree.leaves(self.entry[place]) if isinstance(leaf, Tracer)]      # is one of them still, perhaps
+        for one in (*self.outside, *held):
+            one.kept = one.kept or (one.writable and self.loop.site)
         for (place,), is_assigned in self.order.items():
             if is_assigned:
                 self.base[place] = tree.unflatten(self.structure, [row_of(place) for row_of in rows])
@@ -154,14 +159,11 @@ class IndexedList:
 
     def _noted(self, index: Any, is_read: bool = False, is_assignment: bool = False) -> Any:
         """A place, which is read or assigned to, and for which there is an event."""
-        policy, extent = open_policy(), extent_of(index)
+        policy, extent, scopes = open_policy(), extent_of(index), scopes_around(self.base)
         assert policy is not None
-        if extent is None:
-            if not all(self.there):
-                not_capturable("it asks a list, some elements of which are none yet, for places that data decide")
-            return index
-        scopes = scopes_around(self.base)
-        place = add_extents(extent, len(self.entry)) if lower(extent) < 0 else extent
+        place = None
+        if extent is not None and (lower(extent) >= 0 or upper(extent) < 0):
+            place = extent if lower(extent) >= 0 else add_extents(extent, len(self.entry))
         policy.events.append(Event(self, (place,), tuple([scope.loop.index for scope in scopes if scope.loop is not None]), tuple(
             [(scope.test, scope.side) for scope in scopes if scope.loop is None]), is_read, is_assignment))
         return index

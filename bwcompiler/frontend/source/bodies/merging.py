@@ -300,7 +300,7 @@ def _chosen(test: Tracer, sides: Sequence[Side], name: str, options: Options, ma
 
 
 def _called(name: str) -> str:
-    return "what is returned" if name.startswith(PREFIX) else name.replace(APART, "")
+    return "what is returned" if name.startswith(PREFIX) else name.replace(APART, "").rstrip("'")
 
 
 # What is written to the result of a branch would be seen by another name of that array, or not.

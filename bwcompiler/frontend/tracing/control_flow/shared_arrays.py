@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 
 from bwcompiler.errors import UnsupportedError, at, located
-from bwcompiler.frontend.tracing.policy import Site
+from bwcompiler.frontend.tracing.policy import Recapture, Site
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import WRITTEN_TO_KEPT, Region, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.storages.shapes import Shape
@@ -24,12 +24,16 @@ _WRITTEN = ("{0} may be another name of an array that was assigned to since a br
 
 
 class SharedView(BroadcastView):
-    """All of a storage, as long as none of its `sources` was assigned to since; writable: whether it may be assigned to itself."""
+    """All of a storage, as long as none of its `sources` was assigned to since; writable: whether it may be assigned to itself.
 
-    __slots__ = ("home", "name", "seen", "sources", "writable")
+    site    of the loop that is unrolled if it is read after that; None where that is an error.
+    """
 
-    def __init__(self, shape: Shape, why: str, name: str, sources: Iterable[Storage], writable: bool) -> None:
+    __slots__ = ("home", "name", "seen", "site", "sources", "writable")
+
+    def __init__(self, shape: Shape, why: str, name: str, sources: Iterable[Storage], writable: bool, site: Site | None = None) -> None:
         super().__init__(shape, why)
+        self.site = site
         self.name = name
         self.home = open_region()
         self.sources = tuple(sources)
@@ -39,7 +43,8 @@ class SharedView(BroadcastView):
     def read(self, value: Value) -> Value:
         for source, seen in zip(self.sources, self.seen, strict=True):
             if _current(source, self.home, seen) is not seen:
-                raise located(UnsupportedError(_WRITTEN.format(self.name)), self.home.record.source or current_source(self.home.outer))
+                error = located(UnsupportedError(_WRITTEN.format(self.name)), self.home.record.source or current_source(self.home.outer))
+                raise error if self.site is None else Recapture(self.site, error)
         return value
 
     def over(self, shape: Shape) -> SharedView:
@@ -76,11 +81,11 @@ def _current(storage: Storage, home: Region, seen: Value | None) -> Value | None
     return seen if region is None else _written(storage, home)
 
 
-def share(tracer: Tracer, sources: Iterable[Storage], name: str, why: str = "") -> None:
-    """Make an array one that may be others, and is read-only therefore."""
+def share(tracer: Tracer, sources: Iterable[Storage], name: str, why: str = "", site: Site | None = None) -> None:
+    """Make an array one that may be others, and is read-only therefore; site: of the loop that gave it, if it can be unrolled."""
     found = dict.fromkeys(source for source in sources if source is not tracer._storage and not source.region.closed)
     tracer._storage.version = math.nan             # no handle keeps what it has read: it has to look again
-    tracer._chain = (SharedView(tracer.shape, why, name, found, False),)
+    tracer._chain = (SharedView(tracer.shape, why, name, found, False, site),)
 
 
 def origins(tracer: Tracer) -> list[Storage]:

@@ -274,3 +274,51 @@ def test_links_to_arrays_of_a_side_that_has_been_traced() -> None:
     x = np.array([0.7, 0.4])
     np.testing.assert_allclose(bw.jit(quasi_newton)(x), quasi_newton(x), rtol=1e-9)
     assert "unrolled" not in bw.jit(quasi_newton).explain(x)
+
+
+def one_from_outside(x):
+    a = y = x * 1.0
+    z = np.cos(x)
+    for j in range(9):
+        if x[0] * j > 5:
+            a = z
+    y[0] = 2.0
+    return np.sum(a) + np.sum(y)
+
+
+def two_from_outside(x):
+    a = b = y = x * 1.0
+    z = np.cos(x)
+    for j in range(9):
+        if x[0] * j > 5:
+            a = z * j
+        if x[1] * j > 3:
+            b = z
+    y[0] = 2.0
+    return np.sum(a) + np.sum(b) * 3
+
+
+def one_from_outside_that_is_written(x):
+    a = y = x * 1.0
+    z = np.cos(x)
+    for j in range(9):
+        if x[0] * j > 2:
+            a = z
+    z[1] = 2.0
+    return np.sum(a) + np.sum(y)
+
+
+def elements_of_a_list_by_places_that_repeat(x):
+    y, z = x * 1.0, np.cos(x)
+    kept = [y] * 12
+    for j in range(9):
+        kept[(2 * j) % 12] = z * j
+    y[0] = 2.0
+    return sum(np.sum(v) for v in kept)
+
+
+@pytest.mark.parametrize("program", [one_from_outside, two_from_outside, one_from_outside_that_is_written,
+                                     elements_of_a_list_by_places_that_repeat], ids=lambda program: program.__name__)
+def test_names_of_arrays_from_outside_that_a_loop_gives_as_data_decide(program):
+    for x in (np.array([0.31, 0.52, 0.73]), np.array([0.91, 0.32, 0.73])):
+        np.testing.assert_allclose(bw.jit(program)(x), program(x), rtol=1e-13)
