@@ -26,7 +26,7 @@ class Recapture(BaseException):
     more  sites of the same kind, for which the function would have to be traced again later; foreseen: likewise, most probably.
     """
 
-    def __init__(self, site: Site, refusal: BwError, more: Sequence[Site] = (), foreseen: Sequence[Site] = ()) -> None:
+    def __init__(self, site: Site, refusal: Exception, more: Sequence[Site] = (), foreseen: Sequence[Site] = ()) -> None:
         super().__init__(str(refusal))
         self.site = site
         self.more = more

@@ -17,7 +17,8 @@ MOST = 1 << 18                 # times that something is read or assigned
 class Event(NamedTuple):
     """A key is read that has to be there, or assigned to, or neither.
 
-    key    its parts, extents (None: not known).  indices: of the loops around, outermost first; tests: of the branches around, and which side it is in.
+    key    its parts, extents; None: not known.  indices: of the loops around, outermost first; tests: of the branches around, and which
+           side it is in.
     """
 
     table: Any

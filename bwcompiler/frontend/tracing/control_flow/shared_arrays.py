@@ -26,7 +26,7 @@ _WRITTEN = ("{0} may be another name of an array that was assigned to since a br
 class SharedView(BroadcastView):
     """All of a storage, as long as none of its `sources` was assigned to since; writable: whether it may be assigned to itself.
 
-    site    of the loop that is unrolled if it is read after that; None where that is an error.
+    site    of the loop that is unrolled if it is read after that, or assigned to; None where that is an error.
     """
 
     __slots__ = ("home", "name", "seen", "site", "sources", "writable")
@@ -54,7 +54,14 @@ class SharedView(BroadcastView):
         return made
 
     def write(self, base: Value, new: Value) -> Value:
-        return new if self.writable else super().write(base, new)
+        if self.writable:
+            return new
+        try:
+            return super().write(base, new)
+        except ValueError as error:
+            if self.site is None:
+                raise
+            raise Recapture(self.site, error) from None
 
 
 def _written(storage: Storage, region: Region) -> Value | None:
