@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.source.classes import is_plain_class
+from bwcompiler.frontend.source.syntax.analysis.liveness import stores
+from bwcompiler.frontend.source.syntax.definitions.lookup import definitions_at
 from bwcompiler.frontend.source.syntax.functions import form
-from bwcompiler.frontend.source.syntax.liveness import stores
-from bwcompiler.frontend.source.syntax.lookup import definitions_at
 from bwcompiler.frontend.source.syntax.nodes import children, walk
 from bwcompiler.frontend.source.variables import among
 from bwcompiler.frontend.tracing.registry import HANDLERS

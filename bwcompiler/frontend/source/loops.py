@@ -28,8 +28,8 @@ from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.guarded_loops import guarded_for, guarded_while, under_tests
 from bwcompiler.frontend.source.items import iterable
-from bwcompiler.frontend.source.syntax.jumps import DONE
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import DONE
 from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.unrolling import SHORTEST, is_heavy_behind, is_short, reconsider_around, recorded, unrolling
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.tracing.policy import Policy, Site
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region

@@ -22,8 +22,8 @@ from bwcompiler.errors import BwError, TracerBoolError, at
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.effects.checks import Trying, passing
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, same, site_of
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, trace_body

@@ -19,7 +19,7 @@ from bwcompiler.frontend.source.carried import first_writes, same_arrays
 from bwcompiler.frontend.source.carried.carriable import can_be_carried
 from bwcompiler.frontend.source.concrete.makers import maker_of
 from bwcompiler.frontend.source.containers.progressions import Progression, parts_of
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.variables import UNBOUND, Names, attributes_of, is_number, same
 from bwcompiler.frontend.tracing.policy import Misremembered, Policy

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.source.syntax.filled import filled, part_of, some_of
-from bwcompiler.frontend.source.syntax.lookup import definitions_at
+from bwcompiler.frontend.source.syntax.analysis.filled import filled, part_of, some_of
+from bwcompiler.frontend.source.syntax.definitions.lookup import definitions_at
 from bwcompiler.frontend.source.variables import Names, attributes_of, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import is_traced

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 
-from bwcompiler.frontend.source.syntax.expressions import inside
+from bwcompiler.frontend.source.syntax.analysis.expressions import inside
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, copies
 
 

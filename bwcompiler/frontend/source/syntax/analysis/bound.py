@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from bwcompiler.frontend.source.syntax.liveness import stores
+from bwcompiler.frontend.source.syntax.analysis.liveness import stores
 
 Names = frozenset[str]
 _PLAIN = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)

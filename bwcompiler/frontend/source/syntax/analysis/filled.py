@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from bwcompiler.frontend.source.syntax.liveness import loads, stores
+from bwcompiler.frontend.source.syntax.analysis.liveness import loads, stores
 from bwcompiler.frontend.source.syntax.nodes import children, walk
 
 Names = frozenset[str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from bwcompiler.frontend.source.syntax.liveness import annotate
+from bwcompiler.frontend.source.syntax.analysis.liveness import annotate
 from bwcompiler.frontend.source.syntax.nodes import walk, with_statements
 
 

@@ -14,12 +14,12 @@ from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from bwcompiler.frontend.source.syntax.annotated import without_annotations
-from bwcompiler.frontend.source.syntax.deleted import without_deletions
+from bwcompiler.frontend.source.syntax.definitions.annotated import without_annotations
+from bwcompiler.frontend.source.syntax.definitions.deleted import without_deletions
+from bwcompiler.frontend.source.syntax.definitions.private import with_class_names
+from bwcompiler.frontend.source.syntax.definitions.stored import mark_stored
+from bwcompiler.frontend.source.syntax.definitions.typed import typed_texts
 from bwcompiler.frontend.source.syntax.nodes import copied, copies, placed, walk
-from bwcompiler.frontend.source.syntax.private import with_class_names
-from bwcompiler.frontend.source.syntax.stored import mark_stored
-from bwcompiler.frontend.source.syntax.typed import typed_texts
 from bwcompiler.frontend.tracing.parsed_files import parsed
 
 Definition = ast.FunctionDef | ast.Lambda

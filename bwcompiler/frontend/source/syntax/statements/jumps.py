@@ -12,9 +12,9 @@ import ast
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from bwcompiler.frontend.source.syntax.bound import bound_by_breaks
-from bwcompiler.frontend.source.syntax.deferred import deferred
+from bwcompiler.frontend.source.syntax.analysis.bound import bound_by_breaks
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, children, copied, copies, walk
+from bwcompiler.frontend.source.syntax.statements.deferred import deferred
 
 PREFIX = "__bw_"
 DONE = PREFIX + "done_"        # of flags that end a loop

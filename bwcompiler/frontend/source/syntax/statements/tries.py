@@ -15,10 +15,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from bwcompiler.frontend.source.syntax.expressions import leaves
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
-from bwcompiler.frontend.source.syntax.liveness import stores
+from bwcompiler.frontend.source.syntax.analysis.expressions import leaves
+from bwcompiler.frontend.source.syntax.analysis.liveness import stores
 from bwcompiler.frontend.source.syntax.nodes import children, walk
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 
 ERROR = f"{PREFIX}error__"
 VALUE = f"{PREFIX}value_of_attempt"
