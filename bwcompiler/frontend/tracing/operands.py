@@ -14,11 +14,11 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError, at
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of, strong
+from bwcompiler.frontend.tracing.provenance.source import levels_to_the_user
 from bwcompiler.frontend.tracing.refusals.conversions import index_advice
 from bwcompiler.frontend.tracing.refusals.demands import number_if_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import are_rows, together
-from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.storages.new_strides import result_strides
 from bwcompiler.frontend.tracing.storages.region import active_region, open_region, shadow_of_chain

@@ -10,9 +10,11 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import BwError, TracerError, TracerIndexError, UnsupportedError
-from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
+from bwcompiler.frontend.tracing.boundary.known_arrays import KnownArrays, knowing_arrays, knowing_floats, known_in
+from bwcompiler.frontend.tracing.boundary.results import as_nodes, checked, checked_result, result_kind, result_value
+from bwcompiler.frontend.tracing.boundary.trace_result import OutsideReads, TraceResult
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.known_arrays import KnownArrays, knowing_arrays, knowing_floats, known_in
 from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
@@ -20,18 +22,16 @@ from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.outside.varying import Written, narrowed, replaced, without
 from bwcompiler.frontend.tracing.policy import Misremembered, Policy, Recapture, Reconsidered
+from bwcompiler.frontend.tracing.provenance.source import observe_below, stop_at
+from bwcompiler.frontend.tracing.provenance.user_names import name_values
 from bwcompiler.frontend.tracing.refusals.demands import number_of
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.notes import add_notes
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback, with_users_line
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.results import as_nodes, checked, checked_result, result_kind, result_value
-from bwcompiler.frontend.tracing.source import observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, Storage, active_region, open_region
-from bwcompiler.frontend.tracing.trace_result import OutsideReads, TraceResult
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh
-from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.graph import cut
 from bwcompiler.ir.source import Source
 from bwcompiler.ir.types import BOOL

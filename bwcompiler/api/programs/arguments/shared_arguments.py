@@ -18,10 +18,10 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.programs.arguments.assignments import may_mutate
 from bwcompiler.errors import SignatureError
-from bwcompiler.frontend.tracing.arguments import Arguments, StaticArgument
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, StaticArgument
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.storages.common_memory import Place, chain_of
 from bwcompiler.frontend.tracing.trace import call_user
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import handle
 from bwcompiler.ir.types import tensor
 

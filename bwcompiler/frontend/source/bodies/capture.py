@@ -54,7 +54,7 @@ from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index
 from bwcompiler.frontend.tracing.operands import is_in_c_order, kind_of
 from bwcompiler.frontend.tracing.policy import Recapture, Site
 from bwcompiler.frontend.tracing.promotion import Kind
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import Layout, UnknownOrderError, unknown
 from bwcompiler.frontend.tracing.storages.region import Region, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves

@@ -17,7 +17,7 @@ from bwcompiler.frontend.source.array_backed.appended import Row
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written, origins, possible
 from bwcompiler.frontend.tracing.policy import Site
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import WRITTEN_TO_KEPT, Region, Storage, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 

@@ -17,8 +17,8 @@ from bwcompiler.frontend.source.variables import Names, attributes_of, open_poli
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.policy import Site
+from bwcompiler.frontend.tracing.provenance.source import is_rewritten, original_code
 from bwcompiler.frontend.tracing.refusals.demands import may_become_known
-from bwcompiler.frontend.tracing.source import is_rewritten, original_code
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _LEVELS = 3                    # of containers and objects that are looked into, for what is traced,

@@ -16,7 +16,7 @@ from bwcompiler.frontend.source.syntax.generators import handing, handing_until
 from bwcompiler.frontend.source.syntax.recursion import as_loop
 from bwcompiler.frontend.source.syntax.rewriting import rewritten
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
-from bwcompiler.frontend.tracing.source import is_convertible, stands_for
+from bwcompiler.frontend.tracing.provenance.source import is_convertible, stands_for
 
 _LIMIT = 1 << 12
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 
 from bwcompiler.errors import UnsupportedError, located
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.storages.shapes import Shape
 from bwcompiler.frontend.tracing.storages.views import BroadcastView

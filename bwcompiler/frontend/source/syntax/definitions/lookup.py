@@ -20,7 +20,7 @@ from bwcompiler.frontend.source.syntax.definitions.private import with_class_nam
 from bwcompiler.frontend.source.syntax.definitions.stored import mark_stored
 from bwcompiler.frontend.source.syntax.definitions.typed import typed_texts
 from bwcompiler.frontend.source.syntax.nodes import copied, copies, placed, walk
-from bwcompiler.frontend.tracing.parsed_files import parsed
+from bwcompiler.frontend.tracing.provenance.parsed_files import parsed
 
 Definition = ast.FunctionDef | ast.Lambda
 

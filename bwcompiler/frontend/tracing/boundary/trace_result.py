@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bwcompiler import tree
-from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, ArgumentType
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.policy import Site

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bwcompiler.errors import BwError
-from bwcompiler.frontend.tracing.arguments import Arguments
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments
 from bwcompiler.frontend.tracing.refusals.tracebacks import user_traceback
 
 Traced = TypeVar("Traced")

@@ -11,7 +11,7 @@ import ast
 import linecache
 from collections.abc import Iterable, Iterator
 
-from bwcompiler.frontend.tracing.parsed_files import parsed
+from bwcompiler.frontend.tracing.provenance.parsed_files import parsed
 from bwcompiler.ir.op import Value
 
 _Places = dict[tuple[int, int], str]                   # line and column of a right-hand side -> the variable
