@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from bwcompiler.ir.extent import Affine
 from bwcompiler.ir.loop import Accumulate, Accumulator, Loop
-from bwcompiler.lowering.kernels.iterations import Iterations
-from bwcompiler.lowering.kernels.kernel_values import Cell
-from bwcompiler.lowering.kernels.loop_bodies import Body
-from bwcompiler.lowering.kernels.vector_loops import LONGEST, Piece, native_width
+from bwcompiler.lowering.kernels.analysis.loop_bodies import Body
+from bwcompiler.lowering.kernels.analysis.vector_loops import LONGEST, Piece, native_width
+from bwcompiler.lowering.kernels.emitter.iterations import Iterations
+from bwcompiler.lowering.kernels.emitter.kernel_values import Cell
 from bwcompiler.lowering.llvm_scalars import memory_type
 
 KEPT = 8                      # most registers for such sums

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from bwcompiler.errors import CompileError
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, scale_extent
 from bwcompiler.ir.loop import INPUT, Buffer, Kernel
-from bwcompiler.lowering.kernels.kernel_pointers import first_elements, words_read
-from bwcompiler.lowering.kernels.registers import Register, Registers
+from bwcompiler.lowering.kernels.emitter.kernel_pointers import first_elements, words_read
+from bwcompiler.lowering.kernels.emitter.registers import Register, Registers
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, vector_type
 
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent, upper
 from bwcompiler.ir.loop import Loop, Offset, Store, load
 from bwcompiler.ir.product_loop import LoopMatrix, LoopProduct
-from bwcompiler.lowering.kernels.iterations import Iterations
-from bwcompiler.lowering.kernels.registers import Register
+from bwcompiler.lowering.kernels.emitter.iterations import Iterations
+from bwcompiler.lowering.kernels.emitter.registers import Register
 from bwcompiler.lowering.llvm_scalars import memory_type, vector_type
-from bwcompiler.lowering.loops.stage_products import is_staged
+from bwcompiler.lowering.loops.tiling.stage_products import is_staged
 from bwcompiler.lowering.polls import leave_if_interrupted
 from bwcompiler.lowering.products.call import POLL_WORK, WORDS, Shape, call_text, constant_words, declaration, needs_of, symbol
 

@@ -14,7 +14,7 @@ from bwcompiler.ir.loop import Accumulate, Accumulator, Let, Loop, Statement, St
 from bwcompiler.ir.product_loop import PRODUCT
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.ir.semantics.reduction_tree import LANES
-from bwcompiler.lowering.kernels.loop_bodies import Body
+from bwcompiler.lowering.kernels.analysis.loop_bodies import Body
 from bwcompiler.lowering.math.functions import FUNCTIONS
 from bwcompiler.target import Target
 

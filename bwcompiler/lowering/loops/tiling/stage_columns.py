@@ -26,7 +26,7 @@ from bwcompiler.ir.scalar import Scalar
 from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
 from bwcompiler.ir.texts.graph_printer import first_free
 from bwcompiler.lowering.loops.split_guards import Copy
-from bwcompiler.lowering.loops.tiles import LINE_BYTES
+from bwcompiler.lowering.loops.tiling.tiles import LINE_BYTES
 
 MOST_BYTES = 1 << 19           # most bytes of the panels of a loop
 FIRST_CACHE, SECOND_CACHE = 1 << 12, 1 << 16        # bytes of one way of the L1 and L2 caches,

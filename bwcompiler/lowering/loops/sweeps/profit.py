@@ -1,11 +1,11 @@
-"""When it pays to join kernels (`sweeps.py`): they share large arrays, and what a few iterations touch stays in a cache."""
+"""When it pays to join kernels (`sweep.py`): they share large arrays, and what a few iterations touch stays in a cache."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from bwcompiler.ir.product_loop import PRODUCT
-from bwcompiler.lowering.loops.sweeps import LEAST_BLOCKS, Sweep
+from bwcompiler.lowering.loops.sweeps.sweep import LEAST_BLOCKS, Sweep
 
 LEAST_SHARED = 1 << 20         # least bytes of shared arrays: smaller ones are still in a cache when the next loop begins
 BLOCK_BYTES = 1 << 16          # bytes that a few iterations touch; MOST_BYTES: the most for a single iteration

@@ -11,9 +11,9 @@ from bwcompiler.ir.extent import Index, upper
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Kernel, Loop, Statement, identity_of
 from bwcompiler.ir.semantics.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, total_dtype
 from bwcompiler.ir.types import BOOL, I64, DType
-from bwcompiler.lowering.kernels.kernel_values import Cell, KernelValues
-from bwcompiler.lowering.kernels.lanes import add_to_totals, combined, load_lanes, reset_lanes
-from bwcompiler.lowering.kernels.registers import Register
+from bwcompiler.lowering.kernels.emitter.kernel_values import Cell, KernelValues
+from bwcompiler.lowering.kernels.emitter.lanes import add_to_totals, combined, load_lanes, reset_lanes
+from bwcompiler.lowering.kernels.emitter.registers import Register
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type, vector_type
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from bwcompiler.ir.extent import Affine, upper
 from bwcompiler.ir.loop import Accumulator, Loop
 from bwcompiler.ir.semantics.reduction_tree import BLOCK, LANES, flushed_sums
-from bwcompiler.lowering.kernels.iterations import Iterations
-from bwcompiler.lowering.kernels.loop_bodies import Body
-from bwcompiler.lowering.kernels.vector_loops import can_mask, can_mask_any_number, halves, power_of_two, strip_width, worthwhile
+from bwcompiler.lowering.kernels.analysis.loop_bodies import Body
+from bwcompiler.lowering.kernels.analysis.vector_loops import can_mask, can_mask_any_number, halves, power_of_two, strip_width, worthwhile
+from bwcompiler.lowering.kernels.emitter.iterations import Iterations
 
 
 def strip_loop(emitter: Iterations, loop: Loop, body: Body) -> None:

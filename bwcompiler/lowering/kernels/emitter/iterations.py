@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.loop import Buffer, Kernel, Loop, Statement
 from bwcompiler.ir.product_loop import PRODUCT
-from bwcompiler.lowering.kernels.accumulators import Accumulators
-from bwcompiler.lowering.kernels.loop_bodies import Body
-from bwcompiler.lowering.kernels.positions import Abreast
-from bwcompiler.lowering.kernels.registers import Register
-from bwcompiler.lowering.kernels.vector_loops import Piece, can_mask, is_outer, pieces, vector_width, worthwhile
+from bwcompiler.lowering.kernels.analysis.loop_bodies import Body
+from bwcompiler.lowering.kernels.analysis.vector_loops import Piece, can_mask, is_outer, pieces, vector_width, worthwhile
+from bwcompiler.lowering.kernels.emitter.accumulators import Accumulators
+from bwcompiler.lowering.kernels.emitter.positions import Abreast
+from bwcompiler.lowering.kernels.emitter.registers import Register
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.polls import polled, statements_work
 

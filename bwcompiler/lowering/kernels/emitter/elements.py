@@ -14,9 +14,9 @@ from bwcompiler.ir.extent import substitute
 from bwcompiler.ir.loop import Buffer, Kernel, Offset
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.ir.types import BOOL, I64, DType
-from bwcompiler.lowering.kernels.loop_bodies import group_start
-from bwcompiler.lowering.kernels.positions import Positions
-from bwcompiler.lowering.kernels.registers import Register
+from bwcompiler.lowering.kernels.analysis.loop_bodies import group_start
+from bwcompiler.lowering.kernels.emitter.positions import Positions
+from bwcompiler.lowering.kernels.emitter.registers import Register
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, memory_type, vector_type
 
 

@@ -75,8 +75,8 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, cast, const, index_value
 from bwcompiler.ir.semantics.reduction_tree import SHORT
 from bwcompiler.ir.types import C64, C128, F32, F64
-from bwcompiler.lowering.loops.kernel_layout import KernelLayout
-from bwcompiler.lowering.loops.loop_order import panel_width
+from bwcompiler.lowering.loops.building.kernel_layout import KernelLayout
+from bwcompiler.lowering.loops.building.loop_order import panel_width
 from bwcompiler.lowering.loops.split_guards import split_guards
 
 DEEP = 64                      # members of a group in which each may be made of all others

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 from bwcompiler.ir.loop import Accumulate, Accumulator, Let, Loop
 from bwcompiler.ir.types import BOOL, I64, DType
-from bwcompiler.lowering.kernels.iterations import Iterations
-from bwcompiler.lowering.kernels.kernel_values import Cell
-from bwcompiler.lowering.kernels.loop_bodies import Body
-from bwcompiler.lowering.kernels.registers import Register
-from bwcompiler.lowering.kernels.vector_loops import power_of_two, worthwhile
+from bwcompiler.lowering.kernels.analysis.loop_bodies import Body
+from bwcompiler.lowering.kernels.analysis.vector_loops import power_of_two, worthwhile
+from bwcompiler.lowering.kernels.emitter.iterations import Iterations
+from bwcompiler.lowering.kernels.emitter.kernel_values import Cell
+from bwcompiler.lowering.kernels.emitter.registers import Register
 from bwcompiler.lowering.llvm_scalars import memory_type, register_type, vector_type
 
 SEARCHED_VECTORS = 4          # most registers of positions at a time

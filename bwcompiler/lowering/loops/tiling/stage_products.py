@@ -20,7 +20,7 @@ from bwcompiler.ir.loop import INPUT, SCRATCH, Accumulate, Buffer, Fill, Kernel,
 from bwcompiler.ir.product_loop import PRODUCT, LoopMatrix, LoopProduct, product_of
 from bwcompiler.ir.scalar import const, operation
 from bwcompiler.ir.texts.graph_printer import TakenNames
-from bwcompiler.lowering.loops.tiles import LINE_BYTES
+from bwcompiler.lowering.loops.tiling.tiles import LINE_BYTES
 
 MOST_BYTES = 1 << 19           # most bytes of a packed matrix: it should stay in the L2 cache
 VECTORS = 2 * LINE_BYTES       # most bytes of a row of a tile, on any target

@@ -17,7 +17,7 @@ from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.loop import Accumulate, Accumulator, Fill, Kernel, Let, Loop, Offset, Reduce, Statement, Store, identity_of
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.lowering.loops.split_guards import Copy
-from bwcompiler.lowering.loops.tiles import is_elementwise
+from bwcompiler.lowering.loops.tiling.tiles import is_elementwise
 
 LONG = 256                     # elements of a row that fills the lanes well
 

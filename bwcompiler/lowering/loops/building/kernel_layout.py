@@ -13,7 +13,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
 from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.ir.types import DType
-from bwcompiler.lowering.loops.loop_order import inner_axes, lane_axis
+from bwcompiler.lowering.loops.building.loop_order import inner_axes, lane_axis
 
 RECOMPUTE_WEIGHT = 8          # members up to this many cheap operations are recomputed in a later pass
 

@@ -13,7 +13,7 @@ shrinks to the part that these iterations write.  A fusion group has only two le
 depth is a separate group; a sweep joins such groups.  It is correct if no iteration of one kernel touches what a different iteration of
 the other writes.
 
-Here is what may be joined; `sweep_profit.py` says when that pays, and for how many iterations at a time, and `sweep_kernel.py` makes the
+Here is what may be joined; `profit.py` says when that pays, and for how many iterations at a time, and `kernel.py` makes the
 joined kernel.
 """
 

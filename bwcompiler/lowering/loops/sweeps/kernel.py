@@ -1,4 +1,4 @@
-"""The kernel of a sweep (`sweeps.py`): a loop over blocks of iterations, in which the loops of the kernels are one after the other.
+"""The kernel of a sweep (`sweep.py`): a loop over blocks of iterations, in which the loops of the kernels are one after the other.
 
 An array that only the loops of the sweep write and read, each iteration its own part, shrinks to the part of one block.
 """
@@ -13,8 +13,8 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.texts.graph_printer import TakenNames
 from bwcompiler.lowering.loops.parallel import stays_apart
 from bwcompiler.lowering.loops.split_guards import Copy
-from bwcompiler.lowering.loops.sweep_profit import iterations_together
-from bwcompiler.lowering.loops.sweeps import AFTER, Sweep, step_of
+from bwcompiler.lowering.loops.sweeps.profit import iterations_together
+from bwcompiler.lowering.loops.sweeps.sweep import AFTER, Sweep, step_of
 
 
 def sweep_kernel(sweep: Sweep, inner: Collection[Value]) -> tuple[Kernel, list[Value | None]]:

@@ -14,9 +14,9 @@ from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.loop import Accumulator, Buffer, Kernel, Offset
 from bwcompiler.ir.scalar import Scalar
 from bwcompiler.ir.types import BOOL, I64, DType
-from bwcompiler.lowering.kernels.elements import Elements
-from bwcompiler.lowering.kernels.loop_bodies import shift_of
-from bwcompiler.lowering.kernels.registers import Level, Register
+from bwcompiler.lowering.kernels.analysis.loop_bodies import shift_of
+from bwcompiler.lowering.kernels.emitter.elements import Elements
+from bwcompiler.lowering.kernels.emitter.registers import Level, Register
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type, vector_type
 
 _NOTHING: frozenset[Buffer | Accumulator] = frozenset()

@@ -20,7 +20,7 @@ from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.op import Attributes, Value
 from bwcompiler.ir.scalar import Word
 from bwcompiler.ir.types import DType
-from bwcompiler.lowering.loops.build_loops import build_kernel
+from bwcompiler.lowering.loops.building.build_loops import build_kernel
 
 Number: TypeAlias = int | float
 WordValue: TypeAlias = Extent | float         # the value of a word: a number, or in a loop an extent that depends on the index
