@@ -25,7 +25,7 @@ from bwcompiler.ir.contracts.program_interface import (
     MEMORY_ERROR,
     NEGATIVE_ERROR,
 )
-from bwcompiler.ir.graph import Graph, all_values
+from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, Native, sort_symbol
 from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType, TensorType, complex_of
@@ -69,13 +69,8 @@ def native_addresses(symbols: frozenset[str]) -> dict[str, int]:
     return {symbol: address for symbol, address in found.items() if address}
 
 
-def begin(graph: Graph) -> None:
-    """Start compiling the wrappers around BLAS, if a graph computes something that calls it."""
-    if any(_calls_blas(value) for value in all_values(graph)):
-        blas_calls.begin()
-
-
-def _calls_blas(value: Value) -> bool:
+def calls_blas(value: Value) -> bool:
+    """Whether a value is computed by routines that call BLAS, through wrappers of ours (`runtime/blas_calls.py`)."""
     routine = value.op.library
     return (isinstance(routine, Native) or (isinstance(routine, InnerLoop) and bool(routine.lapack))) and not is_written_out(value)
 
