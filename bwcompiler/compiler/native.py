@@ -25,7 +25,7 @@ from bwcompiler.ir.contracts.program_interface import (
     MEMORY_ERROR,
     NEGATIVE_ERROR,
 )
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, Native, sort_symbol
 from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType, TensorType, complex_of
@@ -140,9 +140,7 @@ def _sort_function(symbol: str, dtype: DType, kind: int, positions: bool) -> dic
 def loops_named_in(graph: Graph) -> dict[str, int]:
     """The addresses of the loops that values of a graph, or of its regions, name by attributes; only these are looked for."""
     addresses: dict[str, int] = {}
-    for value in graph.body:
-        for region in value.op.regions:
-            addresses.update(loops_named_in(value.attrs[region]))
+    for value in all_values(graph):
         routine = value.op.library
         if isinstance(routine, InnerLoop) and not routine.names:
             name, symbol = routine.name(value.attrs), routine.symbol_of(value)
