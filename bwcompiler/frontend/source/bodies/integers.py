@@ -36,28 +36,30 @@ def _is_exponential(value: Value) -> bool:
         value.operands[-1].op.kind != "constant" or value.operands[-1].op is ops.index_value)
 
 
-def _grows(value: Value, inputs: Iterable[Value]) -> bool:
-    """Whether a value is more than one of the inputs and something that does not depend on any."""
-    roots = set(inputs)
-    depends: dict[Value, bool] = {}
+class _Dependence:
+    """Whether values depend on some roots, or are among them; remembered."""
 
-    def dependent(part: Value) -> bool:
-        stack = [part]
+    def __init__(self, roots: Iterable[Value]) -> None:
+        self.known = dict.fromkeys(roots, True)
+
+    def __call__(self, value: Value) -> bool:
+        stack = [value]                            # no recursion: chains of values may be long
         while stack:
             top = stack[-1]
-            if top in depends:
-                stack.pop()
-                continue
-            if top in roots:
-                depends[top] = True
-                continue
-            missing = [operand for operand in top.operands if operand not in depends]
+            missing = [] if top in self.known else [operand for operand in top.operands if operand not in self.known]
             if missing:
                 stack += missing
                 continue
-            depends[top] = any(depends[operand] for operand in top.operands)
-        return depends[part]
+            if top not in self.known:
+                self.known[top] = any(self.known[operand] for operand in top.operands)
+            stack.pop()
+        return self.known[value]
 
+
+def _grows(value: Value, inputs: Iterable[Value]) -> bool:
+    """Whether a value is more than one of the inputs and something that does not depend on any."""
+    roots = set(inputs)
+    dependent = _Dependence(roots)
     stack, seen = [value], set()
     while stack:
         part = stack.pop()
