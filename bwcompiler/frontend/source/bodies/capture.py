@@ -42,6 +42,7 @@ from bwcompiler.frontend.source.variables import (
     Again,
     Names,
     NotCapturable,
+    held_in,
     is_number,
     not_capturable,
     nothing_like,
@@ -237,7 +238,7 @@ class Traceable:
         for key, (place, name) in other.scope.places.items():
             self.names.add(name, place)
             self.scope.places[key] = place, name
-            self.add(name, place.held())
+            self.add(name, held_in(place))
         for name in other.apart.forms:
             self.apart.add(name)
         known = {name for name in other.carried if name in self.variables.carried and not name.startswith(PREFIX)}
