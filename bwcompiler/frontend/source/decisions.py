@@ -117,8 +117,8 @@ def in_(x: Any, items: Any) -> Any:
     if type(items) is not dict and is_asked(items, x):
         want(items, x, 0)
         return lookups.contains(items, x)
-    if lookups.is_traced_key(items, x) or (type(items) in (set, frozenset) and any(
-            isinstance(part, Tracer) for part in (x if type(x) is tuple else (x,)))):
+    if lookups.is_traced_key(items, x) or (type(items) in (set, frozenset) and (lookups.has_choices(x) or any(
+            isinstance(part, Tracer) for part in (x if type(x) is tuple else (x,))))):
         return lookups.contains(items, x)
     if isinstance(items, Selection) or (isinstance(items, Tracer) and items.ndim) or (
             isinstance(items, np.ndarray) and isinstance(x, Tracer)):

@@ -108,6 +108,7 @@ class Policy:
         self.calls: dict[int, list[int]] = {}                       # per code of a function, at which depths it is called inside of itself,
         self.inner_calls = 0                                        # and how many such calls there were
         self.counting = 0                                           # `while` loops around that are traced to know how long they are
+        self.lifted: dict[Value, Value] = {}                        # numbers from outside of bodies, by the inputs that stand for them
         self.one_kind = False                                       # whether sides of a branch must give one kind of numbers (np.vectorize)
         self.types_asked = False                                    # whether the type of a traced value was, which a loop may change
 

@@ -24,6 +24,7 @@ from bwcompiler.frontend.source.containers.queues import is_queue
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, assign_place, note_change, scopes_around, short, taking_along
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
+from bwcompiler.frontend.source.undecided.unbound import narrowed
 from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import assign, value_of
@@ -132,7 +133,7 @@ def append(base: list[Any], *values: Any) -> None:
     if indexed is not None:                          # it was read at places that move before it grew
         indexed.indexed.pop(id(base)).restore()
         indexed.kept.add(id(base))
-    target = base
+    target, values = base, tuple(map(narrowed, values))
     for loop in loops:
         if id(base) not in loop.growths:
             loop.found_growths.setdefault(id(base), Growth(base))

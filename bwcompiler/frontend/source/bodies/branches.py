@@ -216,10 +216,11 @@ def _is_another(storage: Storage, storages: Sequence[Storage]) -> bool:
 def _follow(storage: Storage, where: Any, seen: frozenset[Storage], found: list[Any]) -> bool:
     """Collect what a storage that the side made is the same as, and where; whether that is known.
 
-    What is linked with the storage itself is not reached through others of these as well, as where twins are written to.
+    What is linked with the storage itself is not reached through others of these as well, as where twins are written to; what was made in
+    a side that has been traced is nobody's any more.
     """
     pairs = [(one.where, *pair) for one in storage.links or () if (pair := one.handles(storage)) is not None
-             and pair[1]._storage not in seen]
+             and pair[1]._storage not in seen and not pair[1]._storage.region.closed and not one.where._storage.region.closed]
     seen = seen.union([storage], [twin._storage for _, _, twin in pairs])
     for also, mine, twin in pairs:
         both = also if where is None else np.logical_and(where, also)

@@ -36,13 +36,12 @@ from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
-from bwcompiler.frontend.source.undecided.unbound import look_for_unsure
+from bwcompiler.frontend.source.undecided.unbound import is_of_one_iteration, look_for_unsure
 from bwcompiler.frontend.source.variables import (
     UNBOUND,
     Again,
     Names,
     NotCapturable,
-    held_in,
     is_number,
     not_capturable,
     nothing_like,
@@ -238,7 +237,7 @@ class Traceable:
         for key, (place, name) in other.scope.places.items():
             self.names.add(name, place)
             self.scope.places[key] = place, name
-            self.add(name, held_in(place))
+            self.add(name, self.names[name])
         for name in other.apart.forms:
             self.apart.add(name)
         known = {name for name in other.carried if name in self.variables.carried and not name.startswith(PREFIX)}
@@ -275,7 +274,7 @@ class Traceable:
     # ----- one iteration
     def _iteration(self, given: Any) -> Any:
         self.region = open_region()
-        self.region.site = self.site
+        self.region.site, self.scope.reads_unsure = self.site, False
         self.names.restore(self.entry)
         self.given = self.bind(given)
         starts = self._arrays(self.entry)
@@ -297,7 +296,7 @@ class Traceable:
             one.end(self.region)
         self._end_growths()
         for indexed in self.indexed.values():
-            indexed.end()
+            indexed.end(self.region)
         self.ends = self.names.held(self.variables.stored)
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
         self._look_for_more()
@@ -373,6 +372,8 @@ class Traceable:
         for name in self.variables.carried:
             end, start = self.ends[name], self.entry[name]
             require_lengths(self.names, name, start, end)
+            if is_of_one_iteration(self, name):
+                continue
             if not same(end, start) and self.apart.finds(name, start, end):
                 found = True
             elif not same(end, start) and becomes_choice(self, name, start, end, nothing_like):

@@ -14,12 +14,12 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.bounded import sites
-from bwcompiler.frontend.source.carried.kept import keep
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.variables import is_number, open_policy
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import keep
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.provenance.source import current_source

@@ -8,7 +8,7 @@ Arrays for which this cannot be determined become read-only.  `loop` is a `captu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import CellType
 from typing import Any
 
@@ -26,6 +26,7 @@ from bwcompiler.frontend.tracing.storages.views import BroadcastView, moves
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 
 OWN = object()
+MOST_WAYS = 256                # of links from one array to another that are followed
 SAME = PREFIX + "same "       # before the name of a variable: whether it has the array that it had before the loop
 _WHY_NOT = (": after the loop {0} is one of several arrays, which may have other names, too\n"
             "  hint: write to a copy made after the loop")
@@ -202,17 +203,19 @@ def _still(loop: Any, name: str) -> Any:
     return None if end._chain else _where(end._storage, given._storage, loop, [])
 
 
-def _where(storage: Storage, target: Storage, loop: Any, seen: list[Storage]) -> Any:
+def _where(storage: Storage, target: Storage, loop: Any, seen: list[Storage], most: Iterator[int] | None = None) -> Any:
+    """Where one is the other, over all ways that links lead; None where that is not known, or there are too many ways."""
+    most = iter(range(MOST_WAYS)) if most is None else most
     if storage is target:
         return True
-    if storage.region is not loop.region or storage in loop.region.arguments:
+    if storage.region is not loop.region or storage in loop.region.arguments or next(most, None) is None:
         return None
     found: Any = False
     for one in storage.links or ():
         other = one.storage()
         if other is None or other in seen:
             continue
-        further = None if one.chain or one.twin else _where(other, target, loop, [*seen, storage])
+        further = None if one.chain or one.twin else _where(other, target, loop, [*seen, storage], most)
         if further is None:
             return None
         if further is not False:

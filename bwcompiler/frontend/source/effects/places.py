@@ -107,6 +107,7 @@ class Scope:
     changed  the variables, as cells, of which its statements assign to elements.
     test, side  of a branch: its test, and the number of the side that is being traced.
     tails    what the sides of a branch append to lists, by the ids of these (`gaps.Tail`); None elsewhere.
+    reads_unsure  whether it has read a variable that may have no value.
     attempt  the `try` of which this body is a statement that is traced to see what it fails for; it is told of changes.
     """
 
@@ -121,6 +122,7 @@ class Scope:
         self.loop = loop
         self.test: Any = None
         self.side = 0
+        self.reads_unsure = False
         self.attempt: Any = None
 
     def owns(self, x: Any) -> bool:

@@ -24,6 +24,8 @@ def sure(x: Any, name: str = "") -> Any:
     """What a variable holds that is read; raises UnboundLocalError when the program runs, where that is nothing."""
     if type(x) is not Choice or not is_unsure(x):
         return x
+    for scope in getattr(open_policy(), "scopes", ()):
+        scope.reads_unsure = True
     rest = Options([thing for thing in x.options.things if thing is not UNBOUND])
     check_once(x, lambda: x.which == x.options.place(UNBOUND), UnboundLocalError(
         f"cannot access local variable '{name}' where it is not associated with a value" if name else
@@ -66,11 +68,25 @@ def _is_behind_a_test(x: Choice) -> bool:
                if scope.test is not None)
 
 
+def narrowed(x: Any) -> Any:
+    """What x is in a branch whose test says that it is not None: its number or array."""
+    return whole_of(x) if type(x) is Choice and x.has_value and _is_behind_a_test(x) else x
+
+
 def _side_of(asked: Value, test: Value, side: int) -> int | None:
     """Which side of a branch by `asked` one by `test` is, which is the same or not that."""
     while test.op is ops.invert:
         test, side = test.operands[0], 1 - side
     return side if test is asked else None
+
+
+def is_of_one_iteration(loop: Any, name: str) -> bool:
+    """Whether a variable has no value before a loop, is not used after it, and was not read in an iteration without having been bound.
+
+    Its text may say otherwise, where a loop inside binds it that has no iterations, as far as the text shows.
+    """
+    return bool(loop.entry[name] is UNBOUND and name not in (*loop.variables.results, *loop.carried) and not name.startswith(PREFIX)
+                and not loop.names.is_place(name) and not loop.scope.reads_unsure)
 
 
 def look_for_unsure(loop: Any, nothing_like: Any) -> set[str]:

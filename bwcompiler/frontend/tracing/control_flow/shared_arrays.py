@@ -10,9 +10,10 @@ import copy
 import math
 from collections.abc import Iterable
 
-from bwcompiler.errors import UnsupportedError, located
+from bwcompiler.errors import UnsupportedError, at, located
+from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.provenance.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Region, Storage, active_region, open_region
+from bwcompiler.frontend.tracing.storages.region import WRITTEN_TO_KEPT, Region, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.storages.shapes import Shape
 from bwcompiler.frontend.tracing.storages.views import BroadcastView
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -96,3 +97,31 @@ def possible(storage: Storage) -> list[Storage]:
             if other is not None and other not in found:
                 found.append(other)
     return found
+
+
+def keep(x: Tracer, site: Site | bool = True) -> None:
+    """A list gets a copy of an array: raises where an iteration around has written to the array, as the next one will.
+
+    site    of the loop that is to be unrolled where somebody writes to the array later; True where that cannot be.
+    """
+    for storage in {one for origin in origins(x) for one in possible(origin)}:
+        if storage.writable and is_written_around(storage):
+            raise UnsupportedError(at(current_source(open_region().outer), WRITTEN_TO_KEPT))
+        storage.kept = storage.kept or site
+
+
+def is_written_around(storage: Storage) -> bool:
+    """Whether something that is being traced has written to a storage which it has not made itself."""
+    region: Region | None = open_region()
+    while region is not None and region is not storage.region:
+        if is_written(storage, region):
+            return True
+        region = region.parent
+    return is_argument_written(storage)
+
+
+def is_argument_written(storage: Storage) -> bool:
+    """Whether it is what an iteration or a side began with, and holds something else now."""
+    region = storage.region
+    return region.parent is not None and storage in region.arguments and (
+        storage.value is not region.argument_inputs[region.arguments.index(storage)])

@@ -216,6 +216,8 @@ class Region:
         storage.inner[self] = lifted
         self.lifted.append(storage)
         self.lifted_inputs.append(lifted)
+        if self.policy is not None and not storage.writable:
+            self.policy.lifted[lifted] = self.policy.lifted.get(storage.value, storage.value)
         return lifted
 
     def write(self, storage: Storage, value: Value) -> None:

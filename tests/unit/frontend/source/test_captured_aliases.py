@@ -229,3 +229,48 @@ def test_an_array_from_before_a_loop_that_it_may_have_given_a_second_name() -> N
         np.testing.assert_allclose(bw.jit(program)(x, False), program(x, False))
     with pytest.raises(UnsupportedError, match="kept may be another name of an array"):
         bw.jit(program)(0.3, True)
+
+
+def _loss(x):
+    return x[0] ** 2 + np.exp(x[1]) - x[1] + (x[0] * x[1]) ** 2
+
+
+def _slope(x):
+    return np.array([2 * x[0] + 2 * x[0] * x[1] ** 2, np.exp(x[1]) - 1 + 2 * x[1] * x[0] ** 2])
+
+
+def _backtracking(x, p, g):
+    alpha = 1.0
+    while _loss(x + alpha * p) > _loss(x) + 1e-4 * alpha * (g @ p):
+        alpha *= 0.5
+        if alpha < 1e-10:
+            return None
+    return alpha
+
+
+def test_links_to_arrays_of_a_side_that_has_been_traced() -> None:
+    """H may be one of several arrays, in sides inside of the side that a return makes of the rest of an iteration."""
+    def quasi_newton(x):
+        x, H, g = np.array(x), np.eye(2), _slope(x)
+        for _ in range(15):
+            if np.linalg.norm(g) < 1e-5:
+                return np.sum(x) + np.sum(H)
+            p = -H @ g
+            if p @ g >= 0:
+                H, p = np.eye(2), -g
+            alpha = _backtracking(x, p, g)
+            if alpha is None:
+                return 0.0
+            s = alpha * p
+            new = _slope(x + s)
+            y = new - g
+            if y @ s > 1e-12:
+                rho = 1 / (y @ s)
+                V = np.eye(2) - rho * np.outer(s, y)
+                H = V @ H @ V.T + rho * np.outer(s, s)
+            x, g = x + s, new
+        return np.sum(x)
+
+    x = np.array([0.7, 0.4])
+    np.testing.assert_allclose(bw.jit(quasi_newton)(x), quasi_newton(x), rtol=1e-9)
+    assert "unrolled" not in bw.jit(quasi_newton).explain(x)

@@ -7,7 +7,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.errors import TracerBoolError, UnsupportedError
-from tests.unit.frontend.comparing import compare
+from tests.unit.frontend.comparing import as_python, compare
 
 PLACES = np.linspace(0.0, 1.0, 15)
 
@@ -289,3 +289,21 @@ def test_arrays_of_none_are_no_values_before_the_first_iteration() -> None:
     z = np.sin(np.arange(40.0))
     compare(program, 0.3, z)
     assert "unrolled:" not in bw.jit(program).explain(0.3, z)
+
+
+def _some(x):
+    found = [None] * 4
+    for t in range(4):
+        if x[0] * t > 0.4:
+            found[t] = x[1] * t
+    return found
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: sum(v for v in _some(x) if v is not None),
+    lambda x: np.mean([v for v in _some(x) if v is not None]),
+    lambda x: sum(v * v for v in _some(x) if v),
+    lambda x: float(len([v for v in _some(x) if v is None])) * x[0],
+], ids=["sum", "mean", "truth", "length"])
+def test_what_comprehensions_keep_is_there(program):
+    as_python(program, np.array([0.3, 0.5, 0.7]), np.array([0.15, 0.5, 0.7]))

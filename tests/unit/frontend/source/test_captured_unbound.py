@@ -288,3 +288,37 @@ def test_what_is_raised_for_variables_without_value():
         with pytest.raises(UnboundLocalError, match="cannot access local variable '(before|later)'"):
             bw.jit(program)(np.ones(3))
     np.testing.assert_allclose(bw.jit(read_in_a_side)(-np.ones(3)), -3 * np.ones(3))
+
+
+def _damped(x):
+    """The text says that w may be from the iteration before; but a loop whose first test is known binds it."""
+    v = x.copy()
+    for it in range(20):  # noqa: B007
+        if np.linalg.norm(v) < 0.05:
+            break
+        step = 1.0
+        while step > 1e-3:
+            w = v.copy()
+            w[1:] -= step * 0.4 * v[1:]
+            w[0] *= 1 - 0.3 * step
+            if np.linalg.norm(w) < 0.9 * np.linalg.norm(v):
+                break
+            step /= 2
+        v = w
+    return np.sum(v) + it
+
+
+def _from_an_iteration_before(x):
+    total = 0.0
+    for i in range(12):
+        if x[0] * i > 1.0 and i % 3 == 1:
+            y = x[1] * i
+        if x[0] * i > 3.0:
+            total += y
+    return total
+
+
+@pytest.mark.parametrize("program", [_damped, _from_an_iteration_before])
+def test_variables_that_each_iteration_binds(program):
+    as_python(program, np.array([0.7, 0.4]), np.array([0.8, 0.7]))
+    assert "unrolled" not in bw.jit(program).explain(np.array([0.7, 0.4]))

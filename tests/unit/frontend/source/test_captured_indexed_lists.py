@@ -1,0 +1,165 @@
+"""Lists to whose elements loops assign at places that move: as Python does it, whatever else has or changes the elements."""
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from tests.unit.frontend.comparing import as_python
+
+X = np.array([0.3, 0.5, 0.7])
+N = 12
+
+
+def backward_recursion(x):
+    values, gains = [None] * (N + 1), [None] * N
+    values[N] = np.outer(x, x)
+    for t in reversed(range(N)):
+        gains[t] = np.tanh(values[t + 1] @ x)
+        values[t] = values[t + 1] * 0.9 + np.outer(gains[t], x)
+    total = x
+    for t in range(N):
+        total = total + 0.1 * gains[t] * t
+    return np.sum(values[0]) + np.sum(total)
+
+
+def numbers(x):
+    found = [None] * (N + 1)
+    found[0] = x[0]
+    for i in range(N):
+        found[i + 1] = found[i] * 0.5 + x[1]
+    return sum(v**2 for v in found)
+
+
+def in_the_place_of_zeros(x):
+    found = [np.zeros(3) for _ in range(N)]
+    for t in range(N):
+        found[t] = np.sin(x * t)
+    total = 0.0
+    for t in range(N - 1):
+        total += found[t] @ found[t + 1]
+    return total
+
+
+def arrays_in_the_place_of_numbers(x):
+    found = [0] * N
+    for t in range(N):
+        found[t] = x * t
+    return sum(v @ v for v in found)
+
+
+def tuples(x):
+    found, y = [None] * N, x
+    for t in range(N):
+        y = np.sin(y)
+        found[t] = (y, y[0] * t)
+    total = 0.0
+    for array, number in found:
+        total += np.sum(array) * number
+    return total
+
+
+def some_that_stay_none(x):
+    found = [None] * (2 * N)
+    for t in range(0, 2 * N, 2):
+        found[t] = x * t
+    return sum(np.sum(v) for v in found if v is not None)
+
+
+def as_data_decide(x):
+    found = [None] * N
+    for t in range(N):
+        if x[0] * t > 0.5:
+            found[t] = x * t
+        else:
+            found[t] = x
+    return sum(np.sum(v * v) for v in found)
+
+
+RECORDED = (backward_recursion, numbers, in_the_place_of_zeros, arrays_in_the_place_of_numbers, tuples, some_that_stay_none, as_data_decide)
+
+
+def written_after_the_loop(x):
+    found, y = [None] * N, x.copy()
+    for t in range(N):
+        found[t] = y
+        y = y * 1.1
+    y += 1
+    found[3][0] = 7.0
+    return sum(np.sum(v**2) for v in found) + np.sum(y)
+
+
+def written_in_the_loop(x):
+    found, y = [None] * N, x.copy()
+    for t in range(N):
+        y *= 1.1
+        found[t] = y
+    return sum(np.sum(v**2) for v in found) + np.sum(y)
+
+
+def first_one_written_after_the_loop(x):
+    found, y = [None] * N, x.copy()
+    first = y
+    for t in range(N):
+        found[t] = y
+        y = y * 1.1
+    first[0] = 100.0
+    return sum(np.sum(v**2) for v in found)
+
+
+def one_from_outside_written_after_the_loop(x):
+    found, y, z = [None] * N, x.copy(), x * 2
+    for t in range(N):
+        if t % 2 == 0:
+            found[t] = y
+        else:
+            found[t] = np.sin(z * t)
+    y[0] = 3.0
+    return sum(np.sum(v**2) for v in found)
+
+
+def elements_changed_in_place(x):
+    found = [np.zeros(3) for _ in range(N)]
+    first = found[0]
+    for t in range(N):
+        found[t] += np.sin(x * (t + 1))
+    return sum(v @ v for v in found) + np.sum(first)
+
+
+def one_that_a_variable_has(x):
+    found = [None] * N
+    for t in range(N):
+        last = x * t
+        found[t] = last
+    found[N - 1][1] = 5.0
+    return np.sum(last) + sum(np.sum(v) for v in found)
+
+
+def compared_with_none(x):
+    found = [None] * N
+    for t in range(N):
+        k = (5 * t) % 7
+        if found[k] is None:
+            found[k] = np.sum(x) * t
+    return sum(v for v in found if v is not None)
+
+
+def an_array_assigned_to_after_it_was_put_before_the_loop(x):
+    y = x * 1.0
+    found = [y] * N
+    for t in range(1, N):
+        found[t] = found[t - 1] * 1.1
+        y[0] += 0.1
+    return sum(np.sum(v) for v in found) + np.sum(y)
+
+
+@pytest.mark.parametrize("program", [*RECORDED, written_after_the_loop, written_in_the_loop, first_one_written_after_the_loop,
+                                     one_from_outside_written_after_the_loop, elements_changed_in_place, one_that_a_variable_has,
+                                     compared_with_none, an_array_assigned_to_after_it_was_put_before_the_loop],
+                         ids=lambda program: program.__name__)
+def test_as_python(program):
+    as_python(program, X, X * 1.3)
+
+
+@pytest.mark.parametrize("program", RECORDED, ids=lambda program: program.__name__)
+def test_is_recorded(program):
+    assert "unrolled" not in bw.jit(program).explain(X)
