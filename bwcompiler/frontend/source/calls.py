@@ -52,8 +52,8 @@ from bwcompiler.frontend.source.undecided.choices import attribute as attribute_
 from bwcompiler.frontend.source.variables import among, not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.policy import Policy
+from bwcompiler.frontend.tracing.provenance.source import is_convertible, is_hidden, is_library
 from bwcompiler.frontend.tracing.registry import FUNCTIONS
-from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
 from bwcompiler.frontend.tracing.tracer import Tracer, type_stood_for
 
 _READING: dict[type, frozenset[str]] = {                   # methods of Python's containers and of concrete arrays that change nothing

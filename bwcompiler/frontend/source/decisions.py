@@ -31,8 +31,8 @@ from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_sa
 from bwcompiler.frontend.source.undecided.orders import is_undecided
 from bwcompiler.frontend.source.variables import Names, is_bounded, open_policy
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 TOTAL = "sum"                  # the key of a sum

@@ -14,8 +14,8 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.syntax.functions import calls_itself, form, loop_form
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.policy import FUNCTION, Policy, Recapture, Site
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.notes import RECURSION_NOTE
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
 DEEPEST = 36                   # branches and loops, one inside of the other, around a call of a function

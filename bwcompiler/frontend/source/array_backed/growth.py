@@ -32,8 +32,8 @@ from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, exten
 from bwcompiler.frontend.tracing.indexing.index_parsing import cached_parse
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.policy import Site
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, Storage
 from bwcompiler.frontend.tracing.storages.strided_views import StridedView, everything_of
 from bwcompiler.frontend.tracing.storages.views import index_chain

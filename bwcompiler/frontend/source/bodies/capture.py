@@ -33,8 +33,8 @@ from bwcompiler.frontend.source.containers.parts import Apart
 from bwcompiler.frontend.source.containers.queues import require_lengths
 from bwcompiler.frontend.source.effects.checks import note, together
 from bwcompiler.frontend.source.effects.places import Scope, bound
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
 from bwcompiler.frontend.source.undecided.unbound import is_of_one_iteration, look_for_unsure
 from bwcompiler.frontend.source.variables import (
@@ -54,7 +54,7 @@ from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index
 from bwcompiler.frontend.tracing.operands import is_in_c_order, kind_of
 from bwcompiler.frontend.tracing.policy import Recapture, Site
 from bwcompiler.frontend.tracing.promotion import Kind
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import Layout, UnknownOrderError, unknown
 from bwcompiler.frontend.tracing.storages.region import Region, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves
@@ -237,7 +237,7 @@ class Traceable:
         for key, (place, name) in other.scope.places.items():
             self.names.add(name, place)
             self.scope.places[key] = place, name
-            self.add(name, place.held())
+            self.add(name, self.names[name])
         for name in other.apart.forms:
             self.apart.add(name)
         known = {name for name in other.carried if name in self.variables.carried and not name.startswith(PREFIX)}

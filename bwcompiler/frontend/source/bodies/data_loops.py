@@ -27,8 +27,8 @@ from bwcompiler.frontend.source.carried.first_writes import seen_by
 from bwcompiler.frontend.source.containers.parts import form_of, held_once
 from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import is_known
 from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, is_bounded, not_capturable, site_of, why_unbound
 from bwcompiler.frontend.tracing.calls import call
@@ -38,8 +38,8 @@ from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.policy import Policy
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import BroadcastView

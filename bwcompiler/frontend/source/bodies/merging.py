@@ -24,8 +24,8 @@ from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, Scope
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
 from bwcompiler.frontend.source.undecided.gaps import appended, unpacked
 from bwcompiler.frontend.source.variables import OF_LENGTHS, UNBOUND, Names, not_capturable, same, why_unbound

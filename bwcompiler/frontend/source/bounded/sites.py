@@ -10,8 +10,8 @@ from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.policy import INSTRUCTION, SERIAL, Policy, Recapture, Site
+from bwcompiler.frontend.tracing.provenance.source import is_hidden
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_hidden
 
 LEAST, MOST = 8, 4096          # rows
 IN_WHILE = 1000                # that a loop may add of which nobody knows how often it runs

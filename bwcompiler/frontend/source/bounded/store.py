@@ -22,7 +22,7 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import keep
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.policy import Site
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 

@@ -18,7 +18,7 @@ from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.appended import Row
 from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.concrete.makers import require_traced
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Again, not_capturable
 from bwcompiler.frontend.tracing.storages.region import Storage
 from bwcompiler.frontend.tracing.tracer import Tracer

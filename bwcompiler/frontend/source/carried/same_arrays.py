@@ -16,7 +16,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.concrete.makers import shown
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Again, is_number, same
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link

@@ -19,8 +19,8 @@ from bwcompiler.frontend.source.concrete import percent
 from bwcompiler.frontend.source.concrete.makers import is_live, maker_of, shown
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.tracing.operands import is_traced
+from bwcompiler.frontend.tracing.provenance.source import is_library
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_library
 from bwcompiler.frontend.tracing.storages.region import active_region, read_contents
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 

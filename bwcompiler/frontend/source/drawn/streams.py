@@ -28,8 +28,8 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, known_parts
 from bwcompiler.frontend.tracing.policy import SERIAL, Policy, Recapture, Site
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.policy import Recapture, Site
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
 _CONTAINERS = (list, dict, tuple, collections.OrderedDict)

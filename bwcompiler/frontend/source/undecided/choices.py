@@ -27,8 +27,8 @@ from bwcompiler.frontend.source.undecided.identities import are_told_apart
 from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.rules import zero_of

@@ -26,8 +26,8 @@ from bwcompiler.frontend.tracing.control_flow.shared_arrays import share
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import lower, upper
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from bwcompiler import ops, tree
 from bwcompiler.frontend.source.effects.checks import check_once
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import VALUE, Choice, Options, becomes_choice, is_known, is_unsure, joined, number_in
 from bwcompiler.frontend.source.undecided.choices import whole as whole_of
 from bwcompiler.frontend.source.variables import UNBOUND, open_policy

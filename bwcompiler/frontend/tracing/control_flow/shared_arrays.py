@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from bwcompiler.errors import UnsupportedError, at, located
 from bwcompiler.frontend.tracing.policy import Recapture, Site
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import WRITTEN_TO_KEPT, Region, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.storages.shapes import Shape
 from bwcompiler.frontend.tracing.storages.views import BroadcastView

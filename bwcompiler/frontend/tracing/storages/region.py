@@ -19,7 +19,7 @@ import numpy as np
 
 from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
 from bwcompiler.frontend.tracing.policy import Policy, Recapture, Site
-from bwcompiler.frontend.tracing.source import FrameObserver, current_source
+from bwcompiler.frontend.tracing.provenance.source import FrameObserver, current_source
 from bwcompiler.frontend.tracing.storages.contents import Contents
 from bwcompiler.frontend.tracing.storages.memory_order import Layout
 from bwcompiler.frontend.tracing.storages.views import Chain, shadow
