@@ -11,13 +11,21 @@ end.  An array that is put in the list gets another name there, of which the lis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.array_backed.growth import POISON, buffer, is_growing, require_noted, row
+from bwcompiler.frontend.source.array_backed.element_forms import (
+    Form,
+    filled,
+    form_of,
+    handed_out,
+    has_form,
+    is_integer,
+)
+from bwcompiler.frontend.source.array_backed.growth import POISON, is_growing, require_noted, row
 from bwcompiler.frontend.source.array_backed.growth import write as write_in_growing
 from bwcompiler.frontend.source.array_backed.key_order import Event, order_of_keys
 from bwcompiler.frontend.source.concrete.makers import note_shown
@@ -25,20 +33,15 @@ from bwcompiler.frontend.source.containers.queues import is_queue
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import Again, is_number, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written, keep, origins, share
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written, keep, origins
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
-from bwcompiler.frontend.tracing.operands import as_tracer, stack_all
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import together
 from bwcompiler.frontend.tracing.storages.region import Region, Storage
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import add_extents, lower, upper
-from bwcompiler.ir.types import TensorType, dtype_of, tensor
 
 MOST_PARTS = 16                # arrays and groups of rows that a list holds before the loop
-_WHY_NOT = ": it is an element of a list\n  hint: write to a copy, kept[k].copy()"
-
-Kind = tuple[Any, TensorType]  # of a leaf: Python's type of a number, or None; dtype and shape
 
 
 class IndexedList:
@@ -49,12 +52,12 @@ class IndexedList:
     outside  arrays from outside of the loop that were assigned to elements.
     """
 
-    def __init__(self, base: list[Any], loop: Any, form: tuple[Any, list[Kind]]) -> None:
+    def __init__(self, base: list[Any], loop: Any, form: Form) -> None:
         self.base = base
         self.loop = loop
         self.entry = list(base)
         self.structure, self.kinds = form
-        self.there = [_has_form(one, form) for one in self.entry]
+        self.there = [has_form(one, form) for one in self.entry]
         self.arrays: list[Any] = []
         self.order: dict[tuple[int, ...], bool] = {}
         self.outside: set[Storage] = set()
@@ -65,20 +68,7 @@ class IndexedList:
         lines = [tree.leaves(one) for one, there in zip(self.entry, self.there, strict=True) if there]
         places = [place for place, there in enumerate(self.there) if there]
         columns = zip(*lines, strict=True) if lines else [()] * len(self.kinds)
-        self.arrays = [self._array(kind, places, list(column)) for kind, column in zip(self.kinds, columns, strict=True)]
-
-    def _array(self, kind: Kind, places: list[int], column: list[Any]) -> Any:
-        for one in column:
-            if isinstance(one, np.ndarray):
-                note_shown(one)
-        if kind[0] is float:
-            column = [call(as_tracer, number).astype(float) for number in column]
-        if len(column) == len(self.entry):
-            return call(stack_all, column).copy()
-        made = buffer(len(self.entry), kind[1])
-        if column:
-            made[np.array(places)] = call(stack_all, column)
-        return made
+        self.arrays = [filled(kind, len(self.entry), places, list(column)) for kind, column in zip(self.kinds, columns, strict=True)]
 
     def begin(self) -> None:
         """Before an iteration."""
@@ -133,14 +123,14 @@ class IndexedList:
         if isinstance(index, slice):
             not_capturable("it takes a slice of a list that it assigns to at places that move")
         place = self._noted(index, is_read=True)
-        leaves = [_element(array[place], kind) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
+        leaves = [handed_out(array[place], kind) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
         return tree.unflatten(self.structure, leaves)
 
     def write(self, index: Any, value: Any) -> None:
         """base[index] = value."""
         if isinstance(index, slice):
             not_capturable("it assigns to a slice of a list, of which it assigns to elements at places that move")
-        if not _has_form(value, (self.structure, self.kinds)):
+        if not has_form(value, (self.structure, self.kinds)):
             not_capturable("it assigns other things than a list holds (numbers, arrays of one shape, tuples of these), at places that move")
         place = self._noted(index, is_assignment=True)
         for array, leaf in zip(self.arrays, tree.leaves(value), strict=True):
@@ -179,17 +169,6 @@ def _rows(array: Any, kind: Any) -> Callable[[int], Any]:
     return lambda place: row(array, place, element._storage, element)
 
 
-def _element(found: Any, kind: Any) -> Any:
-    """What is handed out: a number; or a copy of an array, to which nobody writes."""
-    if kind is not None:
-        found._kind = kind
-    if not found._type.shape:
-        return found
-    found = found.copy()
-    share(found, (), "what a list holds", _WHY_NOT)
-    return found
-
-
 # ----- which lists
 def indexed_list(base: list[Any], value: Any = None) -> IndexedList | None:
     """The list in arrays, if it is so in the body that is being traced, or shall be: then the loop is traced again.
@@ -215,7 +194,7 @@ def indexed_list(base: list[Any], value: Any = None) -> IndexedList | None:
 
 def _fitting(found: IndexedList, value: Any) -> IndexedList:
     """The list; one of another form, where what it held before has another one than all that is assigned: [0.0] * n and then arrays."""
-    form = None if value is None or _has_form(value, (found.structure, found.kinds)) else _form(value)
+    form = None if value is None or has_form(value, (found.structure, found.kinds)) else form_of(value)
     if form is None or not all(map(is_number, found.entry)) or not any(kind[1].shape for kind in form[1]):
         return found
     found.restore()
@@ -223,52 +202,19 @@ def _fitting(found: IndexedList, value: Any) -> IndexedList:
     raise Again(found.loop)
 
 
-def _form_of_list(base: list[Any], value: Any) -> tuple[Any, list[Kind]] | None:
+def _form_of_list(base: list[Any], value: Any) -> Form | None:
     """The form of the elements, if all have one but those that are none yet, and are few arrays, or rows of few."""
     known = [one for one in base if one is not None]
     example = value if value is not None else known[0] if known else None
-    form = _form(example)
-    if form is None or (is_number(example) and all(map(_is_integer, [*known, example]))):      # which have any number of digits
+    form = form_of(example)
+    if form is None or (is_number(example) and all(map(is_integer, [*known, example]))):      # which have any number of digits
         return None
-    there = [_has_form(one, form) for one in base]
+    there = [has_form(one, form) for one in base]
     if not all(one is None or is_number(one) for one, is_there in zip(base, there, strict=True) if not is_there):
         return None
     columns = zip(*[tree.leaves(one) for one, is_there in zip(base, there, strict=True) if is_there], strict=True)
     few = [not kind[1].shape or len(call(together, column)) <= MOST_PARTS for kind, column in zip(form[1], columns, strict=False)]
     return form if all(few) else None
-
-
-def _is_integer(x: Any) -> bool:
-    return bool(is_number(x)) and (x.dtype.kind in "iu" if isinstance(x, Tracer | np.generic) else type(x) in (bool, int))
-
-
-def _form(x: Any) -> tuple[Any, list[Kind]] | None:
-    """The structure of an element and the kinds of its leaves; None of what arrays do not hold."""
-    if not isinstance(x, tuple | Tracer | np.ndarray | np.generic | float | int):
-        return None
-    leaves = tree.leaves(x)
-    kinds = [_kind(leaf) for leaf in leaves]
-    if isinstance(x, tuple) and any(map(_is_integer, leaves)):
-        return None
-    return None if not kinds or None in kinds else (tree.structure(x), [kind for kind in kinds if kind is not None])
-
-
-def _kind(leaf: Any) -> Kind | None:
-    """Of a real number float and f64, whatever it is; of an array its type."""
-    if is_number(leaf):
-        kind = leaf.dtype.kind if isinstance(leaf, Tracer | np.generic) else ""
-        is_real = kind in "fi" if kind else type(leaf) in (int, float)
-        return (float, tensor(dtype_of(np.dtype(float)), ())) if is_real else None
-    if isinstance(leaf, Tracer):
-        return (None, leaf._type) if leaf._type.is_fixed and not isinstance(leaf, IndexTracer) else None
-    if type(leaf) is np.ndarray and leaf.dtype.kind in "biufc":
-        return None, tensor(dtype_of(leaf.dtype), leaf.shape)
-    return None
-
-
-def _has_form(x: Any, form: tuple[Any, Sequence[Kind]]) -> bool:
-    found = _form(x)
-    return found is not None and found[0] == form[0] and found[1] == list(form[1])
 
 
 def foresee(base: list[Any]) -> None:

@@ -17,7 +17,8 @@ from bwcompiler import tree
 from bwcompiler.errors import ShapeError, at
 from bwcompiler.frontend.source.array_backed.appended import Element, Row
 from bwcompiler.frontend.source.array_backed.boxes import require_alone
-from bwcompiler.frontend.source.array_backed.growth import Growth, buffer, elements_of, grow, last_on_entry, require_gaps, row, store
+from bwcompiler.frontend.source.array_backed.element_forms import buffer
+from bwcompiler.frontend.source.array_backed.growth import Growth, elements_of, grow, last_on_entry, require_gaps, row, store
 from bwcompiler.frontend.source.array_backed.histories import History
 from bwcompiler.frontend.source.array_backed.indexed_lists import IndexedList
 from bwcompiler.frontend.source.array_backed.invariant_lists import Joined
@@ -282,12 +283,9 @@ class Traceable:
         for leaf, ordered in zip(self._arrays(self.given), self.ordered, strict=True):
             if not ordered:
                 leaf._storage.layout = unknown("what a loop carries")
-        for growth in self.growths.values():
-            growth.begin()
-        for indexed in self.indexed.values():
-            indexed.begin()
-        for tables in self.drawn.values():
-            tables.begin()
+        held: list[Any] = [*self.growths.values(), *self.indexed.values(), *self.drawn.values()]
+        for one in held:
+            one.begin()
         self.run()
         for tables in self.drawn.values():
             tables.end()

@@ -144,3 +144,74 @@ def test_tests_that_ask_for_a_length_that_data_decide() -> None:
 
     with pytest.raises(bw.errors.TracerBoolError, match="to which it appends as data decides"):
         bw.jit(program)(0.7)
+
+
+class _History:
+    """What a delay differential equation was at earlier times."""
+
+    def __init__(self, dt, initial):
+        self.dt, self.initial, self.values = dt, initial, [initial]
+
+    def __call__(self, t):
+        if t <= 0:
+            return self.initial
+        k = int(t / self.dt)
+        if k >= len(self.values) - 1:
+            return self.values[-1]
+        part = t / self.dt - k
+        return (1 - part) * self.values[k] + part * self.values[k + 1]
+
+
+def delayed(x):
+    """Elements of a list that grows, read at places that data decide."""
+    past, y = _History(0.1, x), x
+    for n in range(60):
+        y = y + 0.1 * (np.array([y[0], -y[1]]) - past(n * 0.1 - 0.537 * x[1]) * y)
+        past.values.append(y)
+    kept = np.array(past.values)
+    return kept[-1, 0] + kept[:, 1].max() + np.sum(past.values[7])
+
+
+def of_tuples_from_the_end(x):
+    kept, y = [(0.5, x)], x
+    for n in range(30):
+        number, array = kept[-int(1 + 0.9 * abs(np.sin(n)) * min(n, 4))]
+        y = y * 0.9 + array * number
+        kept.append((y[0] * 0.1 + 0.3, y))
+    return sum(number * np.sum(array) for number, array in kept)
+
+
+def of_elements_assigned_after_they_were_appended(x):
+    kept = [x[0], x[1]]
+    for n in range(20):
+        kept.append(0.9 * kept[n] + 0.01 * n)
+        kept[-1] = np.sin(kept[-1]) + 0.1 * kept[n + 1] + 0.1 * kept[int(abs(np.sin(n)) * n)]
+    return sum(kept)
+
+
+def of_arrays_changed_after_they_were_appended(x):
+    kept, y = [x * 1.0], x * 1.0
+    for n in range(20):
+        y *= 1.01
+        y[0] += kept[int(abs(np.sin(n) * x[0]) * n)][1] * 0.01
+        kept.append(y)
+    return sum(np.sum(one) for one in kept)
+
+
+@pytest.mark.parametrize("program", [delayed, of_tuples_from_the_end, of_elements_assigned_after_they_were_appended,
+                                     of_arrays_changed_after_they_were_appended])
+def test_elements_read_at_places_that_data_decide(program):
+    as_python(program, np.array([0.7, 0.6]), np.array([0.3, 0.51]))
+
+
+def test_lists_that_grow_have_no_elements_behind_their_end():
+    def program(x):
+        kept = [x]
+        for n in range(20):
+            kept.append(kept[int(x[0] * n)] * 0.9)
+        return np.sum(kept[-1])
+
+    x = np.array([0.7, 0.6])
+    np.testing.assert_allclose(bw.jit(program)(x), program(x))
+    with pytest.raises(IndexError, match="list index out of range"):
+        bw.jit(program)(2 * x)
