@@ -61,6 +61,7 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
     dict: frozenset(("copy", "get", "items", "keys", "values")),
     set: frozenset(("copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "union")),
 }
+_READING |= dict.fromkeys((collections.defaultdict, collections.OrderedDict), _READING[dict])
 _COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
 _ARRAY_FUNCTION = type(np.copyto)
 

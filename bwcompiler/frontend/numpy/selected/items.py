@@ -124,10 +124,8 @@ def _at(x: Selection, index: Any) -> Any:
 
 
 def set_item(x: Selection, index: Any, value: Any) -> None:
-    """y[index] = value for a selection y, which is a copy of x."""
+    """x[index] = value for a selection, which is a copy, or a slice, which is a view."""
     require_unshared(x)
-    if isinstance(x, DataSlice):
-        refuse("an assignment to a part of it")
     part, own = (x, slice(None)) if index is Ellipsis else _with_other_axes(x, _as_tuple(index))
     if x.where.ndim > 1 and part is not x:
         refuse("an assignment to columns of what a mask of several axes selects")
