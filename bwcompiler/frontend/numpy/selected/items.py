@@ -13,7 +13,6 @@ from bwcompiler.frontend.numpy.selected.elementwise import of_selections, requir
 from bwcompiler.frontend.numpy.selected.ordering import sliced
 from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, fixed, has_mask_of, merged, number, packed, require, with_all
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse, same_value, selection, spread

@@ -335,8 +335,8 @@ def _fromiter(iter: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
     return HANDLERS["call_of"](np.array)(items, dtype)
 
 
-def _hasattr(x: Any, name: str, /) -> bool:
-    return builtins.hasattr(type_stood_for(x) if isinstance(x, Tracer) else x, name)       # a float has no shape
+def _hasattr(x: Any, name: str, /) -> Any:
+    return HANDLERS["has_attribute"](type_stood_for(x) if isinstance(x, Tracer) else x, name)       # a float has no shape
 
 
 def _type(x: Any, *more: Any, **options: Any) -> Any:

@@ -20,7 +20,6 @@ from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED
 from bwcompiler.frontend.tracing.registry import HANDLERS
 
 _KEEPING = frozenset(("append", "clear", "copy", "extend"))     # methods of lists that need not know of gaps
-_METHODS: dict[str, Callable[..., Any]] = {"pop": moved.popped, "reverse": moved.turn, "sort": keyed.put_in_order}
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,6 +27,8 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **kwargs: HANDLERS["call_of"](function)(*args, **kwargs)
 
 
+_METHODS: dict[str, Callable[..., Any]] = {"pop": moved.popped, "reverse": moved.turn, "sort": keyed.put_in_order,
+                                           "index": _plain(plain.place_of), "count": _plain(plain.number_of)}
 _TAKING: dict[Any, Callable[..., Any]] = {
     len: length, sum: total, list: builtins.list, tuple: builtins.tuple, np.array: moved.array_of, np.asarray: moved.array_of,
     np.fromiter: lambda items, dtype: moved.array_of(items, dtype=dtype), math.fsum: lambda items: total(items, 0.0),
