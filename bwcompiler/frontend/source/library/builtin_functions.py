@@ -254,8 +254,15 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
     structures = [tree.structure(box) for box in boxes]
     if any(structure != structures[0] for structure in structures):
         call(_refuse_to_order, items, structures)
-    columns = [np.stack([call(as_tracer, leaf) for leaf in column])[order] for column in zip(*map(tree.leaves, boxes), strict=True)]
+    columns = [_in_order(column, order) for column in zip(*map(tree.leaves, boxes), strict=True)]
     return [HANDLERS["unboxed"](tree.unflatten(structures[0], [column[k] for column in columns])) for k in builtins.range(len(items))]
+
+
+def _in_order(column: tuple[Any, ...], order: Any) -> Any:
+    """Numbers or arrays in an order that is data; of texts and the like it says which one is where."""
+    if HANDLERS["are_things"](*column):
+        return HANDLERS["things_in_order"](column, order)
+    return np.stack([call(as_tracer, leaf) for leaf in column])[order]
 
 
 def _deciding(keys: list[Any]) -> list[Any]:
