@@ -116,6 +116,15 @@ def place_of(items: Any, x: Any) -> Any:
     return found
 
 
+def repeated(items: Any, times: Any) -> Any:
+    """items * times."""
+    found = []
+    for _ in range(times):
+        for item in items:
+            found.append(item)
+    return found
+
+
 def number_of(items: Any, x: Any) -> Any:
     """items.count(x)."""
     found = 0
