@@ -17,7 +17,7 @@ from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.appended import Element, Row, block_of
 from bwcompiler.frontend.source.array_backed.boxes import Box, Text, boxed, unboxed
-from bwcompiler.frontend.source.array_backed.histories import from_history
+from bwcompiler.frontend.source.array_backed.histories import from_history, from_history_at
 from bwcompiler.frontend.source.array_backed.schedules import schedule
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.containers.queues import is_queue
@@ -43,6 +43,7 @@ from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.rules import zero_of
 
 WINDOW = 4                     # of the last elements can be read
+MOST_IN_SIDE = 64              # elements that a side of a branch adds
 _KNOWN = (bool, int, float, complex, str, bytes, np.generic, type(None))
 
 
@@ -123,6 +124,10 @@ def append(base: list[Any], *values: Any) -> None:
         taking_along(base, base.extend)(values)
         return
     note_change(scopes)
+    if len(values) > MOST_IN_SIDE and scopes[-1].tails is not None:       # each would be a result of the branch
+        HANDLERS["wish_for_stack"](base, *values[:1])
+        not_capturable(f"it adds {len(values)} elements to a list, or less, as data say", hint="kept[count:count + n] = ..., in an array "
+                       "that is made before")
     loops = [scope.loop for scope in scopes if scope.loop is not None]
     if any(loop.capacity is None for loop in loops):
         raise _unbounded()
@@ -228,7 +233,9 @@ def element(base: list[Any], index: Any) -> Any:
         return [_from_end(growths, place) for place in range(-index.start, 0, -1)]
     extent = None if isinstance(index, slice) else extent_of(index)
     if extent is None:
-        return not_capturable("it reads a list that grows in it at places that are not known")
+        is_counted = len(growths) == 1 and growths[0][0].index is not None
+        found = from_history_at(base, growths[0][1], index, _length(growths)) if is_counted else None
+        return not_capturable("it reads a list that grows in it at places that are not known") if found is None else found
     if isinstance(extent, int) and extent < 0:
         return _from_end(growths, -extent)
     if isinstance(extent, int) and extent < len(growths[0][1].entry):

@@ -17,6 +17,7 @@ from bwcompiler.frontend.source.array_backed.appended import Row
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written, origins, possible
 from bwcompiler.frontend.tracing.policy import Site
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import WRITTEN_TO_KEPT, Region, Storage, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -24,12 +25,20 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 _WRITTEN = "it appends an array to a list as data decide, and assigns to that array, too"
 
 
-def keep(x: Tracer) -> None:
-    """A list with room gets a copy of an array: raises where an iteration around has written to the array, as the next one will."""
+def keep(x: Tracer, site: Site | None = None) -> None:
+    """A list with room gets a copy of an array: raises where an iteration around has written to the array, as the next one will.
+
+    site: of a loop that can be unrolled, where somebody writes to it.
+    """
     for storage in {one for origin in origins(x) for one in possible(origin)}:
         if storage.writable and _is_written_around(storage):
+            if site is not None:
+                not_capturable(_WRITTEN)
             raise UnsupportedError(at(current_source(open_region().outer), WRITTEN_TO_KEPT))
-        storage.kept = storage.kept or True
+        storage.kept = storage.kept or site or True
+
+
+HANDLERS["keep"] = keep
 
 
 def _is_written_around(storage: Storage) -> bool:
