@@ -42,6 +42,7 @@ from bwcompiler.ir.extent import Extent, add_extents, scale_extent, substitute
 from bwcompiler.ir.op import Value
 
 WINDOW = 4                     # of the last elements can be read
+MOST_IN_SIDE = 64              # elements that a side of a branch adds
 _KNOWN = (bool, int, float, complex, str, bytes, np.generic, type(None))
 
 
@@ -122,6 +123,10 @@ def append(base: list[Any], *values: Any) -> None:
         taking_along(base, base.extend)(values)
         return
     note_change(scopes)
+    if len(values) > MOST_IN_SIDE and scopes[-1].tails is not None:       # each would be a result of the branch
+        HANDLERS["wish_for_stack"](base, *values[:1])
+        not_capturable(f"it adds {len(values)} elements to a list, or less, as data say", hint="kept[count:count + n] = ..., in an array "
+                       "that is made before")
     loops = [scope.loop for scope in scopes if scope.loop is not None]
     if any(loop.capacity is None for loop in loops):
         raise _unbounded()

@@ -18,7 +18,9 @@ from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import Again, is_number, not_capturable
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written
 from bwcompiler.frontend.tracing.indexing.index_handle import index_handle
+from bwcompiler.frontend.tracing.storages.region import Region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Extent, add_extents, lower, scale_extent, upper
 
@@ -50,6 +52,12 @@ class History:
             for array, leaf in zip(self.arrays, tree.leaves(value), strict=True):
                 keep_or_note(leaf, self.loop.site)
                 array[call(index_handle, add_extents(place, number))] = leaf
+
+    def end(self, region: Region) -> None:
+        """After an iteration: the next one finds the old contents as they were."""
+        held = [leaf._storage for one in self.growth.entry for leaf in tree.leaves(one) if isinstance(leaf, Tracer)]
+        if any(is_written(one, region) for one in held):
+            not_capturable("it assigns to arrays of a list that grows, which it reads at places that move")
 
     def read(self, place: Any) -> Any:
         """The element at a place."""

@@ -290,7 +290,8 @@ class Traceable:
         for tables in self.drawn.values():
             tables.end()
         self.apart.end()
-        for one in self.joined.values():
+        held = [*self.joined.values(), *self.histories.values()]
+        for one in held:
             one.end(self.region)
         self._end_growths()
         for indexed in self.indexed.values():

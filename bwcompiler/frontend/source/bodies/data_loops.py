@@ -49,6 +49,7 @@ from bwcompiler.ir.op import Value, input_value
 
 APPENDED = 1000                # iterations in which a list grows, where the test of the loop does not say how many there may be
 COUNTER = PREFIX + "counter"
+_NO_ROOM = "a list got more than {0} elements in this loop: compiled code has room for {0}\n  hint: {1}"
 GOING = PREFIX + "going"
 PHASE = PREFIX + "phase"       # the number of the iteration, where arrays exchange their names: modulo their period
 
@@ -105,8 +106,8 @@ def _record_bounded(names: Names, variables: Variables, going: Tracer, test: Cal
 
     more = variables._replace(stored=(*variables.stored, COUNTER), carried=(*variables.carried, COUNTER))
     _record_while(names, more, going, bounded, run, policy, capacity)
-    text = (f"a list got more than {capacity} elements in this loop: compiled code has room for {capacity}\n"
-            f"  hint: another bound, `while ... and len(kept) < {10 * capacity}`; or `for _ in range({10 * capacity})` with `break`")
+    text = _NO_ROOM.format(
+        capacity, f"another bound, `while ... and len(kept) < {10 * capacity}`; or `for _ in range({10 * capacity})` with `break`")
     further = names[COUNTER] >= capacity if GOING in names else test()         # a test that changes things is not made once more
     raise_where(np.logical_and(further, True), TracerError(text))
 
@@ -149,9 +150,17 @@ def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variabl
 
     entry = names.held(variables.stored)
     names.once = held_once(entry)
+    capacity = count if isinstance(count, int) and count < ENDLESS else None
     try:
-        _record(names, more, test, run, body, policy, runs=extent_of(count) is not None and lower(count) >= 1,
-                capacity=count if isinstance(count, int) and count < ENDLESS else None)
+        try:
+            _record(names, more, test, run, body, policy, runs=extent_of(count) is not None and lower(count) >= 1, capacity=capacity)
+        except Unbounded:
+            if not isinstance(count, Tracer) or extent_of(count) is not None:
+                raise
+            names.restore({**entry, COUNTER: 0})
+            end = np.minimum(count, APPENDED)
+            _record(names, more, test, run, body, policy, capacity=APPENDED)
+            raise_where(count > APPENDED, TracerError(_NO_ROOM.format(APPENDED, f"`for _ in range({10 * APPENDED})` with `break`")))
     except BaseException:
         names.restore(entry)
         raise

@@ -161,8 +161,10 @@ class _Merged:
         return next((place for place, known in self.scope.places.values() if known == name), None)
 
     def _may_be_unsure(self, name: str, one: Any) -> bool:
-        """Whether a variable that one side does not bind is read with a check from now on: one of the user's function."""
-        return not (name.startswith(PREFIX) or APART in name or self._place(name) is not None or self._has_returned(one is not UNBOUND))
+        """Whether a variable that one side does not bind is read with a check from now on: one of the user's function, or an attribute."""
+        place = self._place(name)
+        return not (name.startswith(PREFIX) or APART in name or (place is not None and place.kind != "attribute")
+                    or self._has_returned(one is not UNBOUND))
 
     def _require_lengths(self, name: str, one: Any, other: Any) -> None:
         """The items of a deque, or of a list that is changed like one, are as many after both sides."""

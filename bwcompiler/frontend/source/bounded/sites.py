@@ -105,10 +105,10 @@ def times(container: Any) -> int:
     return min(math.prod(counts), MOST)
 
 
-def added(container: Any) -> int:
-    """Note that something is added; how much there may be then."""
+def added(container: Any, number: int = 1) -> int:
+    """Note that so much is added, or less; how much there may be then."""
     policy = open_policy()
     assert policy is not None
-    policy.events.append(Added(container, times(container)))
+    policy.events.append(Added(container, number * times(container)))
     total: int = sum(one.times for one in policy.events if one.table is container)
     return min(total, MOST)

@@ -24,6 +24,7 @@ def note_double(*objects: Any, site: Site | None = None) -> None:
     """From now on these are not to be changed; site: of the loop that is unrolled where they are all the same."""
     policy = open_policy()
     assert policy is not None
+    objects = tuple([x for x in objects if x is not None])       # which nobody can change, and everybody has
     policy.doubles.update({id(x): x for x in objects})
     if site is not None:
         policy.undone.update({id(x): site for x in objects})
