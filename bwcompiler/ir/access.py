@@ -7,7 +7,7 @@ another index.  `expand` composes these maps down to values that are stored or c
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 from bwcompiler.errors import InternalError
@@ -88,9 +88,22 @@ def is_virtual(value: Value) -> bool:
     return value.op.virtual and not (value.op.in_order and is_alias(value))
 
 
+def is_row(value: Value) -> bool:
+    """Whether a value is a contiguous part of an array, at a position given by data: a row of a ring of residuals."""
+    if value.op.name != "gather" or not value.rank or value.operands[1].rank:
+        return False
+    axes = value.attrs["axes"]
+    return bool(axes == tuple(range(len(axes))))
+
+
+def is_leaf(value: Value, forced: Container[Value]) -> bool:
+    """Whether loops that read a value read memory of its own, or compute it; forced: values that have it whatever they are."""
+    return value in forced or not (is_virtual(value) or is_row(value))
+
+
 def expand(value: Value, at: tuple[IndexExpression, ...], leaf: Leaf, stored: Callable[[Value], bool]) -> Scalar:
     """Element `at` of value as a scalar expression of leaves; values for which `stored` holds are leaves."""
-    if stored(value) or not is_virtual(value):
+    if stored(value):
         return leaf(value, at)
     if value.op.in_order:
         index = reshape_index(at, value.operands[0].shape, value.shape)
@@ -182,7 +195,8 @@ def view_of(value: Value) -> ArrayView | None:
         found.append((base, index))
         return marker
 
-    if expand(value, tuple([index.extent() for index in indices]), leaf, lambda _: False) is not marker or len(found) != 1:
+    at = tuple([index.extent() for index in indices])
+    if expand(value, at, leaf, lambda part: not is_virtual(part)) is not marker or len(found) != 1:
         return None
     base, entries = found[0]
     place: Extent = 0

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.ir.declaration import not_differentiable
-from bwcompiler.ir.extent import upper
 from bwcompiler.ir.op import Op, Value, constant, define_op
 from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops import numpy_text
@@ -20,17 +19,13 @@ from bwcompiler.ops.broadcasting import SHIFTED_AXES, reduce_sum, reduced_shape,
 from bwcompiler.ops.elementwise import BOOLEAN, cast, equal
 from bwcompiler.ops.layout import displaced
 from bwcompiler.ops.rules import Axes, require
+from bwcompiler.ops.scan import cumprod
 
 
 # ----- prod: the derivative is the product of all other elements, correct also if elements are zero
-def _exclusive_scan(x: Value, axis: int, direction: int) -> Value:
-    """The product of the elements before (direction 1) or after (-1) each one; log2(n) doubling steps."""
-    found = displaced(x, axis, direction, 1.0)
-    distance = 1
-    while distance < upper(found.shape[axis]):
-        found = found * displaced(found, axis, direction * distance, 1.0)
-        distance *= 2
-    return found
+def _product_before(x: Value, axis: int, direction: int) -> Value:
+    """The product of the elements before (direction 1) or after (-1) each one."""
+    return displaced(cumprod(x, axis=axis, reverse=direction < 0), axis, direction, 1.0)
 
 
 def _product_of_others(x: Value, axes: Axes) -> Value:
@@ -38,7 +33,7 @@ def _product_of_others(x: Value, axes: Axes) -> Value:
     if not axes:
         return constant(1.0, x.type)
     axis = axes[-1]                     # the last axis first: the rest is a product over the axes that remain
-    others = _exclusive_scan(x, axis, 1) * _exclusive_scan(x, axis, -1)
+    others = _product_before(x, axis, 1) * _product_before(x, axis, -1)
     if len(axes) == 1:
         return others
     outer = _product_of_others(reduce_prod(x, axes=(axis,)), axes[:-1])

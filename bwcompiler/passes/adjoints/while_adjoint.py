@@ -33,8 +33,8 @@ from bwcompiler.passes.adjoints.counted_adjoint import Counter, counters_in, exp
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, stack_inputs, totals
 from bwcompiler.passes.loops.region_bodies import padded
 
-BUDGET, LARGEST = 1 << 20, 1 << 25     # bytes of the rings of one loop
-FEWEST, ENOUGH, MOST = 8, 64, 1024     # rows
+BUDGET, LARGEST = 1 << 21, 1 << 25     # bytes of the rings of one loop
+FEWEST, ENOUGH, MOST = 8, 64, 4096     # rows
 SNAPSHOTS, LEAST = 16, 2               # of what is carried, as far as BYTES allow
 BYTES = 1 << 25
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from bwcompiler import ops
-from bwcompiler.ir.access import ArrayView, is_alias, is_virtual, matrix_view, root, view_of, whole
+from bwcompiler.ir.access import ArrayView, is_alias, is_leaf, is_row, matrix_view, root, view_of, whole
 from bwcompiler.ir.contracts.fusion import FusedProgram, FusionGroup, Member, Refusal, starts_filled
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -75,7 +75,7 @@ class _Fusion:
                 self.stored.add(value)
             elif not is_fusable(value):
                 self._call(value)
-            elif value in self.forced or not is_virtual(value):
+            elif is_leaf(value, self.forced):
                 self._place(value)
         self._place_numbers()
         for step in self.steps.opened:
@@ -301,4 +301,14 @@ def _forced(graph: Graph, views: dict[Value, tuple[ArrayView, ...]]) -> set[Valu
         forced.update([view.base for view in operands])
     forced.update(graph.outputs)
     forced.update([root(value) for value in graph.outputs])
-    return forced
+    return forced | _copied_rows(graph)
+
+
+def _copied_rows(graph: Graph) -> set[Value]:
+    """Rows at positions given by data that are not read where they lie: of arrays that loops compute, or that something writes to."""
+    rows = [value for value in graph.body if is_row(value)]
+    if not rows:
+        return set()
+    written = {operand for value in graph.body if value.op in ops.WRITES or value.op.regions for operand in value.operands}
+    kept = {*graph.inputs, *[value for value in graph.body if value.op is ops.item]} - written
+    return {row for row in rows if row.operands[0] not in kept}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import NamedTuple, TypeAlias
 
-from bwcompiler.ir.access import element, expand, is_virtual
+from bwcompiler.ir.access import element, expand, is_leaf
 from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression, Scalar, const
@@ -35,7 +35,7 @@ class Reads:
 
     def is_leaf(self, value: Value) -> bool:
         """Whether reads of a value stop at it: it is stored, computed, or an alias of stored memory."""
-        return value in self.forced or not is_virtual(value)
+        return is_leaf(value, self.forced)
 
     def dimensions(self, shape: tuple[Extent, ...]) -> Dimensions:
         """The dimensions of values of this shape."""

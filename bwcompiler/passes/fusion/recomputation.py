@@ -12,6 +12,7 @@ from bwcompiler import ops
 from bwcompiler.ir.access import plain_axes, root
 from bwcompiler.ir.contracts.fusion import FusionGroup
 from bwcompiler.ir.op import Value, is_constant
+from bwcompiler.ir.types import BOOL
 from bwcompiler.passes.fusion.attempt import Attempt
 from bwcompiler.passes.fusion.reads import Reads
 
@@ -87,6 +88,8 @@ class Recomputation:
         for base, _ in attempt.reads:
             if base not in inside and (base.type.nbytes >= LEAST_EXPANDED or _is_masked(base)):
                 again |= self._expansion(base)
+            elif base not in inside and base.dtype is BOOL and group is not None:
+                again |= self._test(base, attempt, group)
         return Attempt(attempt.value, self.reads, attempt.inlined | again, attempt.update) if again else attempt
 
     def _expansion(self, value: Value) -> frozenset[Value]:
@@ -118,6 +121,26 @@ class Recomputation:
                 return frozenset()
         small = sum([leaf.type.nbytes for leaf in leaves]) * EXPANSION <= value.type.nbytes
         return frozenset(found) if small and len(likes) <= 1 else frozenset()
+
+    def _test(self, value: Value, attempt: Attempt, group: FusionGroup) -> frozenset[Value]:
+        """What has to be computed to have a condition again, from nothing but what the loop of a group, or the attempt, has anyway.
+
+        A condition in a register is a mask, one in memory is a byte: storing it and loading it again takes more than a comparison.
+        """
+        found: dict[Value, None] = {}
+        pending = [value]
+        there = {base for base, _ in attempt.reads if base.dtype is not BOOL}
+        while pending:
+            array = pending.pop()
+            if len(found) == MOST_INLINED or not self._is_cheap(array) or any(root(base) in self.written for base in self.made_of[array]):
+                return frozenset()
+            found[array] = None
+            missing = [base for base in self.made_of[array]
+                       if base not in there and base not in group.by_value and base not in group.loads and base not in found]
+            if any(base.dtype is not BOOL for base in missing):
+                return frozenset()
+            pending += missing
+        return frozenset(found)
 
     def _at_shifts(self, value: Value) -> frozenset[Value]:
         """What a reader at shifted indices computes again instead of having value stored: a large one is a few cheap operations on two

@@ -15,6 +15,7 @@
     A[i] = A[i] with v at k    -> A with v at (i, k)           and additions likewise: elements of a part at positions given by data
     a diagonal of zeros        -> where(j - i == offset, v, 0)          see diagonal_rules
     scatter_add of one per row -> where(j == index[i], ...)   which is read element by element, like all other values
+    ct * p, unless it is nan   -> where(ct != 0, ct * p, 0)    see guard_rules
     op(halves)                 -> cast(op(cast))              see half_rules
     solve, det, qr, sort ...   -> the parts that they consist of, see factorization_rules
 
@@ -35,12 +36,13 @@ from bwcompiler.errors import CompileError
 from bwcompiler.ir.access import reshape_index
 from bwcompiler.ir.extent import Affine, element_count
 from bwcompiler.ir.graph import Graph
-from bwcompiler.ir.op import Op, Value, current_record, is_constant
+from bwcompiler.ir.op import Op, Value, constant, current_record, is_constant
 from bwcompiler.ir.types import F16, I64, TensorType
 from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.rewriting.legal.diagonal_rules import diagonal
 from bwcompiler.passes.rewriting.legal.factorization_rules import FACTORIZATION_RULES
+from bwcompiler.passes.rewriting.legal.guard_rules import guarded_product, number_is_equal, size_is_zero
 from bwcompiler.passes.rewriting.legal.half_rules import HALF_RULES, has_halves
 from bwcompiler.passes.rewriting.legal.half_spectra import use_half_spectra
 from bwcompiler.passes.rewriting.legal.narrow_products import narrow_product
@@ -137,20 +139,24 @@ def _pieces_in_place(type_: TensorType, *pieces: Value, axis: int) -> Value | No
 
 
 def _quotient(type_: TensorType, x: Value, y: Value) -> Value | None:
-    """x / 2**k, where 2**-k is a number of the dtype too; in derivatives that are arrays x / y for any known number y.
+    """x / 2**k, where 2**-k is a number of the dtype too; in derivatives that are arrays x / y for any number y.
 
     There it may be rounded once more: nobody compares its bits with NumPy's, and a division takes several times as long as a product.
+    (The reciprocal of a number that is computed later is infinite if that is below 2**-1024: then hardly a bit of it is known.)
     """
+    record = current_record()
+    rounds = record is not None and record.forward is not None and bool(type_.shape) and type_.dtype is not F16
+    if rounds and type_.dtype.is_float and y.op is ops.broadcast and not y.operands[0].rank:
+        [number] = y.operands
+        return ops.multiply(x, ops.broadcast(ops.divide(constant(1.0, number.type), number), **y.attrs))
     if not is_constant(y) or not isinstance(y.attrs["value"], float) or not type_.dtype.is_float:
         return None
-    record = current_record()
-    exact = abs(math.frexp(y.attrs["value"])[0]) == 0.5
-    if not exact and (record is None or record.forward is None or not type_.shape or type_.dtype is F16):
+    if not rounds and abs(math.frexp(y.attrs["value"])[0]) != 0.5:
         return None
-    number = type_.dtype.numpy.type
+    kind = type_.dtype.numpy.type
     with np.errstate(all="ignore"):
-        reciprocal = number(1) / number(y.attrs["value"])
-    if not np.finfo(number).tiny <= abs(reciprocal) < np.inf:
+        reciprocal = kind(1) / kind(y.attrs["value"])
+    if not np.finfo(kind).tiny <= abs(reciprocal) < np.inf:
         return None
     return ops.multiply(x, ops.full(value=float(reciprocal), shape=y.shape, dtype=y.dtype))
 
@@ -272,6 +278,7 @@ _LEGAL: dict[Op, Rule] = {
     ops.matmul: _product, ops.matmul_add: _added_product, ops.sum: _sum,
     ops.slice_update: _elements_of_part, ops.slice_add: _add_elements_of_part,
     ops.concatenate: _pieces_in_place, ops.divide: _quotient, ops.reshape: _reshape, ops.scatter_add: _one_per_row,
+    ops.select: guarded_product, ops.less_equal: size_is_zero, ops.equal: number_is_equal,
     **WINDOW_RULES, **FACTORIZATION_RULES,
 }
 _LEGAL_AND_SIMPLE = RULES | {op: _then(rule, RULES.get(op)) for op, rule in _LEGAL.items()}

@@ -68,6 +68,16 @@ graph g(%x: f64[70,20], %w: f64[20]) -> (f64[], f64[20]) {
   %slope: f64[20] = sum %weighted {axes=[0]}
   return %total, %slope
 }""",
+    "only_what_a_later_pass_reads_is_in_panels": """
+graph g(%x: f64[3,200]) -> f64[3,200] {
+  %total: f64[200] = sum %x {axes=[0]}
+  %none: bool[200] = less_equal %total, 0.0
+  %root: f64[200] = sqrt %total
+  %scale: f64[200] = select %none, 1.0, %root
+  %wide: f64[3,200] = broadcast %scale {shape=[3,200], axes=[1]}
+  %ratio: f64[3,200] = divide %x, %wide
+  return %ratio
+}""",
     "columns_in_panels": """
 graph g(%x: f64[3,200]) -> f64[3,200] {
   %total: f64[200] = sum %x {axes=[0]}

@@ -78,3 +78,11 @@ def test_shape_error(name, shape, axes):
 def test_dtype_error(name, dtype):
     with pytest.raises(DTypeError):
         REGISTRY[name].shape(tensor(dtype, (2,)), axes=(0,))
+
+
+def test_the_derivative_of_a_long_product_is_two_scans():
+    """And not log2(n) passes over the array each way."""
+    program = vjp(case("prod", np.ones((2, 1000)), axes=(1,)).program(), [0])
+    names = [value.op.name for value in program.record.values]
+    assert names.count("cumprod") == 2
+    assert len(names) < 12

@@ -78,6 +78,7 @@ from bwcompiler.ir.types import C64, C128, F32, F64
 from bwcompiler.lowering.loops.building.kernel_layout import KernelLayout
 from bwcompiler.lowering.loops.building.loop_order import panel_width
 from bwcompiler.lowering.loops.split_guards import split_guards
+from bwcompiler.lowering.loops.unread_panels import without_unread
 
 DEEP = 64                      # members of a group in which each may be made of all others
 
@@ -101,6 +102,8 @@ def build_kernel(name: str, group: FusionGroup, stored: set[Value], forced: set[
     after = layout.compute_numbers(after=True)
     before += layout.fills.values()
     after = [*layout.flushes, *after]
+    body, unread = without_unread(body, after, layout.panels)
+    layout.used = [buffer for buffer in layout.used if buffer not in unread]
     kernel = Kernel(name, layout.used, [*before, *split_guards(body, [*before, *after], layout.renewed), *after])
     owners = {buffer: value for value, buffer in layout.buffers.items()} | layout.results
     return kernel, [owners.get(buffer) for buffer in layout.used]
@@ -130,6 +133,7 @@ class _Tree:
         self.width = width
         self.by_row = False                                         # whether the pass goes through the rows of a panel one by one
         self.known = dict(layout.known)                             # scalar members; inside the outer loops also outer members and totals
+        self.behind_gap: dict[Value, Scalar] = {}                   # outer members of a gap over lanes: where the next loops find them
         self.written: set[Value] = set()
         self.prologue: dict[int, list[Statement]] = {}
         self.epilogue: dict[int, list[Statement]] = {}
@@ -165,6 +169,8 @@ class _Tree:
                     statements.append(self._store(value, member.axes, self.known[value]))
             elif not self.layout.is_inner(member) and self.layout.when[value] == number:
                 self._outer_member(member, statements)
+        self.known.update(self.behind_gap)
+        self.behind_gap.clear()
         return self._over_lanes(statements)
 
     def _over_lanes(self, statements: list[Statement]) -> list[Statement]:
@@ -198,7 +204,8 @@ class _Tree:
         if self.lane is not None:
             panel = self.layout.scratch_for(value, (self.width,), value.dtype)
             statements.append(Store(panel, Offset(self.lane.extent()), let.ref()))
-            self.known[value] = load(panel, Offset(self.lane.extent()))
+            self.layout.panels.add(panel)
+            self.behind_gap[value] = load(panel, Offset(self.lane.extent()))
         if value in self.layout.stored:
             statements.append(self._store(value, member.axes, let.ref()))
 

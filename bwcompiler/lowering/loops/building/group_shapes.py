@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 from bwcompiler import ops
-from bwcompiler.ir.access import is_virtual, root
+from bwcompiler.ir.access import is_leaf, root
 from bwcompiler.ir.contracts.fusion import FusionGroup, Member
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents
 from bwcompiler.ir.loop import Kernel
@@ -117,7 +117,7 @@ class _Reader:
     def _read(self, value: Value, inlined: Set[Value], local: dict[Value, int]) -> int:
         """The number of a value that a member reads; `inlined` are recomputed there."""
         again = value in inlined
-        if not again and (value in self.group.by_value or value in self.forced or not is_virtual(value)):
+        if not again and (value in self.group.by_value or is_leaf(value, self.forced)):
             found = self.known.get(value)
             if found is not None:
                 return found
@@ -283,7 +283,7 @@ class _Pattern:
 
     def _operand(self, value: Value, inlined: Set[Value], local: dict[Value, Value]) -> Value:
         again = value in inlined
-        if not again and (value in self.members or value in self.forced or not is_virtual(value)):
+        if not again and (value in self.members or is_leaf(value, self.forced)):
             return self.members.get(value, value)
         found = local.get(value)
         if found is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bwcompiler import ops
-from bwcompiler.ir.access import Leaf, element, expand, is_virtual, root
+from bwcompiler.ir.access import Leaf, element, expand, is_leaf, root
 from bwcompiler.ir.contracts.fusion import FusionGroup, Member
 from bwcompiler.ir.extent import Extent, Index
 from bwcompiler.ir.loop import INPUT, OUTPUT, SCRATCH, UPDATED, Buffer, Let, Offset, Statement, Store, linear_offset, load
@@ -25,6 +25,7 @@ class KernelLayout:
     when      the pass of each inner member; the gap (before the pass) of each outer member.  passes, steps: the numbers of both.
     saved     inner members that later passes read back from memory; last: the last pass that computes each.
     numbers   members outside of the loops -> whether they are computed after these.  known: the scalars of those already computed.
+    panels    scratch for outer members of a panel, which the gap that computes them does not read.
     fills     statements before the whole tree; flushes: statements after it.
 
     For the example of `build_loops.py`: outer [0], inner [1]; passes 2, steps 3 (gaps 0, 1, 2); when {e: 0, total: 0, scale: 1, share: 1},
@@ -48,6 +49,7 @@ class KernelLayout:
         self.known: dict[Value, Scalar] = {}
         self.buffers: dict[Value, Buffer] = {}
         self.scratch: dict[tuple[Value, tuple[Extent, ...], str], Buffer] = {}
+        self.panels: set[Buffer] = set()
         self.used: list[Buffer] = []
         self.taken = TakenNames()                 # of buffers
         self.results: dict[Buffer, Value] = {}
@@ -158,7 +160,7 @@ class KernelLayout:
         return through
 
     def _is_leaf(self, value: Value) -> bool:
-        return value in self.forced or not is_virtual(value)
+        return is_leaf(value, self.forced)
 
     def computes_inside(self, value: Value) -> bool:
         member = self.members[value]

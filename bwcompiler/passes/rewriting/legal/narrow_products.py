@@ -5,8 +5,9 @@
     a matrix and a vector       sum over k of x[i, k] y[k]         and of x[k] y[k, j]
     a batch with vectors        sum over k of x[b, i, k] y[b, k]   and of x[b, k] y[b, k, j]
     tall, and few terms         x[i, 0] y[0, j] + x[i, 1] y[1, j] + ...
+    a batch of tiny ones        x[b, i, 0] y[b, 0, j] + ...        of complex numbers (of floats they are instructions of a sweep)
 
-The last form is for more than TALL rows: layers of few neurons over many points consist of these.  What a call would write
+The form of tall products is for more than TALL rows: layers of few neurons over many points consist of these.  What a call would write
 and another loop read again (a bias, an activation function, a difference) is then computed in the same loop, by all threads.
 """
 
@@ -27,13 +28,14 @@ MOST_COLUMNS = 32              # sums of a matrix with a vector, of any number o
 MOST_BESIDE = 1 << 13          # or multiplications, where sums lie side by side: a call is faster for more of them;
 LONGEST_SUM = 48               # terms, of any number of sums,
 MOST_ALONG = 1536              # or multiplications, where terms do
+TINY = 4                       # most rows, terms and columns of complex matrices for which a call takes longer than their product
 
 
 def narrow_product(type_: TensorType, x: Value, y: Value) -> Value | None:
     """The same product without a matmul; None where a call is as good."""
     if not type_.dtype.is_differentiable:
         return None
-    for rule in (_outer_product, _dot, _batch_with_vectors, _matrix_with_vector, _tall_product):
+    for rule in (_outer_product, _dot, _batch_with_vectors, _matrix_with_vector, _tall_product, _batch_of_tiny_ones):
         found = rule(type_, x, y)
         if found is not None:
             return found
@@ -118,6 +120,14 @@ def _tall_product(type_: TensorType, x: Value, y: Value) -> Value | None:
     return None
 
 
+def _batch_of_tiny_ones(type_: TensorType, x: Value, y: Value) -> Value | None:
+    """Of complex matrices: a call takes some 300 ns for 2 x 2, their product 10 in a loop over the batch."""
+    sides = (*x.shape[-2:], y.shape[-1])
+    if x.rank < 3 or not type_.dtype.is_complex or not all(isinstance(side, int) and 0 < side <= TINY for side in sides):
+        return None
+    return _term_by_term(type_, x, y)
+
+
 def _sum_with(matrix: Value, vector: Value, axis: int, type_: TensorType) -> Value:
     """sum over an axis of a matrix times a vector that lies along that axis."""
     along = reshaped(vector, (matrix.shape[axis],))
@@ -125,12 +135,14 @@ def _sum_with(matrix: Value, vector: Value, axis: int, type_: TensorType) -> Val
 
 
 def _term_by_term(type_: TensorType, x: Value, y: Value) -> Value:
-    rows, columns = type_.shape
+    *batch, rows, columns = type_.shape
+    lead, ones = (0,) * len(batch), (1,) * type_.rank
     total: Value | None = None
-    for k in range(y.shape[0]):
-        left = reshaped(ops.slice(x, starts=(0, k), sizes=(rows, 1), steps=(1, 1)), (rows,))
-        right = reshaped(ops.slice(y, starts=(k, 0), sizes=(1, columns), steps=(1, 1)), (columns,))
-        term = ops.multiply(*[ops.broadcast(one, shape=type_.shape, axes=(axis,)) for axis, one in enumerate((left, right))])
+    for k in range(y.shape[-2]):
+        left = reshaped(ops.slice(x, starts=(*lead, 0, k), sizes=(*batch, rows, 1), steps=ones), (*batch, rows))
+        right = reshaped(ops.slice(y, starts=(*lead, k, 0), sizes=(*batch, 1, columns), steps=ones), (*batch, columns))
+        term = ops.multiply(*[ops.broadcast(one, shape=type_.shape, axes=(*range(len(batch)), len(batch) + axis))
+                              for axis, one in enumerate((left, right))])
         total = term if total is None else ops.add(total, term)
     assert total is not None
     return total

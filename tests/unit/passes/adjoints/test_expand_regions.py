@@ -33,7 +33,7 @@ def test_more_iterations_than_the_rings_hold(name, rows, monkeypatch):
 
 def test_rings_have_the_size_that_the_budget_allows():
     types = [[while_adjoint.tensor(while_adjoint.COUNT.dtype, (size,))] for size in (3, 1 << 9, 1 << 15, 1 << 17, 1 << 20)]
-    assert [while_adjoint.rows(one) for one in types] == [while_adjoint.MOST, 256, while_adjoint.ENOUGH, 32, while_adjoint.FEWEST]
+    assert [while_adjoint.rows(one) for one in types] == [while_adjoint.MOST, 512, while_adjoint.ENOUGH, 32, while_adjoint.FEWEST]
 
 
 def test_many_iterations_are_computed_a_few_times(monkeypatch):

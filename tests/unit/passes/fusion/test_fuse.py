@@ -323,6 +323,46 @@ def test_what_runs_over_tall_columns_does_not_join_a_loop_over_rows():
     assert [(len(step.extents), step.inner) for step in fused.steps] == [(1, None), (2, None)]
 
 
+def test_rows_of_rings_are_read_where_they_lie():
+    """The derivative of a loop of unknown length reads residuals, also neighbours, at positions that are data, and copies none of them."""
+    def function(x):
+        while np.sum(x) > 1.0:
+            x = 0.9 * x + 0.01 * np.roll(x, 1) * x * np.sin(np.roll(x, -1))
+        return np.sum(x)
+
+    text = bw.grad(function).as_text("loops", np.ones(300))
+    back = [kernel for kernel in text.split("kernel ") if kernel.startswith("b1b.b1b.")]
+    assert sum("remainder, " in kernel for kernel in back) > 1
+    assert not any("store %gather" in kernel for kernel in back)
+
+
+def test_rows_of_what_is_written_to_are_copied_first(rng):
+    def function(x, table, k):
+        for _ in range(3):
+            row = table[k]
+            table[k + 1] = row + x
+            x = x * row
+            k = (k + 1) % 4
+        return x, table
+
+    arguments = rng.standard_normal(50), rng.standard_normal((6, 50)), np.array(2)
+    expected = function(arguments[0], arguments[1].copy(), arguments[2])
+    for found, wanted in zip(bw.jit(function, mutates=False)(*arguments), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-13)
+
+
+def test_conditions_are_found_again_where_what_they_compare_is():
+    """Storing a condition as bytes and loading it again costs more than comparing what a loop loads anyway."""
+    def function(x, y):
+        big = x > y
+        total = np.cumsum(np.where(big, x, 0.0))
+        return np.where(big & (x < 3.0), x * total, y)
+
+    found = lowered(function, np.ones(5000), np.zeros(5000), gradient=False)
+    assert sum(isinstance(step, FusionGroup) for step in found.fused.steps) == 2
+    assert not any(value.dtype.kind == "b" for value in found.fused.stored)
+
+
 @pytest.mark.parametrize("rows, stored", [(1000, True), (4096, False)])
 def test_functions_of_arrays_that_no_cache_holds_are_computed_again(rows, stored):
     """exp(x - m) of 20 MB takes less time than storing and loading it; of 5 MB it does not."""

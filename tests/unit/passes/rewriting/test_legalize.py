@@ -290,3 +290,17 @@ def test_parts_of_diagonals_and_those_that_go_on_in_the_next_column(rng: np.rand
     for function, is_update in ((part, False), (wraps, True), (update, True)):
         assert ("slice_update" in op_names(legalized(function, v))) == is_update
         np.testing.assert_array_equal(bw.jit(function)(v), function(v))
+
+
+def test_derivatives_multiply_by_the_reciprocal_of_a_number() -> None:
+    """One division for all elements; what the user divides by is divided by, with NumPy's bits."""
+    def misfit(x: Any, step: Any) -> Any:
+        return np.sum(((x[1:] - x[:-1]) / step) ** 3)
+
+    x, step = np.linspace(0.0, 1.0, 30) ** 2, np.array(0.3)
+    joint = legalize(derive(trace(misfit, (x, step)).graph, [0], [ONE]).graph)
+    assert [value.shape for value in joint.body if value.op is ops.divide] == [(29,), ()]
+    alone = legalize(trace(misfit, (x, step)).graph)
+    assert [value.shape for value in alone.body if value.op is ops.divide] == [(29,)]
+    inner = 3 * ((x[1:] - x[:-1]) / step) ** 2 / step
+    np.testing.assert_allclose(bw.grad(misfit)(x, step), np.append(0.0, inner) - np.append(inner, 0.0), rtol=1e-13)

@@ -122,3 +122,23 @@ def test_layers_of_few_neurons_over_many_points_are_few_loops(rng: np.random.Gen
     program = bw.compile(loss, *weights)
     assert op_names(program.lowered().simplified).count("matmul") == 2          # gradients of the first two
     bw.check_grads(loss, tuple(weights), order=1)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 2), (3, 4, 2), (4, 3, 4)], ids=str)
+@pytest.mark.parametrize("batch", [(1,), (30,), (4, 5)], ids=str)
+def test_tiny_complex_matrices_of_a_batch_are_multiplied_in_loops(batch: tuple[int, ...], shape: tuple[int, int, int],
+                                                                 rng: np.random.Generator) -> None:
+    rows, inner, columns = shape
+    x, y = [rng.standard_normal((*batch, *sides)) + 1j * rng.standard_normal((*batch, *sides)) for sides in ((rows, inner), (inner, columns))]
+
+    def size(x, y):
+        return np.sum(np.abs(x @ y) ** 2)
+
+    assert "matmul" not in op_names(legalized(lambda x, y: x @ y, x, y))
+    np.testing.assert_allclose(bw.jit(lambda x, y: x @ y)(x, y), x @ y, rtol=1e-13)
+    np.testing.assert_allclose(bw.grad(size)(x, y), 2 * np.conj((x @ y) @ np.conj(np.swapaxes(y, -1, -2))), rtol=1e-12)
+
+
+def test_other_complex_matrices_are_calls() -> None:
+    for x in (np.ones((2, 2), complex), np.ones((3, 5, 5), complex)):
+        assert "matmul" in op_names(legalized(lambda x: x @ x, x))
