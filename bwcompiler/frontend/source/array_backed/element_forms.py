@@ -85,12 +85,12 @@ def keep_or_note(leaf: Any, site: Site) -> None:
         keep(leaf, site)
 
 
-def handed_out(found: Any, kind: Any) -> Any:
-    """What is handed out: a number; or a copy of an array, to which nobody writes."""
+def handed_out(found: Any, kind: Any, site: Site) -> Any:
+    """What is handed out: a number; or a copy of an array: where somebody writes to it, the loop at `site` is unrolled."""
     if kind is not None:
         found._kind = kind
     if not found._type.shape:
         return found
     found = found.copy()
-    share(found, (), "what a list holds", _WHY_NOT)
+    share(found, (), "what a list holds", _WHY_NOT, site)
     return found

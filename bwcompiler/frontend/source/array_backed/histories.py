@@ -61,7 +61,7 @@ class History:
 
     def read(self, place: Any) -> Any:
         """The element at a place."""
-        leaves = [handed_out(array[place], kind) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
+        leaves = [handed_out(array[place], kind, self.loop.site) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
         return tree.unflatten(self.structure, leaves)
 
 

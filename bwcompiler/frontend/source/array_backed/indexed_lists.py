@@ -123,7 +123,7 @@ class IndexedList:
         if isinstance(index, slice):
             not_capturable("it takes a slice of a list that it assigns to at places that move")
         place = self._noted(index, is_read=True)
-        leaves = [handed_out(array[place], kind) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
+        leaves = [handed_out(array[place], kind, self.loop.site) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
         return tree.unflatten(self.structure, leaves)
 
     def write(self, index: Any, value: Any) -> None:
