@@ -12,7 +12,7 @@ from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.dictionaries import is_new, table_of, tabled
 from bwcompiler.frontend.source.array_backed.growth import element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.array_backed.indexed_lists import foresee, is_indexed, taken_from
-from bwcompiler.frontend.source.array_backed.lookups import lookup_in
+from bwcompiler.frontend.source.array_backed.lookups import at_places, lookup_in
 from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, want
 from bwcompiler.frontend.source.bounded.groups import Group, Groups
 from bwcompiler.frontend.source.bounded.stacks import Heap, Stack
@@ -23,7 +23,7 @@ from bwcompiler.frontend.source.undecided.choices import Choice, picked, place_o
 from bwcompiler.frontend.source.undecided.gaps import has_gaps, taken
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.undecided.lookups import element as element_at
-from bwcompiler.frontend.source.undecided.lookups import has_choices, is_traced_key, look_up
+from bwcompiler.frontend.source.undecided.lookups import has_choices, is_among, is_traced_key, look_up
 from bwcompiler.frontend.source.undecided.moved import item as item_of_gaps
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
@@ -85,8 +85,19 @@ def _moving(items: Any, index: Tracer) -> Any:
         return invariant_lists.element(items, index)
     if type(items) is list and isinstance(index, IndexTracer):
         foresee(items)
+        found = invariant_lists.element_in_side(items, index)
+        if found is None and _are_tuples(items) and is_among(range(len(items)), index):
+            at = at_places(items)
+            found = None if at is None else at(index)
+        if found is not None:
+            return found
         expect(items)
     return element_at(items, index)
+
+
+def _are_tuples(items: list[Any]) -> bool:
+    """Whether it is a table: `a, alpha, d = JOINTS[i]`."""
+    return all(type(one) is tuple for one in items)
 
 
 def _is_traced(index: Any) -> bool:

@@ -302,10 +302,10 @@ class Traceable:
         require_alone(self.scope, [self.ends[name] for name in dict.fromkeys((*self.variables.carried, *self.variables.results))],
                       [growth.items for growth in self.growths.values()])
         look_for_aliases(self)
+        look_for_shared_choices(self)
         look_for_written(self)
         try:
             look_for_first_writes(self)
-            look_for_shared_choices(self)
             same_arrays.add_ends(self)
         except Again:                              # the kinds are known as well: they need no attempt of their own
             self._foresee(set())

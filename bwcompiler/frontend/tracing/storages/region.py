@@ -70,7 +70,8 @@ class Storage:
         self.last_shadow: tuple[Any, ...] = ()
 
 
-WRITTEN_TO_KEPT = ("an array is assigned to that was appended to a list, whose elements data decide: compiled code has a copy there\n"
+WRITTEN_TO_KEPT = ("an array is assigned to that was appended to a list, whose elements data decide, or given another name, as data "
+                   "decide: compiled code has a copy there\n"
                    "  hint: append a copy, kept.append(x.copy()), or make a new array, x = x + y, where x += y assigns to elements")
 LONG = 8                       # views of views from which on the last chain that was followed is remembered
 
