@@ -89,7 +89,7 @@ class Traceable:
     runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
     apart    variables that are bound anew to objects and containers, of which the parts are carried.
-    drawn    what its iterations draw, by the generators' ids (`drawn.tables.Tables`).
+    drawn    what its iterations draw, by the generators' ids (`drawn.tables.Tables`).  read_by_test: what its test may read by other names.
     moving   variables whose shapes move with the iterations, in the parameters `rooms`; first: runs the first iteration, to find them.
     """
 
@@ -110,6 +110,7 @@ class Traceable:
         self.elements: list[tuple[Growth, list[Element]]] = []
         self.buffers: dict[Storage, Tracer] = {}
         self.buffered: list[TensorType] = []
+        self.read_by_test: set[Storage] = set()
         self.rows: list[Tracer] = []
         self.exchange: Exchange | None = None
         self.moving: dict[str, Moving] = {}

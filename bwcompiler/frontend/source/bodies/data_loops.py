@@ -199,7 +199,9 @@ def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable
             not_capturable(f"{result.name} is rebound, and is no array or number")
         if runs or result.name.startswith(PREFIX):
             kept.append(result)
-    if seen_by(traceable, tested.result.lifted):
+    assigned = {traced.result.lifted[number]._storage for number in traced.result.assigned}
+    if seen_by(traceable, [one._storage for one in tested.result.lifted]) or seen_by(traceable, traceable.read_by_test) or (
+            assigned & traceable.read_by_test):
         not_capturable("its test reads by another name an array that the loop assigns to")
     items = call(_emit, leaves, traced, tested)
     note_captured(traceable, traced, "one that ends when its test says so", policy)
@@ -258,7 +260,7 @@ def _exchanged(traceable: Traceable, exchange: Exchange) -> None:
 
 
 def _condition(traceable: Traceable, leaves: Sequence[Leaf], test: Callable[[], Any]) -> Traced:
-    names, order = traceable.names, traceable.order()
+    names, order, read_by_test = traceable.names, traceable.order(), traceable.read_by_test
     structure = tree.structure([traceable.entry[name] for name in order])
 
     def condition(given: Any) -> Any:
@@ -267,6 +269,8 @@ def _condition(traceable: Traceable, leaves: Sequence[Leaf], test: Callable[[], 
         found = test()
         if is_bounded(found):
             found = HANDLERS["truth_of"](found)
+        read_by_test.clear()
+        read_by_test.update(open_region().shared)
         return found if isinstance(found, Tracer) else call(as_tracer, bool(found))
 
     found = trace_body(condition, "carry", "condition", structure, [leaf.argument() for leaf in leaves])

@@ -92,7 +92,7 @@ class Stack(Bounded):
         body, number = self.freed
         self.freed = open_region(), number + 1 if body is open_region() else 1
 
-    def extend(self, elements: Iterable[Any]) -> None:
+    def extend(self, elements: Any) -> None:
         if gaps.has_gaps(elements):
             self.plain += sites.times(self)
             self.store.extend(moved.whole(list(elements)))

@@ -14,7 +14,7 @@ from typing import Any
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.appended import Row
 from bwcompiler.frontend.source.variables import not_capturable
-from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_argument_written, is_written_around, possible
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_argument_written, is_written, is_written_around, possible
 from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.storages.region import Storage
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -27,6 +27,8 @@ def look_for_written(loop: Any) -> None:
     appended = _appended(loop)
     if any(is_written_around(storage) for storage in appended):
         not_capturable(_WRITTEN)
+    if any(is_written(storage, loop.region) for storage in loop.region.shared):
+        not_capturable("it assigns to an array that it may read by another name: which array that is depends on data")
     for name in loop.order():
         for start, given, end in zip(*[_storages(held[name]) for held in (loop.entry, loop.given, loop.ends)], strict=False):
             is_kept = (start is not None and start.kept) or (end is not None and any(

@@ -7,8 +7,9 @@ arrays is assigned to: reading y after that is an error.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from bwcompiler.errors import UnsupportedError, at, located
 from bwcompiler.frontend.tracing.policy import Recapture, Site
@@ -26,25 +27,29 @@ _WRITTEN = ("{0} may be another name of an array that was assigned to since a br
 class SharedView(BroadcastView):
     """All of a storage, as long as none of its `sources` was assigned to since; writable: whether it may be assigned to itself.
 
-    site    of the loop that is unrolled if it is read after that, or assigned to; None where that is an error.
+    homes  the region where it was made, and those around that; seen: what was assigned to each source in each of them until then.
+    site   of the loop that is unrolled if it is read after that, or assigned to; None where that is an error.
     """
 
-    __slots__ = ("home", "name", "seen", "site", "sources", "writable")
+    __slots__ = ("homes", "name", "seen", "site", "sources", "writable")
 
     def __init__(self, shape: Shape, why: str, name: str, sources: Iterable[Storage], writable: bool, site: Site | None = None) -> None:
         super().__init__(shape, why)
         self.site = site
         self.name = name
-        self.home = open_region()
+        self.homes = _regions_from(open_region())
         self.sources = tuple(sources)
-        self.seen = [_written(source, self.home) for source in self.sources]
+        self.seen = [[_written(source, home) for home in self.homes] for source in self.sources]
         self.writable = writable
 
     def read(self, value: Value) -> Value:
         for source, seen in zip(self.sources, self.seen, strict=True):
-            if _current(source, self.home, seen) is not seen:
-                error = located(UnsupportedError(_WRITTEN.format(self.name)), self.home.record.source or current_source(self.home.outer))
+            if _is_written_since(source, self.homes, seen):
+                home = self.homes[0]
+                error = located(UnsupportedError(_WRITTEN.format(self.name)), home.record.source or current_source(home.outer))
                 raise error if self.site is None else Recapture(self.site, error)
+        for region in itertools.takewhile(lambda region: region not in self.homes, _regions_from(active_region())):
+            region.shared.update(self.sources)
         return value
 
     def over(self, shape: Shape) -> SharedView:
@@ -77,15 +82,27 @@ def is_written(storage: Storage, region: Region) -> bool:
     return storage.region is not region and _written(storage, region) is not None
 
 
-def _current(storage: Storage, home: Region, seen: Value | None) -> Value | None:
-    """What a storage holds now, as far as it was assigned to in `home` or in a region inside of it."""
-    region = active_region()
-    while region is not None and region is not home:
-        found = _written(storage, region)
-        if found is not None:
-            return found
+def _is_written_since(storage: Storage, homes: Sequence[Region], seen: Sequence[Value | None]) -> bool:
+    """Whether a storage was assigned to since `seen` was what had been, in regions that are open, or that have been left since."""
+    for region in _regions_from(active_region()):
+        place = next((place for place, home in enumerate(homes) if home is region), None)
+        if place is None:
+            if _written(storage, region) is not None:
+                return True
+            continue
+        left = zip(homes[:place], seen, strict=False)          # a body that writes does so in its next iteration, too
+        return _written(storage, region) is not seen[place] or any(
+            _written(storage, home) is not (was if storage.region is home else None) for home, was in left)
+    return False
+
+
+def _regions_from(region: Region | None) -> list[Region]:
+    """A region, and those around it."""
+    found = []
+    while region is not None:
+        found.append(region)
         region = region.parent
-    return seen if region is None else _written(storage, home)
+    return found
 
 
 def share(tracer: Tracer, sources: Iterable[Storage], name: str, why: str = "", site: Site | None = None) -> None:

@@ -134,12 +134,13 @@ class Region:
     policy     how control flow is captured; that of the outermost region.
     site       of the loop whose body this is, where it was captured from source.
     outer      the user's line at which it was opened inside of another region, for errors; closed: it is traced, its handles are stale.
+    shared     storages from outside of it, of which something was read in it that is another name of one of them, as data decide.
     checks     numbers that what the region gives waits for: whether user's exceptions are raised is known when they are there.
     """
 
     __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "checks", "closed", "demand",
                  "layouts_asked", "lifted", "lifted_inputs", "name", "numbers", "observer", "outer", "parent", "policy", "record",
-                 "refusal", "site", "touched")
+                 "refusal", "shared", "site", "touched")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -162,6 +163,7 @@ class Region:
         self.capture_inputs: list[Value] = []
         self.lifted: list[Storage] = []
         self.lifted_inputs: list[Value] = []
+        self.shared: set[Storage] = set()
         self._capture_of: dict[int, int] = {}       # id of a captured array -> its position
         self._seen: list[Contents] = []
 

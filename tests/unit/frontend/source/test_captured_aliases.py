@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import UnsupportedError
+from bwcompiler.errors import BwError, UnsupportedError
+from tests.unit.frontend.comparing import as_python
 
 X = np.array([1.0, 2.0, 3.0])
 
@@ -321,3 +322,87 @@ def elements_of_a_list_by_places_that_repeat(x):
 def test_names_of_arrays_from_outside_that_a_loop_gives_as_data_decide(program):
     for x in (np.array([0.31, 0.52, 0.73]), np.array([0.91, 0.32, 0.73])):
         np.testing.assert_allclose(bw.jit(program)(x), program(x), rtol=1e-13)
+
+
+def simplex(x):
+    """Arrays put in an order that is data, by a comprehension that is one loop: nobody writes to them."""
+    points = [x.copy()]
+    for i in range(3):
+        point = np.array(x)
+        point[i] += 0.3
+        points.append(point)
+    values = [np.sum((point - 1.1) ** 2 * np.arange(1.0, 4.0)) for point in points]
+    for _ in range(25):
+        order = sorted(range(4), key=lambda i: values[i])
+        points = [points[i] for i in order]
+        values = [values[i] for i in order]
+        if abs(values[-1] - values[0]) < 1e-9:
+            break
+        centre = sum(points[:-1]) / 3
+        tried = centre + (centre - points[-1])
+        found = np.sum((tried - 1.1) ** 2 * np.arange(1.0, 4.0))
+        if found < values[-2]:
+            points[-1], values[-1] = tried, found
+        else:
+            for i in range(1, 4):
+                points[i] = points[0] + 0.5 * (points[i] - points[0])
+                values[i] = np.sum((points[i] - 1.1) ** 2 * np.arange(1.0, 4.0))
+    return values[0] + np.sum(points[0] * points[1])
+
+
+def test_arrays_in_an_order_that_is_data():
+    as_python(simplex, np.array([0.3, 0.5, 0.9]), np.array([2.3, 1.5, -0.9]))
+
+
+def test_arrays_in_an_order_that_is_data_and_written_to():
+    def written(x):
+        rows = [x * 1.0, x * 2.0, x * x]
+        sums = [np.sum(row * np.arange(3.0)) for row in rows]
+        chosen = [rows[i] for i in sorted(range(3), key=lambda i: sums[i])]
+        rows[0] += 1.0
+        return np.sum(chosen[0] * chosen[1])
+
+    with pytest.raises(UnsupportedError, match="may be another name of an array that was assigned to"):
+        bw.jit(written)(np.array([0.3, 0.5, 0.9]))
+
+
+def chosen_before(x):
+    """The array that was chosen before the loop is one that each iteration writes to."""
+    a, b, total = x * 1.0, x * 2.0, 0.0
+    chosen = [a, b][int(x[1] > 0)]
+    for _ in range(20):
+        total += np.sum(chosen)
+        a[1] += 0.1
+        b[0] += 1.0
+    return total
+
+
+def chosen_before_and_rebound(x):
+    a, b, total = x * 1.0, x * 2.0, 0.0
+    chosen = [a, b][int(x[1] > 5)]
+    for _ in range(20):
+        total += np.sum(chosen)
+        a[1] += 0.1
+        a = a * 1.0
+    return total
+
+
+def chosen_before_and_tested(x):
+    a, b, count = x * 1.0, x * 2.0, 0.0
+    chosen = [a, b][int(x[1] > 5)]
+    while np.sum(chosen) < 30 + x[0]:
+        a[1] += 1.1
+        b[0] += 1.0
+        count += x[0]
+    return count
+
+
+@pytest.mark.parametrize("program", [chosen_before, chosen_before_and_rebound, chosen_before_and_tested])
+def test_a_loop_writes_to_what_it_reads_by_another_name(program):
+    x = np.array([0.3, 0.5, 0.9])
+    try:
+        found = bw.jit(program)(x)
+    except BwError as error:
+        assert "hint" in str(error)
+    else:
+        assert found == pytest.approx(program(x), rel=1e-12)
