@@ -31,6 +31,7 @@ hypothesis.settings.load_profile("repeatable")
 
 TESTS = Path(__file__).resolve().parent
 UPDATE_FLAG = "--update-golden"
+SHARED_CACHE = "BW_TEST_CACHE_DIR"      # a folder of object code for several runs, of .ci/run; without it, each run begins with none
 COLLECTED = pytest.StashKey[set[Path]]()
 USED = pytest.StashKey[set[Path]]()
 
@@ -44,9 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[USED] = set()
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist inherits the environment of the session
         return
-    cache = tempfile.mkdtemp(prefix="bwcompiler-test-cache-")
+    shared = os.environ.get(SHARED_CACHE)
+    cache = shared or tempfile.mkdtemp(prefix="bwcompiler-test-cache-")
     os.environ["BW_CACHE_DIR"] = cache
-    config.add_cleanup(lambda: shutil.rmtree(cache, ignore_errors=True))
+    if not shared:
+        config.add_cleanup(lambda: shutil.rmtree(cache, ignore_errors=True))
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m and -k deselect: a golden of a deselected test is not stale

@@ -43,9 +43,9 @@ def test_ci_stops_where_something_fails(tmp_path: Path, failing: str | None) -> 
     folder = tmp_path / ".venv" / "bin"
     folder.mkdir(parents=True)
     for path in (tmp_path / "python3", tmp_path / ".ci" / "versions", *(folder / name for name in ("pip", "ruff", "mypy", "pytest"))):
-        path.write_text(f"#!/bin/sh\necho {path.name}\nexit {int(path.name == failing)}\n")
+        path.write_text(f"#!/bin/sh\necho {path.name} $1\nexit {int(path.name == failing)}\n")
         path.chmod(0o755)
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", str(tmp_path / ".ci" / "run")], env=environment, capture_output=True, text=True)
     assert (done.returncode == 0) == (failing is None)
-    assert ("versions" in done.stdout) == (failing is None)
+    assert ("versions check" in done.stdout) == (failing is None)

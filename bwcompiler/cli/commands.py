@@ -25,7 +25,7 @@ from bwcompiler.cli.problems import USAGE_ERROR, UsageProblem, UserProblem, mess
 from bwcompiler.compiler.options import pass_options
 from bwcompiler.compiler.pipeline import GRAPH_PASSES, derive, lower
 from bwcompiler.errors import BwError, TargetError
-from bwcompiler.frontend.tracing.arguments import parameter_names
+from bwcompiler.frontend.tracing.boundary.arguments import parameter_names
 from bwcompiler.inspect import dump
 from bwcompiler.inspect.lowered_texts import object_code
 from bwcompiler.ir.graph import Graph

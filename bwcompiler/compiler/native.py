@@ -69,13 +69,8 @@ def native_addresses(symbols: frozenset[str]) -> dict[str, int]:
     return {symbol: address for symbol, address in found.items() if address}
 
 
-def begin(graph: Graph) -> None:
-    """Start compiling the wrappers around BLAS, if a graph computes something that calls it."""
-    if any(_calls_blas(value) for value in all_values(graph)):
-        blas_calls.begin()
-
-
-def _calls_blas(value: Value) -> bool:
+def calls_blas(value: Value) -> bool:
+    """Whether a value is computed by routines that call BLAS, through wrappers of ours (`runtime/blas_calls.py`)."""
     routine = value.op.library
     return (isinstance(routine, Native) or (isinstance(routine, InnerLoop) and bool(routine.lapack))) and not is_written_out(value)
 
@@ -145,9 +140,7 @@ def _sort_function(symbol: str, dtype: DType, kind: int, positions: bool) -> dic
 def loops_named_in(graph: Graph) -> dict[str, int]:
     """The addresses of the loops that values of a graph, or of its regions, name by attributes; only these are looked for."""
     addresses: dict[str, int] = {}
-    for value in graph.body:
-        for region in value.op.regions:
-            addresses.update(loops_named_in(value.attrs[region]))
+    for value in all_values(graph):
         routine = value.op.library
         if isinstance(routine, InnerLoop) and not routine.names:
             name, symbol = routine.name(value.attrs), routine.symbol_of(value)

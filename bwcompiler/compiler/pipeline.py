@@ -16,7 +16,7 @@ from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.collector import collector_paused
-from bwcompiler.compiler import native, products
+from bwcompiler.compiler import called_code
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import loops_named_in, native_libraries
 from bwcompiler.compiler.options import pass_options
@@ -299,8 +299,7 @@ def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, list[Mapping[Val
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
            options: PassOptions | None = None) -> JointGraph:
     """The joint graph of a traced graph, whose text has `names`: see `differentiate`."""
-    products.begin(graph, current_target())
-    native.begin(graph)
+    called_code.begin(graph, current_target())
     with collector_paused():
         run = PassRunner(PIPELINE, options or pass_options())
         untied = run(unlink_custom_rules, graph)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from bwcompiler import ops
 from bwcompiler.ir.contracts.program_interface import POLL
-from bwcompiler.ir.graph import Graph, all_values
+from bwcompiler.ir.op import Value
 from bwcompiler.ir.products import is_written_out
 from bwcompiler.ir.types import DType
 from bwcompiler.locks import RenewedLock
@@ -25,14 +25,19 @@ from bwcompiler.lowering.products.call import Named, named, symbol
 from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, CUTTING, RUNTIME, exports_of, functions_of, later_for, part_text, parts_for
 from bwcompiler.lowering.products.routine import TABLE, Tiling
 from bwcompiler.runtime import interrupts, jit, memory_pool, object_cache, threads
+from bwcompiler.runtime.compiled_once import CompiledOnce
 from bwcompiler.target import Target
 from bwcompiler.uninterrupted import in_background
 
 
-def begin(graph: Graph, target: Target) -> None:
-    """Start compiling the parts that all products need, if the graph has any product."""
-    for dtype in _called(graph):
-        products(dtype, target).begin(ALWAYS)
+def is_product_call(value: Value) -> bool:
+    """Whether a value is computed by code of this module."""
+    return value.op in ops.PRODUCTS and is_called(value) and not is_written_out(value)
+
+
+def begin(dtype: DType, target: Target) -> None:
+    """Start compiling the parts that all products of a dtype need."""
+    products(dtype, target).begin(ALWAYS)
 
 
 def begin_named(symbols: Iterable[str], target: Target) -> None:
@@ -90,23 +95,13 @@ def _runtime() -> dict[str, int]:
     return {**threads.symbols(), POLL: interrupts.poll_address()}
 
 
-class _Part:
-    """A module, compiled by the thread that asks for it first."""
-
-    def __init__(self, dtype: DType, target: Target, name: str) -> None:
-        self.dtype, self.target, self.name = dtype, target, name
-        self.lock = RenewedLock()
-        self.compiled: bytes | None = None
-
-    def code(self) -> bytes:
-        with self.lock:
-            if self.compiled is None and self.name == RUNTIME:
-                _runtime()
-                self.compiled = b""
-            elif self.compiled is None:
-                tuning = jit.PLAIN if self.name in (CONTROL, CUTTING) else jit.FINISHED
-                self.compiled = object_cache.object_for(part_text(self.dtype, self.target, self.name), self.target, tuning)
-            return self.compiled
+def _code(dtype: DType, target: Target, name: str) -> bytes:
+    """The object code of a module; empty for the functions of the runtime, which are loaded."""
+    if name == RUNTIME:
+        _runtime()
+        return b""
+    tuning = jit.PLAIN if name in (CONTROL, CUTTING) else jit.FINISHED
+    return object_cache.object_for(part_text(dtype, target, name), target, tuning)
 
 
 class Products:
@@ -118,19 +113,19 @@ class Products:
     def __init__(self, dtype: DType, target: Target, **outside: int) -> None:
         self.dtype, self.target, self.outside = dtype, target, outside
         self.lock = RenewedLock()
-        self.parts: dict[str, _Part] = {}
+        self.parts: dict[str, CompiledOnce] = {}
         self.loaded: dict[str, int] = {}           # symbol -> address, of functions that programs or other modules refer to, once loaded
         self.filled: set[str] = set()              # modules whose addresses are in the table
         self.awaited: set[str] = set()             # modules that programs run without until they are loaded
 
     def begin(self, names: Iterable[str]) -> None:
         """Compile those modules in a background thread that no other thread has started."""
-        new = [self._part(name) for name in names if name not in self.parts]
+        new = {name: self._part(name) for name in names if name not in self.parts}
         if new:
             def compile_() -> None:
-                for part in new:
+                for name, part in new.items():
                     part.code()
-                    self._fill(part)
+                    self._fill(name)
 
             in_background(compile_)
 
@@ -149,13 +144,13 @@ class Products:
         """Wait for the modules that are loaded in the background."""
         for name in sorted(self.awaited):
             self._part(name).code()
-            self._fill(self._part(name))
+            self._fill(name)
 
-    def _fill(self, part: _Part) -> None:
+    def _fill(self, name: str) -> None:
         """Load a compiled module that programs run without so far."""
         with self.lock:
-            if part.name in self.awaited:
-                self._load({part.name: part.code()})
+            if name in self.awaited:
+                self._load({name: self._part(name).code()})
 
     def _load(self, codes: dict[str, bytes]) -> None:
         """Load modules as one library, and put their functions into the table."""
@@ -176,10 +171,5 @@ class Products:
         self.filled.update(codes)
         self.awaited.difference_update(codes)
 
-    def _part(self, name: str) -> _Part:
-        return self.parts.setdefault(name, _Part(self.dtype, self.target, name))
-
-
-def _called(graph: Graph) -> set[DType]:
-    """The dtypes of the products in a graph that are compiled as calls."""
-    return {value.dtype for value in all_values(graph) if value.op in ops.PRODUCTS and is_called(value) and not is_written_out(value)}
+    def _part(self, name: str) -> CompiledOnce:
+        return self.parts.setdefault(name, CompiledOnce(functools.partial(_code, self.dtype, self.target, name)))

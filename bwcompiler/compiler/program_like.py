@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from bwcompiler.compiler.lowered import Lowered
-from bwcompiler.frontend.tracing.trace_result import TraceResult
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.derivatives.autodiff import JointGraph

@@ -6,8 +6,8 @@ Python's control flow from the source code of functions.  Importing this package
 
 from bwcompiler.frontend.numpy import dispatch
 from bwcompiler.frontend.source import runtime
-from bwcompiler.frontend.tracing.arguments import ArgumentType
+from bwcompiler.frontend.tracing.boundary.arguments import ArgumentType
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.trace import trace
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 
 __all__ = ["ArgumentType", "TraceResult", "dispatch", "runtime", "trace"]

@@ -17,7 +17,7 @@ from bwcompiler import ops
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.program_like import ProgramLike
 from bwcompiler.errors import bytes_text
-from bwcompiler.frontend.tracing.arguments import unwrapped
+from bwcompiler.frontend.tracing.boundary.arguments import unwrapped
 from bwcompiler.inspect.gradient_reasons import Flow, Stop, Ways, derivative_flow, way_to, ways_from
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.contracts.fusion import Call, FusedProgram, FusionGroup, Refusal

@@ -31,6 +31,7 @@ class Graph(LateDiGraph):
     outputs   the results, in order; an input may be an output, and a value may be one twice.
     index     the loop index a region graph is evaluated under, if any.
     settled   passes and tables of rules that leave it as it is: bodies of loops are looked at again with each graph around them.
+    verified  the loop indices under which it was found valid, as a region: it is not verified again with each graph around it.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -46,6 +47,7 @@ class Graph(LateDiGraph):
         self.index = index
         self.captured = captured
         self.settled: list[object] = []
+        self.verified: set[frozenset[Index]] = set()
         self._adjacency: tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]] | None = None
         self.__networkx_cache__: dict[str, Any] = {}
 

@@ -11,12 +11,12 @@ from types import MappingProxyType
 from bwcompiler.ir.loop import INPUT, Buffer, Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.loops.blocks import in_blocks
+from bwcompiler.lowering.loops.building.shared_memory import may_share, stores_behind_reads
 from bwcompiler.lowering.loops.complex.split_complex import split_complex
-from bwcompiler.lowering.loops.join_rows import join_rows
-from bwcompiler.lowering.loops.shared_memory import may_share, stores_behind_reads
-from bwcompiler.lowering.loops.stage_columns import stage_columns
-from bwcompiler.lowering.loops.stage_products import stage_products
-from bwcompiler.lowering.loops.tiles import in_tiles
+from bwcompiler.lowering.loops.tiling.join_rows import join_rows
+from bwcompiler.lowering.loops.tiling.stage_columns import stage_columns
+from bwcompiler.lowering.loops.tiling.stage_products import stage_products
+from bwcompiler.lowering.loops.tiling.tiles import in_tiles
 from bwcompiler.lowering.steps import LoweredStep
 
 LEAST_SHARED = 1 << 18         # least bytes of an array for reusing memory of an input; smaller ones stay in a cache anyway

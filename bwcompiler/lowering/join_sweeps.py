@@ -1,4 +1,4 @@
-"""`join_sweeps`: joins steps that loop over the same axis into one step (which, and how: `loops/sweeps.py`)."""
+"""`join_sweeps`: joins steps that loop over the same axis into one step (which, and how: `loops/sweeps/sweep.py`)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.loop import INPUT, Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.texts.graph_printer import TakenNames
-from bwcompiler.lowering.loops.group_shapes import WordValue
-from bwcompiler.lowering.loops.sweep_kernel import sweep_kernel
-from bwcompiler.lowering.loops.sweep_profit import LEAST_SHARED, MOST_KERNELS, pays
-from bwcompiler.lowering.loops.sweeps import OneLoop, Part, Sweep, one_loop, part_of
+from bwcompiler.lowering.loops.building.group_shapes import WordValue
+from bwcompiler.lowering.loops.sweeps.kernel import sweep_kernel
+from bwcompiler.lowering.loops.sweeps.profit import LEAST_SHARED, MOST_KERNELS, pays
+from bwcompiler.lowering.loops.sweeps.sweep import OneLoop, Part, Sweep, one_loop, part_of
 from bwcompiler.lowering.polls import statements_work
 from bwcompiler.lowering.steps import LoweredStep, product_forms
 

@@ -17,17 +17,17 @@ from bwcompiler.ir.loop import UPDATED, Kernel
 from bwcompiler.ir.op import Value, is_constant
 from bwcompiler.ir.products import is_written_out
 from bwcompiler.ir.types import F32, F64
-from bwcompiler.lowering.kernels.kernel_pointers import free_indices
+from bwcompiler.lowering.kernels.emitter.kernel_pointers import free_indices
 from bwcompiler.lowering.libraries.matrix_products import is_called, is_long_sum
-from bwcompiler.lowering.loops.call_kernels import (
+from bwcompiler.lowering.loops.building.call_kernels import (
     build_call_kernel,
     build_matmul,
     build_row_products,
     build_sum_of_row_products,
     has_call_kernel,
 )
+from bwcompiler.lowering.loops.building.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
 from bwcompiler.lowering.loops.complex.split_complex import split_complex
-from bwcompiler.lowering.loops.group_shapes import Shape, WordValue, build_shared_kernel, shape_of
 
 MOST_COMMON = 1 << 14          # most elements of the operand (or result) that all rows of a product share; else memory-bound
 

@@ -12,7 +12,7 @@ from bwcompiler.api.inside.eager import network_function
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis, reduction_axes
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, reduce_value
-from bwcompiler.frontend.tracing.operands import cast, constant, cut, filled, is_traced, number_value, real_value, value_as
+from bwcompiler.frontend.tracing.operands import cast, constant, filled, is_traced, number_value, real_value, value_as
 from bwcompiler.frontend.tracing.promotion import requested
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -203,7 +203,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     if not value.rank or value.shape[place] % 2:
         raise ShapeError(f"glu: the extent of axis {axis} of x of shape {value.shape} must be even")
     half = value.shape[place] // 2
-    return fresh(ops.multiply(cut(value, place, 0, half), ops.sigmoid(cut(value, place, half, half))))
+    return fresh(ops.multiply(ops.slice_axis(value, place, 0, half), ops.sigmoid(ops.slice_axis(value, place, half, half))))
 
 
 # ----- softmax

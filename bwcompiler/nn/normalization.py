@@ -13,7 +13,7 @@ from bwcompiler.errors import ShapeError, StaleValueWarning, at
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import operator
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes, mean_value, variance
 from bwcompiler.frontend.tracing.operands import constant, number_value, real_value
-from bwcompiler.frontend.tracing.source import levels_to_the_user
+from bwcompiler.frontend.tracing.provenance.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh

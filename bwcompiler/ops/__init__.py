@@ -123,6 +123,7 @@ from bwcompiler.ops.layout import (
     pad,
     reshape,
     slice_add,
+    slice_axis,
     slice_update,
     transpose,
 )
@@ -373,6 +374,7 @@ __all__ = [
     "sinh",
     "slice",
     "slice_add",
+    "slice_axis",
     "slice_update",
     "slogdet",
     "solve",

@@ -176,6 +176,13 @@ slice_ = define_op(
 )
 
 
+def slice_axis(x: Value, axis: int, start: Extent, size: Extent, step: int = 1) -> Value:
+    """A slice of one axis."""
+    return slice_(x, starts=tuple([start if k == axis else 0 for k in range(x.rank)]),
+                  sizes=tuple([size if k == axis else extent for k, extent in enumerate(x.shape)]),
+                  steps=tuple([step if k == axis else 1 for k in range(x.rank)]))
+
+
 def _update_shape(name: str) -> Callable[..., TensorType]:
     def shape(x: TensorType, v: TensorType, *, starts: Extents, steps: Axes) -> TensorType:
         if x.dtype is not v.dtype:

@@ -7,29 +7,16 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
+from functools import partial
 
 from bwcompiler.collector import collect_meanwhile
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime import machine, object_cache
+from bwcompiler.runtime.compiled_once import CompiledOnce
 from bwcompiler.target import Target
 from bwcompiler.uninterrupted import in_background
 
 MOST_HELPERS = 4               # there are twice as many of LLVM's lanes (`jit`), for all that compiles
-
-
-class _Part:
-    """A module, compiled by the thread that asks for it first."""
-
-    def __init__(self, text: str, target: Target) -> None:
-        self.text, self.target = text, target
-        self.lock = RenewedLock()
-        self.compiled: bytes | None = None
-
-    def code(self) -> bytes:
-        with self.lock:
-            if self.compiled is None:
-                self.compiled = object_cache.object_for(self.text, self.target)
-            return self.compiled
 
 
 class ProgramParts:
@@ -38,14 +25,14 @@ class ProgramParts:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.most = max(1, min(machine.usable_cpus() - 1, MOST_HELPERS))
-        self.parts: list[_Part] = []
+        self.parts: list[CompiledOnce] = []
         self.lock = RenewedLock()
-        self.waiting: deque[_Part] = deque()
+        self.waiting: deque[CompiledOnce] = deque()
         self.helpers = 0                           # threads that compile
 
     def begin(self, text: str) -> None:
         """Compile a module, as soon as a helper has time for it."""
-        part = _Part(text, self.target)
+        part = CompiledOnce(partial(object_cache.object_for, text, self.target))
         self.parts.append(part)
         with self.lock:
             self.waiting.append(part)
@@ -67,7 +54,7 @@ class ProgramParts:
             with contextlib.suppress(Exception):       # raised once more where it is waited for
                 part.code()
 
-    def _next(self, helpers: int = 0) -> _Part | None:
+    def _next(self, helpers: int = 0) -> CompiledOnce | None:
         """A part that waits; if there is none, these helpers end."""
         with self.lock:
             if self.waiting:

@@ -16,7 +16,7 @@ from bwcompiler import ops
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.frontend.numpy import fourier
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import cast, constant, cut, value_as
+from bwcompiler.frontend.tracing.operands import cast, constant, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, component_of
@@ -314,16 +314,16 @@ def _turned_by(angles: Any, x: Value, axis: int) -> Value:
 
 def _even_extension(x: Value, axis: int, count: int, scale: float) -> Value:
     """DCT-I: the spectrum of x_0 ... x_(N-1) x_(N-2) ... x_1, which is real."""
-    inner = ops.flip(cut(x, axis, 1, count - 2), axes=(axis,)) if count > 2 else None
+    inner = ops.flip(ops.slice_axis(x, axis, 1, count - 2), axes=(axis,)) if count > 2 else None
     whole = x if inner is None else ops.concatenate(x, inner, axis=axis)
     return ops.real(ops.rfft(whole, axis=axis, scale=scale))
 
 
 def _odd_extension(x: Value, axis: int, count: int, scale: float) -> Value:
     """DST-I: the spectrum of 0 x_0 ... x_(N-1) 0 -x_(N-1) ... -x_0, which is imaginary."""
-    zero = constant(0.0, cut(x, axis, 0, 1))
+    zero = constant(0.0, ops.slice_axis(x, axis, 0, 1))
     whole = ops.concatenate(zero, x, zero, ops.negative(ops.flip(x, axes=(axis,))), axis=axis)
-    return ops.negative(ops.imag(cut(ops.rfft(whole, axis=axis, scale=scale), axis, 1, count)))
+    return ops.negative(ops.imag(ops.slice_axis(ops.rfft(whole, axis=axis, scale=scale), axis, 1, count)))
 
 
 def _second(sine: bool) -> Callable[..., Value]:
@@ -332,7 +332,7 @@ def _second(sine: bool) -> Callable[..., Value]:
         spectrum = ops.rfft(fourier.with_count(x, axis, 2 * count), axis=axis, scale=2.0 * scale)
         first = 1 if sine else 0
         places = np.arange(first, first + count)
-        found = _turned_by(-math.pi * places / (2 * count), cut(spectrum, axis, first, count), axis)
+        found = _turned_by(-math.pi * places / (2 * count), ops.slice_axis(spectrum, axis, first, count), axis)
         return ops.negative(ops.imag(found)) if sine else ops.real(found)
     return transform
 
@@ -346,7 +346,7 @@ def _third(sine: bool) -> Callable[..., Value]:
         low = tuple([first if k == axis else 0 for k in range(x.rank)])
         high = tuple([1 - first if k == axis else 0 for k in range(x.rank)])
         whole = ops.pad(spectrum, low=low, high=high, value=0.0)
-        return cut(ops.irfft(whole, axis=axis, points=2 * count, scale=scale), axis, 0, count)
+        return ops.slice_axis(ops.irfft(whole, axis=axis, points=2 * count, scale=scale), axis, 0, count)
     return transform
 
 
@@ -355,7 +355,7 @@ def _fourth(sine: bool) -> Callable[..., Value]:
     def transform(x: Value, axis: int, count: int, scale: float) -> Value:
         places = np.arange(count)
         modulated = fourier.with_count(_turned_by(-math.pi * (2 * places + 1) / (4 * count), x, axis), axis, 2 * count)
-        spectrum = cut(ops.fft(modulated, axis=axis, inverse=False, scale=2.0 * scale), axis, 0, count)
+        spectrum = ops.slice_axis(ops.fft(modulated, axis=axis, inverse=False, scale=2.0 * scale), axis, 0, count)
         found = _turned_by(-math.pi * places / (2 * count), spectrum, axis)
         return ops.negative(ops.imag(found)) if sine else ops.real(found)
     return transform

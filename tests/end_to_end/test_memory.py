@@ -15,7 +15,7 @@ import bwcompiler as bw
 from bwcompiler.api.programs import executables
 from bwcompiler.api.programs.executables import Compiled, Executables, kept_bytes
 from bwcompiler.api.programs.kept import forget
-from bwcompiler.frontend.tracing import source
+from bwcompiler.frontend.tracing.provenance import source
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST
 

@@ -22,7 +22,8 @@ from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.ir.texts.graph_printer import graph_to_text
 from bwcompiler.ir.types import BOOL, C64, F32, F64
-from bwcompiler.lowering.loops import blocks, loop_order, parallel
+from bwcompiler.lowering.loops import blocks, parallel
+from bwcompiler.lowering.loops.building import loop_order
 from bwcompiler.passes.batching.batch import batch_graph
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate
 from bwcompiler.passes.derivatives.partition import partition

@@ -2,7 +2,7 @@
 
 from bwcompiler.ir.loop import Loop
 from bwcompiler.ir.texts.loop_parser import parse_kernel
-from bwcompiler.lowering.kernels.loop_bodies import Body
+from bwcompiler.lowering.kernels.analysis.loop_bodies import Body
 
 BUFFERS = "%x: in f64[9,64], %f: in f32[64], %n: in i64[64], %m: in bool[64], %y: out f64[9,64], %z: inout f64[600]"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bwcompiler.errors import SignatureError
-from bwcompiler.frontend.tracing.arguments import require_function, required_names
+from bwcompiler.frontend.tracing.boundary.arguments import require_function, required_names
 from bwcompiler.frontend.tracing.callbacks import Primitive, host_call, primitive_of
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.spellings import says_instead

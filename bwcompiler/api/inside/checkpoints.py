@@ -13,14 +13,14 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.errors import CompileError, TracerError, at
-from bwcompiler.frontend.tracing.arguments import check_statics, take_apart
+from bwcompiler.frontend.tracing.boundary.arguments import check_statics, take_apart
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow import loops as traced_loops
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.control_flow.checkpoints import checkpointed
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.ops.region import Policy

@@ -21,8 +21,8 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow import branches as traced_branches
 from bwcompiler.frontend.tracing.control_flow import loops as traced_loops
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.spellings import says_instead

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from bwcompiler import inspect
 from bwcompiler.api.programs.arguments.forms import flat_tree
-from bwcompiler.compiler import native, products
+from bwcompiler.compiler import called_code, products
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.native import loops_named_in, make_callback, native_addresses, raise_status
 from bwcompiler.compiler.options import dump_folder
@@ -159,8 +159,7 @@ def _signature(graph: Graph, into: Into, arena_bytes: int, release_gil: bool) ->
 def _build(graph: Graph, into: Into, name: str, target: Target) -> Compiled:
     root = dump_folder()
     dump = inspect.Compilation(root, name, graph) if root is not None else None
-    products.begin(graph, target)
-    native.begin(graph)
+    called_code.begin(graph, target)
     parts = ProgramParts(target)
     lowered = lower(graph, into, target, begin=parts.begin)
     products.begin_named(lowered.program.symbols, target)

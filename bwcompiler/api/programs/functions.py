@@ -26,19 +26,19 @@ from bwcompiler.api.programs.program import Program, require_stage
 from bwcompiler.api.programs.specialisation import Specialisation
 from bwcompiler.api.programs.variants import Retrace, Variants
 from bwcompiler.errors import RecompileWarning, at
-from bwcompiler.frontend.tracing.arguments import (
+from bwcompiler.frontend.tracing.boundary.arguments import (
     Arguments,
     check_statics,
     require_arguments,
     require_function,
     take_apart,
 )
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
+from bwcompiler.frontend.tracing.provenance.source import levels_to_the_user
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames, shows_users_frames
-from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import TraceOptions, call_user
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.locks import RenewedLock
 from bwcompiler.runtime.executable import CallForm, CompiledFunction, chain
 from bwcompiler.spellings import missing_attribute, says_instead

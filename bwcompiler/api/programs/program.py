@@ -26,7 +26,7 @@ from bwcompiler.api.programs.runners import Runners
 from bwcompiler.api.programs.traced_program import TracedProgram
 from bwcompiler.compiler.lowered import Lowered
 from bwcompiler.compiler.pipeline import lower
-from bwcompiler.frontend.tracing.arguments import Arguments, require_arguments, take_apart
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, require_arguments, take_apart
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.trace import TraceOptions
 from bwcompiler.ir.graph import Graph

@@ -16,9 +16,9 @@ from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.api.programs.variants import Retrace
 from bwcompiler.collector import collector_paused
 from bwcompiler.errors import CompileError
-from bwcompiler.frontend.tracing.arguments import Arguments
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.trace import TraceOptions, trace_arguments
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.runtime.executable import CallForm, chain
 from bwcompiler.turns import short_turns
 

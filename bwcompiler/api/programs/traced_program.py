@@ -23,7 +23,7 @@ from bwcompiler.api.programs.backward.requests import (
 from bwcompiler.collector import collector_paused
 from bwcompiler.compiler.program_like import Halves
 from bwcompiler.errors import CompileError, GradientError, SignatureError
-from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, take_apart
 from bwcompiler.frontend.tracing.refusals.tracebacks import cut_to_user_frames
 from bwcompiler.frontend.tracing.trace import TraceOptions, trace_arguments
 from bwcompiler.ir.graph import live_values

@@ -13,9 +13,9 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from bwcompiler.api.programs.arguments.assumptions import Assumptions
 from bwcompiler.api.programs.arguments.changing_numbers import ChangingNumbers
 from bwcompiler.api.programs.arguments.specialisation_keys import specialisation_key
-from bwcompiler.frontend.tracing.arguments import Arguments
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 
 VARIANTS = 8                   # most traces per kind of arguments
 

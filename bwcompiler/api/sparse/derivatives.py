@@ -29,7 +29,7 @@ from bwcompiler.api.transforms.reverse import grad, vjp
 from bwcompiler.api.transforms.transformed import normalise_argnums
 from bwcompiler.api.transforms.vmap import vmap
 from bwcompiler.errors import GradientError, UnsupportedError
-from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.boundary.arguments import require_function, take_apart, unwrapped
 from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames

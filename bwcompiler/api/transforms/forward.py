@@ -12,9 +12,9 @@ from bwcompiler.api.transforms.tangents import matched_tangents, without_float0
 from bwcompiler.api.transforms.transformed import Outputs, TracedCall, Transformed, as_floats, capture, outputs_of
 from bwcompiler.compiler.pipeline import push
 from bwcompiler.errors import TangentError
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.trace import trace
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value, constant

@@ -22,7 +22,7 @@ from bwcompiler.api.transforms.tangents import concrete_tangent, match_leaves, m
 from bwcompiler.api.transforms.transformed import TracedCall, as_floats, capture, outputs_of, with_options
 from bwcompiler.compiler.pipeline import push, split
 from bwcompiler.errors import TangentError
-from bwcompiler.frontend.tracing.arguments import unwrapped
+from bwcompiler.frontend.tracing.boundary.arguments import unwrapped
 from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.trace import call_user

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 from bwcompiler.errors import SignatureError
-from bwcompiler.frontend.tracing.arguments import declared, parameter_names, static_argument
+from bwcompiler.frontend.tracing.boundary.arguments import declared, parameter_names, static_argument
 from bwcompiler.spellings import keyword_hint
 
 

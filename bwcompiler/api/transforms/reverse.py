@@ -29,14 +29,14 @@ from bwcompiler.api.transforms.transformed import (
 )
 from bwcompiler.compiler.pipeline import derive
 from bwcompiler.errors import BwError, GradientError, at
-from bwcompiler.frontend.tracing.arguments import require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.boundary.arguments import require_function, take_apart, unwrapped
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.custom_rules import CustomFunction, CustomJvp, CustomVjp
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import is_tracing
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.trace import TraceOptions, call_user, trace
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value

@@ -10,9 +10,9 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.api.transforms.transformed import TracedCall
 from bwcompiler.errors import TangentError
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.handles import is_weak, value_of
 from bwcompiler.frontend.tracing.operands import value_as
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
 

@@ -20,12 +20,12 @@ from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.errors import GradientError, at
-from bwcompiler.frontend.tracing.arguments import Arguments, check_statics, require_function, take_apart
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, check_statics, require_function, take_apart
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.trace import TraceOptions, trace
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value

@@ -11,10 +11,10 @@ from bwcompiler.api.programs.kept import kept
 from bwcompiler.api.transforms.options import Options, TransformOptions
 from bwcompiler.api.transforms.transformed import capture, operand_values, transformed, without_names
 from bwcompiler.errors import ShapeError, SignatureError, UnsupportedError
-from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, parameter_names, take_apart
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, ArgumentType, argument_type, parameter_names, take_apart
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.trace import TraceOptions, trace_arguments
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value

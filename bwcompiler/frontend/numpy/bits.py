@@ -11,7 +11,7 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
 from bwcompiler.frontend.numpy.linalg.linear import moved_last, permuted
 from bwcompiler.frontend.numpy.reductions.reductions import reduce_value
-from bwcompiler.frontend.tracing.operands import cast, cut, filled, reshape, value_as
+from bwcompiler.frontend.tracing.operands import cast, filled, reshape, value_as
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -69,5 +69,5 @@ def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: Any = "
         raise ValueError(f"np.unpackbits: count={count} removes more than the {bits.shape[-1]} bits there are")
     last = bits.rank - 1
     if wanted <= bits.shape[-1]:
-        return _moved_back(cut(bits, last, 0, wanted), place)
+        return _moved_back(ops.slice_axis(bits, last, 0, wanted), place)
     return _moved_back(ops.concatenate(bits, filled(0, U8, (*bits.shape[:-1], wanted - bits.shape[-1])), axis=last), place)

@@ -22,7 +22,6 @@ from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     broadcast_shapes,
     cast,
-    cut,
     filled,
     kind_of,
     materialise,
@@ -384,8 +383,8 @@ def _products_within(a: Tracer, b: Tracer, low: int, high: int) -> Tracer:
     """Restrict the ends to elements inside `a`: a kernel element nan or inf times padding would be nan."""
     x, width = value_of(a), b.size
     reached = np.add.outer(np.arange(width), np.arange(width - 1))      # the k-th element of the i-th window of an end
-    first = (reached[:, :low] >= low, cut(x, 0, 0, width - 1), (low, 0))
-    last = (reached[:, :high] < width - 1, cut(x, 0, a.size - width + 1, width - 1), (0, high))
+    first = (reached[:, :low] >= low, ops.slice_axis(x, 0, 0, width - 1), (low, 0))
+    last = (reached[:, :high] < width - 1, ops.slice_axis(x, 0, a.size - width + 1, width - 1), (0, high))
     factors = np.reshape(b, (width, 1))
     ends = [np.sum(np.where(inside, factors, 0) * fresh(_windows(end, width, *padding)).T, axis=0)
             for inside, end, padding in (first, last)]
@@ -426,7 +425,7 @@ def _grid(start: Any, stop: Any, num: Any, endpoint: Any) -> tuple[Value, Any]:
     step = ops.divide(distance, filled(max(gaps, 1), real, shape))
     line = ops.add(_multiples(step, distance, max(gaps, 1), whole), broadcast_value(low, whole))
     if endpoint and count > 1:                                         # exactly stop, not start + (stop - start)
-        line = ops.concatenate(cut(line, 0, 0, count - 1), reshape(high, (1, *shape)), axis=0)
+        line = ops.concatenate(ops.slice_axis(line, 0, 0, count - 1), reshape(high, (1, *shape)), axis=0)
     return line, fresh(step) if gaps > 0 else math.nan
 
 

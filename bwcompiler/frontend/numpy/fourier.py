@@ -16,7 +16,7 @@ from bwcompiler.errors import DTypeError
 from bwcompiler.frontend.numpy.axes import normalize_axes, normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
 from bwcompiler.frontend.numpy.manipulation.indexing import roll
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.ir.op import Value
@@ -54,7 +54,7 @@ def with_count(x: Value, axis: int, count: int) -> Value:
     """x truncated, or padded with zeros at the end, to `count` elements along an axis."""
     extent = x.shape[axis]
     if extent >= count:
-        return x if extent == count else cut(x, axis, 0, count)
+        return x if extent == count else ops.slice_axis(x, axis, 0, count)
     more = tuple([count - extent if k == axis else 0 for k in range(x.rank)])
     return ops.pad(x, low=(0,) * x.rank, high=more, value=zero_of(x.dtype))
 

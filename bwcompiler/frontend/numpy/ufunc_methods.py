@@ -25,7 +25,7 @@ from bwcompiler.frontend.tracing.control_flow.loops import fori_loop, while_loop
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_parsing import entries_of, is_mask, parse
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, materialise, operand, reshape, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, materialise, operand, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import requested, resolve, resolve_reduction
 from bwcompiler.frontend.tracing.registry import UFUNC_METHODS, refuse_options
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
@@ -152,14 +152,14 @@ def _fold(ufunc: Any, x: Value) -> Value:
     count = x.shape[-1]
     if ufunc.__name__ not in ASSOCIATIVE:
         _require_short(ufunc, count)
-        result = cut(x, x.rank - 1, 0, 1)
+        result = ops.slice_axis(x, x.rank - 1, 0, 1)
         for k in range(1, count):
-            result = _combined(ufunc, result, cut(x, x.rank - 1, k, 1))
+            result = _combined(ufunc, result, ops.slice_axis(x, x.rank - 1, k, 1))
         return reshape(result, x.shape[:-1])
     while count > 1:
         half = count // 2
-        folded = _combined(ufunc, cut(x, x.rank - 1, 0, half), cut(x, x.rank - 1, half, half))
-        x = folded if count % 2 == 0 else ops.concatenate(folded, cut(x, x.rank - 1, count - 1, 1), axis=x.rank - 1)
+        folded = _combined(ufunc, ops.slice_axis(x, x.rank - 1, 0, half), ops.slice_axis(x, x.rank - 1, half, half))
+        x = folded if count % 2 == 0 else ops.concatenate(folded, ops.slice_axis(x, x.rank - 1, count - 1, 1), axis=x.rank - 1)
         count = x.shape[-1]
     return reshape(x, x.shape[:-1])
 
@@ -192,14 +192,14 @@ def _scan(ufunc: Any, x: Value) -> Value:
         distance = 1
         while distance < count:
             rest = count - distance
-            moved = _combined(ufunc, cut(x, x.rank - 1, 0, rest), cut(x, x.rank - 1, distance, rest))
-            x = ops.concatenate(cut(x, x.rank - 1, 0, distance), moved, axis=last)
+            moved = _combined(ufunc, ops.slice_axis(x, x.rank - 1, 0, rest), ops.slice_axis(x, x.rank - 1, distance, rest))
+            x = ops.concatenate(ops.slice_axis(x, x.rank - 1, 0, distance), moved, axis=last)
             distance *= 2
         return x
     _require_short(ufunc, count)
-    found = [cut(x, x.rank - 1, 0, 1)] if count else []
+    found = [ops.slice_axis(x, x.rank - 1, 0, 1)] if count else []
     for k in range(1, count):
-        found.append(_combined(ufunc, found[-1], cut(x, x.rank - 1, k, 1)))
+        found.append(_combined(ufunc, found[-1], ops.slice_axis(x, x.rank - 1, k, 1)))
     return ops.concatenate(*found, axis=last) if count > 1 else x
 
 

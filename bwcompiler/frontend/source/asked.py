@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.source.classes import is_plain_class
+from bwcompiler.frontend.source.syntax.analysis.liveness import stores
+from bwcompiler.frontend.source.syntax.definitions.lookup import definitions_at
 from bwcompiler.frontend.source.syntax.functions import form
-from bwcompiler.frontend.source.syntax.liveness import stores
-from bwcompiler.frontend.source.syntax.lookup import definitions_at
 from bwcompiler.frontend.source.syntax.nodes import children, walk
 from bwcompiler.frontend.source.variables import among
+from bwcompiler.frontend.tracing.provenance.source import is_ours, is_rewritten, original_code
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_ours, is_rewritten, original_code
 from bwcompiler.ir.source import Source
 
 Roots = frozenset[str]                             # the integers that a number is computed of, by the names of the function's leaves

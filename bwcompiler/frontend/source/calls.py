@@ -42,6 +42,7 @@ from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.library.heaps import heap_function, in_order
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
+from bwcompiler.frontend.source.library.plain import attribute_or
 from bwcompiler.frontend.source.library.positions import looking
 from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
@@ -49,11 +50,12 @@ from bwcompiler.frontend.source.library.wrappers import around_users
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
+from bwcompiler.frontend.source.undecided.unbound import sure_attribute
 from bwcompiler.frontend.source.variables import among, not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.policy import Policy
-from bwcompiler.frontend.tracing.registry import FUNCTIONS
-from bwcompiler.frontend.tracing.source import is_convertible, is_hidden, is_library
+from bwcompiler.frontend.tracing.provenance.source import is_convertible, is_hidden, is_library
+from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer, type_stood_for
 
 _READING: dict[type, frozenset[str]] = {                   # methods of Python's containers and of concrete arrays that change nothing
@@ -61,6 +63,7 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
     dict: frozenset(("copy", "get", "items", "keys", "values")),
     set: frozenset(("copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "union")),
 }
+_READING |= dict.fromkeys((collections.defaultdict, collections.OrderedDict), _READING[dict])
 _COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
 _ARRAY_FUNCTION = type(np.copyto)
 
@@ -247,6 +250,20 @@ def _of_setattr(call: _Call) -> Any:
     return (lambda x, name, value: setattr(altered(x), name, value)) if call.function is setattr else None
 
 
+def _of_getattr(call: _Call) -> Any:
+    """vars(x); and getattr(x, name, default), which asks first where data say whether there is one."""
+    if call.function is vars:
+        return lambda x: sure_attribute(x, "__dict__")       # a function that calls vars() is not rewritten
+    if call.function is not getattr:
+        return None
+
+    def called(x: Any, name: str, *default: Any) -> Any:
+        if default and isinstance(HANDLERS["has_attribute"](x, name), Tracer):
+            return HANDLERS["call_of"](attribute_or)(x, name, *default)
+        return sure_attribute(x, name) if not default else getattr(x, name, *default)
+    return called
+
+
 def _of_ufunc_method(call: _Call) -> Any:
     if not isinstance(call.owner, np.ufunc) or call.name not in _COMPUTING:
         return None
@@ -320,6 +337,7 @@ _RULES: tuple[Callable[[_Call], Any], ...] = (
     # functions that are known here
     _of_heap,
     _of_setattr,
+    _of_getattr,
     _of_known,
     _of_ufunc_method,
     _of_container_maker,
@@ -456,7 +474,7 @@ def attribute(x: Any, name: str, form: Callable[[Any], Any]) -> Any:
     if policy is None or type(x) is types.ModuleType or isinstance(x, Tracer):
         return type_stood_for(x) if name == "__class__" and isinstance(x, Tracer) else getattr(x, name)
     if name == "__dict__" and policy.depth and not scopes_around(x):
-        return own(getattr(x, name))               # that of an object made there, `self.__dict__.update(options)`
+        return own(sure_attribute(x, name))        # that of an object made there, `self.__dict__.update(options)`
     if type(x) is Choice:                          # whose own attributes are nobody's
         return attribute_of_choice(x, name)
     key = type(x), name
@@ -465,7 +483,7 @@ def attribute(x: Any, name: str, form: Callable[[Any], Any]) -> Any:
             _getters.clear()
         _getters[key] = _getter(*key)
     getter = _getters[key]
-    return getattr(x, name) if getter is None else _python(getter, policy, form)(x)
+    return sure_attribute(x, name) if getter is None else _python(getter, policy, form)(x)
 
 
 def _getter(kind: type, name: str) -> types.FunctionType | None:

@@ -15,8 +15,8 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
 from bwcompiler.frontend.tracing.policy import Policy
+from bwcompiler.frontend.tracing.provenance.source import is_library
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_library
 
 
 def is_plain_class(kind: type) -> bool:

@@ -31,8 +31,8 @@ from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_sa
 from bwcompiler.frontend.source.undecided.orders import is_undecided
 from bwcompiler.frontend.source.variables import Names, is_bounded, open_policy
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 TOTAL = "sum"                  # the key of a sum
@@ -117,8 +117,8 @@ def in_(x: Any, items: Any) -> Any:
     if type(items) is not dict and is_asked(items, x):
         want(items, x, 0)
         return lookups.contains(items, x)
-    if lookups.is_traced_key(items, x) or (type(items) in (set, frozenset) and any(
-            isinstance(part, Tracer) for part in (x if type(x) is tuple else (x,)))):
+    if lookups.is_traced_key(items, x) or (type(items) in (set, frozenset) and (lookups.has_choices(x) or any(
+            isinstance(part, Tracer) for part in (x if type(x) is tuple else (x,))))):
         return lookups.contains(items, x)
     if isinstance(items, Selection) or (isinstance(items, Tracer) and items.ndim) or (
             isinstance(items, np.ndarray) and isinstance(x, Tracer)):

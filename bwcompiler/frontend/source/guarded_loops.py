@@ -22,8 +22,8 @@ from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.iteration import Elements
 from bwcompiler.frontend.source.decisions import decided, not_, nothing
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.syntax.jumps import DONE
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import DONE
 from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, not_capturable, site_of
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of

@@ -11,8 +11,8 @@ from bwcompiler.frontend.numpy.manipulation.sequences import c_, r_
 from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.dictionaries import is_new, table_of, tabled
 from bwcompiler.frontend.source.array_backed.growth import element, expect, is_growing, refuse_whole
-from bwcompiler.frontend.source.array_backed.indexed_lists import indexed_list, is_indexed, read
-from bwcompiler.frontend.source.array_backed.lookups import lookup_in
+from bwcompiler.frontend.source.array_backed.indexed_lists import foresee, is_indexed, taken_from
+from bwcompiler.frontend.source.array_backed.lookups import at_places, lookup_in
 from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, want
 from bwcompiler.frontend.source.bounded.groups import Group, Groups
 from bwcompiler.frontend.source.bounded.stacks import Heap, Stack
@@ -23,7 +23,7 @@ from bwcompiler.frontend.source.undecided.choices import Choice, picked, place_o
 from bwcompiler.frontend.source.undecided.gaps import has_gaps, taken
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.undecided.lookups import element as element_at
-from bwcompiler.frontend.source.undecided.lookups import is_traced_key, look_up
+from bwcompiler.frontend.source.undecided.lookups import has_choices, is_among, is_traced_key, look_up
 from bwcompiler.frontend.source.undecided.moved import item as item_of_gaps
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
@@ -48,8 +48,9 @@ def indexed(array: Any, index: Any) -> Any:
     if has_gaps(array):
         return item_of_gaps(array, index)
     if is_indexed(array):
-        return read(indexed_list(array), index)
-    if type(array) is dict and (tabled(array) is not None or (is_traced_key(array, index) and is_new(array, index))):
+        return taken_from(array, index)
+    if type(array) is dict and (tabled(array) is not None or (
+            is_traced_key(array, index) and not has_choices(index) and is_new(array, index))):
         found = table_of(array, index)
         if found is not None:
             return found.read(index)
@@ -83,11 +84,20 @@ def _moving(items: Any, index: Tracer) -> Any:
     if invariant_lists.is_read(items, index):
         return invariant_lists.element(items, index)
     if type(items) is list and isinstance(index, IndexTracer):
-        found = indexed_list(items)
+        foresee(items)
+        found = invariant_lists.element_in_side(items, index)
+        if found is None and _are_tuples(items) and is_among(range(len(items)), index):
+            at = at_places(items)
+            found = None if at is None else at(index)
         if found is not None:
-            return read(found, index)
+            return found
         expect(items)
     return element_at(items, index)
+
+
+def _are_tuples(items: list[Any]) -> bool:
+    """Whether it is a table: `a, alpha, d = JOINTS[i]`."""
+    return all(type(one) is tuple for one in items)
 
 
 def _is_traced(index: Any) -> bool:

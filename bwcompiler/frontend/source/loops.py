@@ -28,14 +28,14 @@ from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.guarded_loops import guarded_for, guarded_while, under_tests
 from bwcompiler.frontend.source.items import iterable
-from bwcompiler.frontend.source.syntax.jumps import DONE
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import DONE
 from bwcompiler.frontend.source.undecided import gaps
-from bwcompiler.frontend.source.unrolling import SHORTEST, is_heavy_behind, is_short, reconsider_around, recorded, unrolling
+from bwcompiler.frontend.source.unrolling import SHORTEST, Unrolled, is_heavy_behind, is_short, reconsider_around, recorded, unrolling
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.policy import Policy, Reconsidered, Site
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Extent, add_extents
@@ -113,7 +113,7 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     if is_tried and elements is not None:
         elements = elements._replace(is_tried=True)
     names = Variables(*variables)
-    rest_is_tried = False                          # behind the next iterations: the first may be unlike the others
+    rest_is_tried = False
     ahead = 1
     if policy is not None and elements is not None and _pays(elements, policy, body) and not (
             is_tried and type(source) is range and _is_known(body, policy)):
@@ -122,46 +122,73 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
             return
         rest_is_tried, ahead = captured is None, policy.ahead
     source = source if gaps.has_gaps(source) else read_items(iterable(source))
-    held = None if flag is None else Names(body)
-    tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
-    if policy is not None and gaps.has_gaps(source) and flag is None:
-        source = _captured_blocks(source, body, names, tested, policy)
-    elements_left = iter(source)
-    with unrolling(policy, elements, site_of(body)) as around:
-        for number in itertools.count():
-            around.number = number
-            if policy is not None and len(policy.unrolling) > 1:
-                reconsider_around(policy)
-            done = False if held is None or flag is None else held[flag]
-            if not isinstance(done, Tracer) and done:
-                return
-            try:
-                element = next(elements_left)
-            except StopIteration:
-                return
-            going = not_(done) if isinstance(done, Tracer) else True
-            if type(element) is gaps.Maybe:
-                going, element = np.logical_and(going, element.present), gaps.handed_out(element.value)
-            if isinstance(going, Tracer) and policy is not None:
-                if number == (MOST_ENDLESS if elements is None else MOST_GUARDED):
-                    raise _endless(policy.notes.get(site_of(body), "it goes over an iterator"))
-                branch(going, _of_item(body, element), nothing, tested, Names(body), policy)
-            else:
-                is_measured = number == 0 and elements is not None and policy is not None and is_short(elements, policy)
-                if is_measured:
-                    around.begin()
-                body(element)
-                if is_measured:
-                    assert policy is not None
-                    rest_is_tried = rest_is_tried or is_heavy_behind(around, policy, recorded(around.before))
-                    around.region = None
-            if rest_is_tried and number + 1 == ahead:
-                assert elements is not None and policy is not None
-                captured = _captured(elements.after(ahead), body, names, flag, policy, may_peel=False)
-                if captured:
+    _StepByStep(elements, body, names, flag, policy, rest_is_tried, ahead).run(source)
+
+
+class _StepByStep:
+    """A loop whose iterations are traced one after the other.
+
+    rest_is_tried   whether those behind the first `ahead` may be a loop: the first may be unlike the others.
+    """
+
+    def __init__(self, elements: iteration.Elements | None, body: Callable[[Any], None], names: Variables, flag: str | None,
+                 policy: Policy | None, rest_is_tried: bool, ahead: int) -> None:
+        self.elements, self.body, self.names, self.flag, self.policy = elements, body, names, flag, policy
+        self.rest_is_tried, self.ahead = rest_is_tried, ahead
+        self.held = None if flag is None else Names(body)
+        self.tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
+
+    def run(self, source: Any) -> None:
+        """Trace the iterations, until the loop ends or the rest of it is recorded."""
+        policy = self.policy
+        if policy is not None and gaps.has_gaps(source) and self.flag is None:
+            source = _captured_blocks(source, self.body, self.names, self.tested, policy)
+        elements_left = iter(source)
+        with unrolling(policy, self.elements, site_of(self.body)) as around:
+            for number in itertools.count():
+                around.number = number
+                if policy is not None and len(policy.unrolling) > 1:
+                    reconsider_around(policy)
+                done = False if self.held is None or self.flag is None else self.held[self.flag]
+                if not isinstance(done, Tracer) and done:
                     return
-                rest_is_tried = captured is None and ahead < MOST_FILLING
-                ahead += policy.ahead
+                try:
+                    element = next(elements_left)
+                except StopIteration:
+                    return
+                going = not_(done) if isinstance(done, Tracer) else True
+                if type(element) is gaps.Maybe:
+                    going, element = np.logical_and(going, element.present), gaps.handed_out(element.value)
+                if isinstance(going, Tracer) and policy is not None:
+                    self._run_if(going, element, number, policy)
+                else:
+                    self._run_one(element, number, around)
+                if self.rest_is_tried and number + 1 == self.ahead and self._is_rest_captured():
+                    return
+
+    def _run_if(self, going: Tracer, element: Any, number: int, policy: Policy) -> None:
+        """An iteration that data decide about."""
+        if number == (MOST_ENDLESS if self.elements is None else MOST_GUARDED):
+            raise _endless(policy.notes.get(site_of(self.body), "it goes over an iterator"))
+        branch(going, _of_item(self.body, element), nothing, self.tested, Names(self.body), policy)
+
+    def _run_one(self, element: Any, number: int, around: Unrolled) -> None:
+        """An iteration that is run; the first of a short loop is measured."""
+        if number or self.elements is None or self.policy is None or not is_short(self.elements, self.policy):
+            self.body(element)
+            return
+        around.begin()
+        self.body(element)
+        self.rest_is_tried = self.rest_is_tried or is_heavy_behind(around, self.policy, recorded(around.before))
+        around.region = None
+
+    def _is_rest_captured(self) -> bool:
+        """Whether the iterations behind this one are recorded as a loop."""
+        assert self.elements is not None and self.policy is not None
+        captured = _captured(self.elements.after(self.ahead), self.body, self.names, self.flag, self.policy, may_peel=False)
+        self.rest_is_tried = captured is None and self.ahead < MOST_FILLING
+        self.ahead += self.policy.ahead
+        return bool(captured)
 
 
 def _gone_over(source: Any, policy: Policy | None) -> Any:

@@ -14,13 +14,14 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.syntax.functions import calls_itself, form, loop_form
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.policy import FUNCTION, Policy, Recapture, Site
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.notes import RECURSION_NOTE
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
 DEEPEST = 36                   # branches and loops, one inside of the other, around a call of a function
 LEAST = 12                     # calls of it around that one
 MOST = 3000                    # calls inside of calls, until they are taken for endless
+MANY = 250                     # such calls, in branches of one another, of a function that can be a loop: it had better be one
 FRAMES = 8                     # of one function among Python's, from which on it runs inside of itself
 
 
@@ -41,7 +42,9 @@ def is_loop(function: Any, policy: Policy) -> bool:
         not_capturable("it calls the function that it is in")
     policy.inner_calls += 1
     is_too_much = policy.inner_calls > MOST
-    if (is_too_much or (policy.depth >= DEEPEST and len(around) >= LEAST)) and _is_recursive(function, policy):
+    is_deep = policy.depth >= DEEPEST and len(around) >= LEAST
+    is_broad = policy.inner_calls > MANY and len(around) >= LEAST // 2
+    if (is_too_much or is_deep or is_broad) and _is_recursive(function, policy):
         refusal = TracerError(at(current_source(open_region().outer), RECURSION_NOTE))
         if calls_itself(function) and loop_form(function).code is not None:
             raise Recapture(site, refusal)

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.tracing.policy import Policy, Site
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import same_chain
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -90,6 +90,22 @@ OF_LENGTHS = ("as many items on all ways through it (a deque that is full before
               "and the number of those in use: kept = np.zeros(n); kept[count] = x; count += 1")
 
 
+def held_in(cell: Any) -> Any:
+    """What a cell, or what stands for one (`effects.places.Place`), holds now; or UNBOUND."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return UNBOUND
+
+
+def put_into(cell: Any, value: Any) -> None:
+    """Give a cell what it held."""
+    if value is not UNBOUND:
+        cell.cell_contents = value
+    elif held_in(cell) is not UNBOUND:
+        del cell.cell_contents
+
+
 class Names:
     """Variables of a function by name, as its bodies see them: cells.
 
@@ -147,17 +163,10 @@ class Names:
         return iter(self._cells)
 
     def __getitem__(self, name: str) -> Any:
-        try:
-            return self._cells[name].cell_contents
-        except ValueError:
-            return UNBOUND
+        return held_in(self._cells[name])
 
     def __setitem__(self, name: str, value: Any) -> None:
-        cell = self._cells[name]
-        if value is not UNBOUND:
-            cell.cell_contents = value
-        elif self[name] is not UNBOUND:
-            del cell.cell_contents
+        put_into(self._cells[name], value)
 
     def held(self, names: Iterable[str]) -> dict[str, Any]:
         """What variables hold now."""

@@ -12,14 +12,14 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import CallbackError, SignatureError
-from bwcompiler.frontend.tracing.arguments import argument_type, is_static
+from bwcompiler.frontend.tracing.boundary.arguments import argument_type, is_static
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.custom_rules import BothRules, CustomFunction, Rule
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import active_region, untraced
 from bwcompiler.frontend.tracing.trace import call_user
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
 from bwcompiler.ops.callback import HostFunction, array_type, concrete_shape

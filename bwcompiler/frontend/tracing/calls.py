@@ -9,9 +9,9 @@ from typing import Any
 
 from bwcompiler.errors import BwError, located
 from bwcompiler.frontend.tracing.handles import Handle, value_of
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.fixed_extents import require_fixed
 from bwcompiler.frontend.tracing.registry import Entry, call_entry, lookup
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import RepeatedCall, unknown
 from bwcompiler.frontend.tracing.storages.region import Storage, _state, open_region, storage_numbers
 

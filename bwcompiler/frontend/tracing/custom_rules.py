@@ -12,14 +12,14 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import EscapedTracerError, GradientError, SignatureError, UnsupportedError, at
-from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, StaticArgument, declared, parameter_names
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, ArgumentType, StaticArgument, declared, parameter_names
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import active_region, open_region
 from bwcompiler.frontend.tracing.trace import call_user, trace
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Record, Value, constant

@@ -14,11 +14,11 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import DTypeError, ShapeError, UnsupportedError, at
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, scalar_of, strong
+from bwcompiler.frontend.tracing.provenance.source import levels_to_the_user
 from bwcompiler.frontend.tracing.refusals.conversions import index_advice
 from bwcompiler.frontend.tracing.refusals.demands import number_if_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import are_rows, together
-from bwcompiler.frontend.tracing.source import levels_to_the_user
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout, fixed
 from bwcompiler.frontend.tracing.storages.new_strides import result_strides
 from bwcompiler.frontend.tracing.storages.region import active_region, open_region, shadow_of_chain
@@ -355,16 +355,9 @@ def reshape(value: Value, shape: tuple[Any, ...]) -> Value:
     return value if value.shape == shape else ops.reshape(value, shape=shape)
 
 
-def cut(x: Value, axis: int, start: int, size: int, step: int = 1) -> Value:
-    """A slice of one axis."""
-    return ops.slice(x, starts=tuple([start if k == axis else 0 for k in range(x.rank)]),
-                     sizes=tuple([size if k == axis else extent for k, extent in enumerate(x.shape)]),
-                     steps=tuple([step if k == axis else 1 for k in range(x.rank)]))
-
-
 def last_axis_element(x: Value, position: int) -> Value:
     """One element of the last axis, which the result does not have."""
-    return reshape(cut(x, x.rank - 1, position, 1), x.shape[:-1])
+    return reshape(ops.slice_axis(x, x.rank - 1, position, 1), x.shape[:-1])
 
 
 def constant(value: Any, like: Value) -> Value:

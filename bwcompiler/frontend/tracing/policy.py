@@ -26,7 +26,7 @@ class Recapture(BaseException):
     more  sites of the same kind, for which the function would have to be traced again later; foreseen: likewise, most probably.
     """
 
-    def __init__(self, site: Site, refusal: BwError, more: Sequence[Site] = (), foreseen: Sequence[Site] = ()) -> None:
+    def __init__(self, site: Site, refusal: Exception, more: Sequence[Site] = (), foreseen: Sequence[Site] = ()) -> None:
         super().__init__(str(refusal))
         self.site = site
         self.more = more
@@ -108,6 +108,7 @@ class Policy:
         self.calls: dict[int, list[int]] = {}                       # per code of a function, at which depths it is called inside of itself,
         self.inner_calls = 0                                        # and how many such calls there were
         self.counting = 0                                           # `while` loops around that are traced to know how long they are
+        self.lifted: dict[Value, Value] = {}                        # numbers from outside of bodies, by the inputs that stand for them
         self.one_kind = False                                       # whether sides of a branch must give one kind of numbers (np.vectorize)
         self.types_asked = False                                    # whether the type of a traced value was, which a loop may change
 

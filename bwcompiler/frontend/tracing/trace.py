@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import BwError, TracerError, TracerIndexError, UnsupportedError
-from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
-from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.known_arrays import KnownArrays, knowing_arrays, knowing_floats, known_in
+from bwcompiler.errors import BwError, TracerError, UnsupportedError
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
+from bwcompiler.frontend.tracing.boundary.asked_numbers import AskedNumbers
+from bwcompiler.frontend.tracing.boundary.known_arrays import KnownArrays, knowing_arrays, knowing_floats, known_in
+from bwcompiler.frontend.tracing.boundary.results import as_nodes, checked, checked_result, result_kind, result_value
+from bwcompiler.frontend.tracing.boundary.trace_result import OutsideReads, TraceResult
 from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
@@ -20,21 +22,17 @@ from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.outside.varying import Written, narrowed, replaced, without
 from bwcompiler.frontend.tracing.policy import Misremembered, Policy, Recapture, Reconsidered
-from bwcompiler.frontend.tracing.refusals.demands import number_of
+from bwcompiler.frontend.tracing.provenance.source import observe_below, stop_at
+from bwcompiler.frontend.tracing.provenance.user_names import name_values
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.notes import add_notes
 from bwcompiler.frontend.tracing.refusals.tracebacks import hidden_refusal, user_traceback, with_users_line
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.results import as_nodes, checked, checked_result, result_kind, result_value
-from bwcompiler.frontend.tracing.source import observe_below, stop_at
 from bwcompiler.frontend.tracing.storages.memory_order import C_ORDER, Layout
 from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, Storage, active_region, open_region
-from bwcompiler.frontend.tracing.trace_result import OutsideReads, TraceResult
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh
-from bwcompiler.frontend.tracing.user_names import name_values
 from bwcompiler.ir.graph import cut
 from bwcompiler.ir.source import Source
-from bwcompiler.ir.types import BOOL
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -147,12 +145,10 @@ def _in_ways(fun: Callable[..., Any], arguments: Arguments, options: TraceOption
 def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions, policy: Policy | None) -> TraceResult:
     """Trace until nothing more is asked for; the policy is that of the outermost region."""
     varying = options.varying
-    demanded: dict[int, Source | None] = {}
-    unknown: set[int] = set()                      # positions of integers that nobody can have the number of
-    numbers: dict[int, Any] = {}                   # those of floats that stay operands, since there are derivatives with respect to them
+    asked = AskedNumbers(arguments)
     given = None if options.argument_types is None else dict(zip(arguments.dynamic, options.argument_types, strict=True))
     if given is None and (policy is None or policy.converting):
-        _know_asked(fun, arguments, demanded)
+        asked.foresee(fun)
     while True:
         names = arguments.dynamic_names()
         types = [given[position] for position in arguments.dynamic] if given is not None else [
@@ -163,14 +159,14 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions
             policy.restart()
             region.policy = policy
         try:
-            outcome = _trace_once(fun, arguments, types, names, region, demanded, unknown, varying, options.rebound, numbers)
+            outcome = _trace_once(fun, arguments, types, names, region, asked, varying, options.rebound)
         except StaticDemand as demand:
             if demand.region is not region:
                 raise
             if any(number >= len(types) for number in demand.numbers):
                 varying = without(varying, [number - len(types) for number in demand.numbers])
             else:
-                _answer(arguments, demand, demanded, unknown, None if policy is not None else numbers)
+                asked.answer(demand, keeps_floats=policy is None)
         except Written as found:
             varying = without(varying, found.numbers)
         except Reconsidered as found:
@@ -197,25 +193,6 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions
                 first = None if policy is None else policy.refused
                 raise first or outcome from None   # here, so that our frames below are not in its traceback
             varying = narrowed(varying)
-
-
-def _know_asked(fun: Callable[..., Any], arguments: Arguments, demanded: dict[int, Source | None]) -> None:
-    """Make the integers compile-time values that the function surely asks for."""
-    integers = [position for position in arguments.dynamic if _is_integer(arguments.leaves[position])]
-    names = arguments.names() if integers else []
-    asked = HANDLERS["surely_asked"](fun, [names[position] for position in integers]) if integers else {}
-    for position in integers:
-        number = _number(arguments.leaves[position]) if names[position] in asked else None
-        if number is not None:
-            arguments.leaves[position] = number
-            arguments.also_static([position])
-            demanded[position] = asked[names[position]]
-
-
-def _is_integer(leaf: Any) -> bool:
-    if isinstance(leaf, Tracer):
-        return leaf._type.dtype.kind in "biu" and not leaf._type.shape and not leaf._storage.writable
-    return isinstance(leaf, int | np.integer | np.bool_)
 
 
 def _unroll(found: Recapture, policy: Policy | None) -> None:
@@ -270,50 +247,8 @@ def _with_notes(result: TraceResult, policy: Policy | None) -> TraceResult:
     return result
 
 
-def _answer(arguments: Arguments, demand: StaticDemand, demanded: dict[int, Source | None], unknown: set[int],
-            of_floats: dict[int, Any] | None) -> None:
-    """Make the leaves that were asked for compile-time values, those of an enclosing trace by asking there; or note that they have none.
-
-    of_floats: where, inside of another trace, only the numbers of floats are noted.
-    """
-    positions = [arguments.dynamic[number] for number in demand.numbers]
-    numbers = [_number(arguments.leaves[position]) for position in positions]
-    without = [position for position, number in zip(positions, numbers, strict=True) if number is None]
-    unknown.update(without)
-    if without:
-        return
-    found = dict(zip(positions, numbers, strict=True))
-    if of_floats is not None:
-        of_floats.update({position: number for position, number in found.items() if isinstance(number, float | np.floating)})
-        found = {position: number for position, number in found.items() if position not in of_floats}
-    for position in arguments.beside(positions):
-        number = _number(arguments.leaves[position])
-        if number is not None:
-            found[position] = number
-    for position, number in found.items():
-        arguments.leaves[position] = number
-        demanded[position] = demand.source
-    arguments.also_static(found)
-
-
-def _number(leaf: Any) -> Any:
-    """The number of an argument that is one; None of a handle that data decide, and of a stand-in."""
-    if not isinstance(leaf, Tracer):
-        return leaf if isinstance(leaf, int | float | np.integer | np.floating | np.bool_) else None
-    region = open_region()
-    refusal = region.refusal
-    try:
-        if leaf._type.dtype.kind == "f":
-            return number_of(leaf, value_of(leaf), TracerIndexError, str, is_operand=True)
-        return bool(leaf) if leaf._type.dtype is BOOL else int(leaf)
-    except TracerError:
-        region.refusal = refusal
-        return None
-
-
 def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[ArgumentType], names: list[str], region: Region,
-                demanded: dict[int, Source | None], unknown: set[int], varying: Sequence[OutsideRead],
-                rebound: Sequence[OutsideRead], numbers: dict[int, Any]) -> TraceResult | BwError:
+                asked: AskedNumbers, varying: Sequence[OutsideRead], rebound: Sequence[OutsideRead]) -> TraceResult | BwError:
     with region:
         operands_of = [found for found in varying if found.read.kind != "bytes"]
         live = [found for found in varying if found.read.kind == "bytes"]
@@ -321,9 +256,9 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
             region.policy.live = [found.read.base for found in live]
         inputs = [_input(region, type_, where) for type_, where in zip(types, names, strict=True)]
         for position, storage in zip(arguments.dynamic, inputs, strict=True):
-            storage.demandable = storage.demandable and position not in unknown
-            if position in numbers:
-                region.numbers[storage.value] = np.asarray(numbers[position], storage.type.dtype.numpy)
+            storage.demandable = storage.demandable and position not in asked.unknown
+            if position in asked.floats:
+                region.numbers[storage.value] = np.asarray(asked.floats[position], storage.type.dtype.numpy)
         operands = [_operand(region, found) for found in operands_of]
         handles = [_handle(storage, type_) for storage, type_ in zip(inputs, types, strict=True)]
         args, kwargs = arguments.with_leaves(handles)
@@ -343,7 +278,7 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
                 add_notes(error, (*arguments.args, *arguments.kwargs.values()), region.parent is None)
                 raise
             return with_users_line(ours, error.__traceback__).with_traceback(user_traceback(error.__traceback__))
-        made = finish(region, result, arguments, types, names, demanded)
+        made = finish(region, result, arguments, types, names, asked.demanded)
         assigned = [number for number, storage in enumerate(region.arguments[len(types):]) if storage.written]
         if assigned:
             raise Written(assigned)

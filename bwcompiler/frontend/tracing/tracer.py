@@ -30,11 +30,11 @@ from bwcompiler.errors import (
 from bwcompiler.frontend.tracing.calls import call, call_function, call_numpy, run_entry
 from bwcompiler.frontend.tracing.handles import Handle, value_of
 from bwcompiler.frontend.tracing.promotion import OPERANDS
+from bwcompiler.frontend.tracing.provenance.source import asks_for_types, current_source
 from bwcompiler.frontend.tracing.refusals.conversions import array_advice, index_advice, method_advice, number_advice, truth_advice
 from bwcompiler.frontend.tracing.refusals.demands import number_of, refuse
 from bwcompiler.frontend.tracing.refusals.foreign_attributes import attribute_error
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, TAKING, UFUNC_METHODS, lookup
-from bwcompiler.frontend.tracing.source import asks_for_types, current_source
 from bwcompiler.frontend.tracing.storages.memory_order import Memory
 from bwcompiler.frontend.tracing.storages.region import Storage, _state, placed
 from bwcompiler.frontend.tracing.storages.undecided_views import is_undecided

@@ -19,7 +19,7 @@ The invariants of every graph, and of the regions inside it:
     check_adjacency      the networkx view, where it was built, has the graph's values as nodes, its operands as edges, and
                          every edge goes forward (so it has no cycle).
 
-Every check is linear.
+Every check is linear.  As graphs do not change, a region that was found valid is not looked at again with the next graph around it.
 """
 
 from __future__ import annotations
@@ -119,8 +119,9 @@ def check_regions(graph: Graph, outer: Scope, scope: Scope) -> None:
             if isinstance(attribute, Graph) != (name in value.op.regions):
                 what = "is not a graph" if name in value.op.regions else "is a graph, but not declared as a region"
                 fail(graph, value, f"{value}: attribute {name} {what}")
-            if isinstance(attribute, Graph):
+            if isinstance(attribute, Graph) and scope not in attribute.verified:
                 _verify(attribute, scope)
+                attribute.verified.add(scope)
 
 
 def check_closed(graph: Graph) -> None:

@@ -32,15 +32,8 @@ from bwcompiler.ir.loop import (
 from bwcompiler.ir.product_loop import PRODUCT, product_of
 from bwcompiler.ir.scalar import Word
 from bwcompiler.ir.semantics.reduction_tree import last_feeds
-from bwcompiler.lowering.kernels.iterations import Iterations
-from bwcompiler.lowering.kernels.kept_sums import kept_in_registers
-from bwcompiler.lowering.kernels.loop_bodies import Body
-from bwcompiler.lowering.kernels.merge_loops import merge_loops
-from bwcompiler.lowering.kernels.product_calls import product_call
-from bwcompiler.lowering.kernels.registers import Register
-from bwcompiler.lowering.kernels.searches import search_loop, search_of
-from bwcompiler.lowering.kernels.strips import strip_loop
-from bwcompiler.lowering.kernels.vector_loops import (
+from bwcompiler.lowering.kernels.analysis.loop_bodies import Body
+from bwcompiler.lowering.kernels.analysis.vector_loops import (
     SMALL_BODY,
     WRITTEN_OUT,
     Piece,
@@ -48,7 +41,14 @@ from bwcompiler.lowering.kernels.vector_loops import (
     statement_size,
     vector_width,
 )
-from bwcompiler.lowering.kernels.zeros import zeroed_by
+from bwcompiler.lowering.kernels.analysis.zeros import zeroed_by
+from bwcompiler.lowering.kernels.emitter.iterations import Iterations
+from bwcompiler.lowering.kernels.emitter.registers import Register
+from bwcompiler.lowering.kernels.forms.kept_sums import kept_in_registers
+from bwcompiler.lowering.kernels.forms.product_calls import product_call
+from bwcompiler.lowering.kernels.forms.searches import search_loop, search_of
+from bwcompiler.lowering.kernels.forms.strips import strip_loop
+from bwcompiler.lowering.kernels.merge_loops import merge_loops
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, register_type
 
 COPIES, LONG_BODY = 4, 64     # most copies of the body of a sequential loop, and most operations of all copies

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from bwcompiler.ir.extent import Index, add_extents, scale_extent
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Loop, Reduce, Statement
 from bwcompiler.ir.product_loop import PRODUCT
-from bwcompiler.lowering.kernels.loop_bodies import Body
-from bwcompiler.lowering.loops.join_rows import extents, is_one_walk
+from bwcompiler.lowering.kernels.analysis.loop_bodies import Body
 from bwcompiler.lowering.loops.split_guards import Copy
+from bwcompiler.lowering.loops.tiling.join_rows import extents, is_one_walk
 
 
 def merge_loops(body: Sequence[Statement], memory_of: Callable[[Buffer], Buffer]) -> list[Statement]:

@@ -1,13 +1,9 @@
-"""Fused groups -> loop trees, and transformations of loop trees.  Begin with `build_loops.py`.
+"""Fused groups -> loop trees, and transformations of loop trees.  Begin with `building`.
 
-    group_shapes                           one kernel for groups that differ only in numbers
-    kernel_layout, loop_order, shared_memory     the order of a group's loops, its passes and buffers
-    call_kernels                           loop trees of ops that are not fused
+    building                               the loop trees of fused groups, and of ops that are not fused
     split_guards                           interiors without guards
-    complex/                               complex numbers as pairs of reals
-    join_rows                              sums over several short axes become sums over one
-    tiles, stage_columns                   transposed accesses: in elementwise loops, and in loops over rows
-    sweeps, sweep_profit, sweep_kernel     several kernels in one loop: which may be joined, when it pays, what it gives
-    stage_products                         matrices packed for products in loops
+    complex                                complex numbers as pairs of reals
+    tiling                                 transposed accesses, short rows, matrices packed for products
+    sweeps                                 several kernels in one loop
     blocks, parallel                       long reductions in blocks, and the division among threads
 """

@@ -26,7 +26,7 @@ from bwcompiler.ops.complex_parts import real_part
 from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import equal, full_like, select
-from bwcompiler.ops.layout import concatenate, flip, reshape, slice_
+from bwcompiler.ops.layout import concatenate, flip, reshape, slice_axis
 from bwcompiler.ops.linalg.factorization import of_square_matrices
 from bwcompiler.ops.linalg.solves import inv
 from bwcompiler.ops.rules import require
@@ -51,7 +51,7 @@ def trace_of_product(x: Value, y: Value) -> Value:
 
 
 def _component(x: Value, k: int) -> Value:
-    part = slice_(x, starts=(0,) * (x.rank - 1) + (k,), sizes=(*x.shape[:-1], 1), steps=(1,) * x.rank)
+    part = slice_axis(x, x.rank - 1, k, 1)
     return reshape(part, shape=x.shape[:-1])
 
 
@@ -100,10 +100,7 @@ def _cofactors_of_two(a: Value) -> Value:
 
 def _turned(x: Value, axis: int, places: int) -> Value:
     """np.roll(x, -places, axis)."""
-    moved = [slice_(x, starts=tuple([first if k == axis else 0 for k in range(x.rank)]),
-                    sizes=tuple([count if k == axis else extent for k, extent in enumerate(x.shape)]), steps=(1,) * x.rank)
-             for first, count in ((places, x.shape[axis] - places), (0, places))]
-    return concatenate(*moved, axis=axis)
+    return concatenate(slice_axis(x, axis, places, x.shape[axis] - places), slice_axis(x, axis, 0, places), axis=axis)
 
 
 def _cofactors_of_three(a: Value) -> Value:

@@ -9,12 +9,12 @@ pays.  An op without a rule here is mapped with the axis in front, by its declar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, upper
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import I64
 
@@ -208,7 +208,7 @@ def gains_by_last_axis(body: Graph, varies: Flags, size: Extent, iterations: int
 def is_written_out(body: Graph, carried: int, iterations: int, size: Extent) -> bool:
     """Whether the iterations of a loop over a batch will be written out (`unroll_loops`): there are few, which do little, of much."""
     largest = max([math.prod(map(upper, (*one.shape, size))) * one.dtype.itemsize for one in body.inputs[:carried]], default=0)
-    values = list(_inside(body))
+    values = list(all_values(body))
     work = sum([value.op.kind == "elementwise" for value in values])
     return largest >= LARGE and work * iterations <= MOST_WRITTEN_OUT and all(map(_is_simple, values))
 
@@ -219,14 +219,6 @@ def _is_simple(value: Value) -> bool:
         indices = [index.operands[0] if index.op is ops.normalize_index else index for index in value.operands[1:]]
         return all(index.op is ops.index_value for index in indices)
     return value.op in _SIMPLE or (value.op.cheap and value.op.kind in ("elementwise", "constant"))
-
-
-def _inside(graph: Graph) -> Iterator[Value]:
-    """The values of a graph and of its regions."""
-    for value in graph.body:
-        yield value
-        for region in value.op.regions:
-            yield from _inside(value.attrs[region])
 
 
 def has_last_axis_rules(graph: Graph) -> bool:

@@ -60,7 +60,7 @@ def in_memory_order(group: FusionGroup, attempts: Mapping[Value, Attempt], store
 
 def _beside_columns(order: tuple[int, ...], accesses: Sequence[Access], summed: frozenset[int]) -> tuple[int, ...]:
     """The order with the axis that goes along an array's memory, where the last one goes along its columns, right before the last one: so
-    its lines can be read as rows of a panel, a few at a time (`lowering/loops/stage_columns.py`)."""
+    its lines can be read as rows of a panel, a few at a time (`lowering/loops/tiling/stage_columns.py`)."""
     last = order[-1]
     for strides, _ in accesses:
         if strides[last] < LINE or 1 not in strides:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph import Graph, all_values, live_values
 from bwcompiler.ir.op import Record, Value, constant, current_record, input_value
 from bwcompiler.ir.types import U64, tensor
 from bwcompiler.passes.rewriting.rewriter import rebuilt
@@ -32,18 +32,12 @@ NUMBER = tensor(U64)
 
 def defer_checks(graph: Graph) -> Graph:
     """The graph that checks its indices behind what reads with them; the same graph where there is none to be deferred."""
-    if not _has_indices(graph) or _calls_back(graph):
-        return graph
-    return _checked(graph)
+    values = list(all_values(graph))
+    return _checked(graph) if any(map(_is_deferred, values)) and not any(map(_calls_back, values)) else graph
 
 
-def _has_indices(graph: Graph) -> bool:
-    return any(_is_deferred(value) or any(_has_indices(value.attrs[region]) for region in value.op.regions) for value in graph.body)
-
-
-def _calls_back(graph: Graph) -> bool:
-    return any(value.op is ops.callback or (value.op.kind == "library" and value.op.library is None)
-               or any(_calls_back(value.attrs[region]) for region in value.op.regions) for value in graph.body)
+def _calls_back(value: Value) -> bool:
+    return value.op is ops.callback or (value.op.kind == "library" and value.op.library is None)
 
 
 def _is_deferred(value: Value) -> bool:

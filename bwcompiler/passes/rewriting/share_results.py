@@ -11,11 +11,10 @@ they make; whether vectors or positions are needed is only known for a whole gra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.linalg.factorization import row, svd_parts
@@ -28,21 +27,13 @@ Found = set[tuple[Any, ...]]
 
 def share_results(graph: Graph) -> Graph:
     """The same computation, with eigenvalues, singular values and sorted elements read out of what is computed too."""
-    values = list(_all_values(graph))
+    values = list(all_values(graph))
     if not any(value.op in FACTORS or value.op is ops.sort for value in values):
         return graph
     sources = {*FACTORS.values(), ops.argsort}
     found = {(value.op, value.operands[0], attribute_key(value.attrs)) for value in values if value.op in sources}
     rules = {op: _reading(factors, found) for op, factors in FACTORS.items()}
     return rewrite(graph, {**rules, ops.sort: _gathering(found)})[0] if found else graph
-
-
-def _all_values(graph: Graph) -> Iterator[Value]:
-    """Of a graph and of those that its values own."""
-    for value in graph.body:
-        yield value
-        for region in value.op.regions:
-            yield from _all_values(value.attrs[region])
 
 
 def _reading(factors: Op, found: Found) -> Rule:

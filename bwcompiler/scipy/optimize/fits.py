@@ -14,7 +14,7 @@ from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.transforms.jacobians import jacobian
 from bwcompiler.api.transforms.reverse import grad
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.tracing.arguments import parameter_names
+from bwcompiler.frontend.tracing.boundary.arguments import parameter_names
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.scipy.optimize.minimizers import as_arguments, lower_and_upper

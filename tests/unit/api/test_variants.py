@@ -6,9 +6,9 @@ import numpy as np
 
 from bwcompiler.api.programs.arguments.assumptions import Assumptions
 from bwcompiler.api.programs.variants import VARIANTS, Retrace, Variants
-from bwcompiler.frontend.tracing.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, take_apart
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.trace import TraceOptions, trace_arguments
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 
 X = np.ones((2, 3))
 FACTOR = 2.0

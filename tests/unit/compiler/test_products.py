@@ -17,11 +17,11 @@ from bwcompiler.runtime import jit
 def test_a_program_is_compiled_before_it_waits_for_products(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled, patience = threading.Event(), 60.0
     in_time: list[bool] = []
-    real_code, real_optimise = products._Part.code, jit.optimise
+    real_code, real_optimise = products._code, jit.optimise
 
-    def code(part: products._Part) -> bytes:
+    def code(*part: Any) -> bytes:
         in_time.append(compiled.wait(patience))
-        return real_code(part)
+        return real_code(*part)
 
     def optimise(text: str, *rest: Any) -> bytes:
         found = real_optimise(text, *rest)
@@ -29,7 +29,7 @@ def test_a_program_is_compiled_before_it_waits_for_products(monkeypatch: pytest.
             compiled.set()
         return found
 
-    monkeypatch.setattr(products._Part, "code", code)
+    monkeypatch.setattr(products, "_code", code)
     monkeypatch.setattr(products, "products", functools.cache(products.Products))
     monkeypatch.setattr(jit, "optimise", optimise)
     x = np.random.default_rng(3).standard_normal((70, 70))

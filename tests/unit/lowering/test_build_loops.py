@@ -13,8 +13,8 @@ from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.ir.types import BOOL
-from bwcompiler.lowering.loops import build_loops
-from bwcompiler.lowering.loops.kernel_layout import KernelLayout
+from bwcompiler.lowering.loops.building import build_loops
+from bwcompiler.lowering.loops.building.kernel_layout import KernelLayout
 from bwcompiler.passes.fusion.fuse import fuse
 from bwcompiler.passes.memory import find_updates
 from tests.support.graph_strategies import run_compiled

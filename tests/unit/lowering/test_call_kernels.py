@@ -12,7 +12,7 @@ from bwcompiler import ops
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
-from bwcompiler.lowering.loops.call_kernels import has_call_kernel
+from bwcompiler.lowering.loops.building.call_kernels import has_call_kernel
 from tests.support.kernels import Array, NativeKernels, copies
 from tests.support.lowered_programs import run_steps, steps_of
 

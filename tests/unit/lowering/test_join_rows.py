@@ -10,7 +10,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.ir.texts.loop_parser import parse_kernel
-from bwcompiler.lowering.loops.join_rows import join_rows
+from bwcompiler.lowering.loops.tiling.join_rows import join_rows
 from tests.support.kernel_changes import changed
 
 HEAD = "kernel k0(%x: in f64[3,4,5], %w: in f64[3,4], %z: inout f64[3,4,5], %s: inout f64[3])\n"

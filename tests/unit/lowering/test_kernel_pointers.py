@@ -9,7 +9,7 @@ from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.semantics.loop_interpreter import run_kernel
 from bwcompiler.ir.semantics.loop_verifier import verify_kernel
 from bwcompiler.ir.texts.loop_parser import parse_kernel
-from bwcompiler.lowering.kernels.kernel_pointers import first_elements
+from bwcompiler.lowering.kernels.emitter.kernel_pointers import first_elements
 from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from tests.support.kernels import NativeKernels, copies

@@ -6,7 +6,7 @@ import pytest
 
 from bwcompiler.ir.loop import Loop
 from bwcompiler.ir.texts.loop_parser import parse_kernel
-from bwcompiler.lowering.kernels.loop_bodies import Body, group_start
+from bwcompiler.lowering.kernels.analysis.loop_bodies import Body, group_start
 from tests.support.loop_bodies import body
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from bwcompiler.ir.contracts.fusion import FusionGroup
 from bwcompiler.ir.texts.graph_parser import parse_graph
-from bwcompiler.lowering.loops import loop_order
-from bwcompiler.lowering.loops.loop_order import inner_axes, lane_axis, panel_width
+from bwcompiler.lowering.loops.building import loop_order
+from bwcompiler.lowering.loops.building.loop_order import inner_axes, lane_axis, panel_width
 from bwcompiler.passes.fusion.fuse import fuse
 
 NORMALISED = """

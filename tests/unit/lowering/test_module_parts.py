@@ -27,8 +27,8 @@ def _many(x, y):
     z = np.tanh(x @ y.T) + np.exp(-x @ x.T)
     for k in range(20):
         z = np.sin(z @ z) / (1.0 + k) + np.cumsum(z, axis=k % 1)
-    recurrence = np.zeros_like(x[:50, 0])
-    for i in range(1, 50):
+    recurrence = np.zeros_like(x[:24, 0])
+    for i in range(1, 24):
         for j in range(i):
             recurrence[i] = np.tanh(recurrence[i] + 0.5 * recurrence[j] + y[i, 3] * np.exp(x[j, 2]))
     total = np.sum(np.linalg.solve(np.eye(64) + 0.01 * z, x)) + np.sum(np.sort(y, axis=1)[:, 3:] ** 2.5)

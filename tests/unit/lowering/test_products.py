@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.compiler import products
+from bwcompiler.compiler import called_code, products
 from bwcompiler.compiler.pipeline import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.extent import Index
@@ -24,6 +24,7 @@ from bwcompiler.lowering.products.parts import ALWAYS, CONTROL, CUTTING, ROWS, R
 from bwcompiler.lowering.products.routine import BLOCK, TABLE, Tiling
 from bwcompiler.lowering.products.vectors import LANES
 from bwcompiler.runtime import threads
+from bwcompiler.runtime.compiled_once import CompiledOnce
 from bwcompiler.target import Target
 from tests.support.targets import HOST, TARGETS, narrowest, with_fma
 
@@ -167,11 +168,10 @@ def begun(monkeypatch: pytest.MonkeyPatch, function: Any, *arrays: Array) -> tup
     """What threads compile for a program, as (thread, dtype, part), and the names of the products that it calls."""
     compiled: list[tuple[str, str, str]] = []
     monkeypatch.setattr(products, "products", functools.cache(products.products.__wrapped__))
-    monkeypatch.setattr(products._Part, "code", lambda part: compiled.append(
-        (threading.current_thread().name, part.dtype.name, part.name)))
+    monkeypatch.setattr(products, "_code", lambda dtype, target, name: compiled.append((threading.current_thread().name, dtype.name, name)) or b"")
     lowered = lower(trace(function, arrays).graph, target=HOST)
     for _ in range(2):
-        products.begin(lowered.graph, HOST)
+        called_code.begin(lowered.graph, HOST)
         products.begin_named(lowered.program.symbols, HOST)
     wait_for_threads()
     return sorted(compiled), frozenset([name for name in lowered.program.symbols if named(name)])
@@ -202,8 +202,8 @@ def test_products_with_vectors_need_no_tiles(monkeypatch):
 @pytest.mark.parametrize("settles", [False, True], ids=["thread", "fork"])
 def test_what_a_first_call_can_do_without_comes_later(settles, monkeypatch, rng):
     """The numbers are the same before and after; a fork waits, as a child would never have it."""
-    made, waits, compile_ = products.Products(dtype_named("f64"), HOST), threading.Event(), products._Part.code
-    monkeypatch.setattr(products._Part, "code", lambda part: (part.name == TURNING and not waits.wait(60)) or compile_(part))
+    made, waits, compile_ = products.Products(dtype_named("f64"), HOST), threading.Event(), products._code
+    monkeypatch.setattr(products, "_code", lambda dtype, target, name: (name == TURNING and not waits.wait(60)) or compile_(dtype, target, name))
     product = Named(dtype_named("f64"), ("20x64", "turned", "large"), True)
     assert later_for(product) == (TURNING, RUNTIME)
     tiles = [name for name in parts_for(product, HOST) if name not in later_for(product)]
@@ -225,13 +225,13 @@ def test_what_a_first_call_can_do_without_comes_later(settles, monkeypatch, rng)
 def test_what_another_program_needs_at_once_is_loaded_once(monkeypatch):
     """A program that waits for a module, while others run without it, puts it into the table."""
     made, waits, loaded = products.Products(dtype_named("f32"), HOST), threading.Event(), list[bool]()
-    compile_, load_ = products._Part.code, products.jit.load_for_ever
+    compile_, load_ = CompiledOnce.code, products.jit.load_for_ever
 
-    def code(part: products._Part) -> bytes:
+    def code(part: CompiledOnce) -> bytes:
         assert threading.current_thread().name != BACKGROUND or waits.wait(60)
         return compile_(part)
 
-    monkeypatch.setattr(products._Part, "code", code)
+    monkeypatch.setattr(CompiledOnce, "code", code)
     monkeypatch.setattr(products.jit, "load_for_ever", lambda *told: loaded.append("pack.turned.1" in told[2]) or load_(*told))
     made.entries(ALWAYS, [TURNING])
     assert made.awaited == {TURNING} and not any(loaded)

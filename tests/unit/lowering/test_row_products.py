@@ -20,8 +20,10 @@ from bwcompiler.ir.semantics.loop_verifier import statements, verify_kernel
 from bwcompiler.ir.texts.loop_parser import parse_kernel
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering import join_sweeps
-from bwcompiler.lowering.loops import blocks, sweep_profit, sweeps
-from bwcompiler.lowering.loops.stage_products import is_staged, stage_products
+from bwcompiler.lowering.loops import blocks
+from bwcompiler.lowering.loops.sweeps import profit as sweep_profit
+from bwcompiler.lowering.loops.sweeps import sweep as sweeps
+from bwcompiler.lowering.loops.tiling.stage_products import is_staged, stage_products
 from bwcompiler.passes.derivatives.autodiff import ONE, differentiate
 from bwcompiler.passes.rewriting.simplify import simplify
 from tests.support.threads import with_threads

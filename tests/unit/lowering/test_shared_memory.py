@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bwcompiler.ir.texts.loop_parser import parse_kernel
-from bwcompiler.lowering.loops.shared_memory import may_share, stores_behind_reads
+from bwcompiler.lowering.loops.building.shared_memory import may_share, stores_behind_reads
 
 HEAD = "kernel k0(%x: in f64[10], %y: out f64[10])\n"
 

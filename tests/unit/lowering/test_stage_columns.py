@@ -9,7 +9,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.ir.texts.loop_parser import parse_kernel
-from bwcompiler.lowering.loops.stage_columns import stage_columns
+from bwcompiler.lowering.loops.tiling.stage_columns import stage_columns
 from tests.support.kernel_changes import changed
 
 HEAD = "kernel k0(%x: in f64[100,128], %y: out f64[100,128], %z: inout f64[30,100], %s: inout f64[30]"

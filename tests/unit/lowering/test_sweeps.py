@@ -13,7 +13,8 @@ from bwcompiler.api.programs.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering import join_sweeps
-from bwcompiler.lowering.loops import sweep_profit, sweeps
+from bwcompiler.lowering.loops.sweeps import profit as sweep_profit
+from bwcompiler.lowering.loops.sweeps import sweep as sweeps
 from bwcompiler.lowering.steps import LoweredStep
 from bwcompiler.passes.derivatives.autodiff import ONE, differentiate
 from bwcompiler.passes.rewriting.simplify import simplify

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.lowering.loops.tiles import in_tiles
+from bwcompiler.lowering.loops.tiling.tiles import in_tiles
 from tests.support.kernel_changes import changed
 
 HEAD = "kernel k0(%x: in f64[100,66], %z: inout f64[66,100], %s: inout f64[66])\n  fill %s, 0.0\n"

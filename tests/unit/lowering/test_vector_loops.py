@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from bwcompiler.lowering.kernels.vector_loops import (
+from bwcompiler.lowering.kernels.analysis.vector_loops import (
     LONGEST,
     Piece,
     can_mask,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import SignatureError
-from bwcompiler.frontend.tracing.arguments import parameter_names
-from bwcompiler.frontend.tracing.trace_result import TraceResult
+from bwcompiler.frontend.tracing.boundary.arguments import parameter_names
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.ir.graph import Graph, live_values
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bwcompiler.api.programs.arguments.forms import layout_of
 from bwcompiler.api.programs.arguments.outside_operands import OutsideOperands
-from bwcompiler.frontend.tracing.arguments import Arguments
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.ir.contracts.call_signature import Layout, Read
 
 

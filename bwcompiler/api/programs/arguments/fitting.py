@@ -10,9 +10,9 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.programs.arguments.forms import layout_of
 from bwcompiler.errors import SignatureError
-from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, unwrapped
-from bwcompiler.frontend.tracing.known_arrays import contents_key
-from bwcompiler.frontend.tracing.trace_result import TraceResult
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, foreign_dtype, unwrapped
+from bwcompiler.frontend.tracing.boundary.known_arrays import contents_key
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.ir.contracts.call_signature import Layout, same_plain
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.tracing.arguments import Arguments
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, Container, Layout, Leaf, Static, Tree
 
 

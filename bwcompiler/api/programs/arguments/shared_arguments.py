@@ -18,10 +18,11 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.programs.arguments.assignments import may_mutate
 from bwcompiler.errors import SignatureError
-from bwcompiler.frontend.tracing.arguments import Arguments, StaticArgument
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, StaticArgument
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.storages.common_memory import Place, chain_of
+from bwcompiler.frontend.tracing.storages.contents import owner_of
 from bwcompiler.frontend.tracing.trace import call_user
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import handle
 from bwcompiler.ir.types import tensor
 
@@ -178,7 +179,7 @@ def _common_memory(arrays: Sequence[Array]) -> Array | None:
         return None
     low, high = min(starts), max(start + _reach(array) for array, start in zip(arrays, starts, strict=True))
     row: tuple[int, ...] = ()
-    owners = [_owner(array) for array in arrays]
+    owners = [owner_of(array) for array in arrays]
     if all(owner is owners[0] for owner in owners) and owners[0].dtype == first.dtype:
         owner = owners[0] if owners[0].flags.c_contiguous else owners[0].T
         if owner.flags.c_contiguous and owner.ndim > 1:
@@ -194,13 +195,6 @@ class _Bytes:
     def __init__(self, address: int, count: int, arrays: Sequence[Array]) -> None:
         self.arrays = arrays
         self.__array_interface__ = {"version": 3, "shape": (count,), "typestr": "|u1", "data": (address, False)}
-
-
-def _owner(array: Array) -> Array:
-    """The array that owns the memory of a view."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def _lowest(array: Array) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.tracing.arguments import Arguments, foreign_dtype, unwrapped
-from bwcompiler.frontend.tracing.known_arrays import contents_key
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, foreign_dtype, unwrapped
+from bwcompiler.frontend.tracing.boundary.known_arrays import contents_key
 from bwcompiler.ir.contracts.call_signature import is_plain
 
 

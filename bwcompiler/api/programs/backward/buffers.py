@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.api.programs.backward.seeds import match_tree
 from bwcompiler.errors import SignatureError
-from bwcompiler.frontend.tracing.trace_result import TraceResult
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 
 
 def match_buffers(into: Any, traced: TraceResult, argument_numbers: Sequence[Any], wrt: Sequence[int]) -> dict[int, Any]:

@@ -10,8 +10,8 @@ from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.compiler.pipeline import derive, split
 from bwcompiler.compiler.program_like import Halves
 from bwcompiler.errors import GradientError
-from bwcompiler.frontend.tracing.arguments import Arguments, ArgumentType, is_buffer
-from bwcompiler.frontend.tracing.trace_result import TraceResult
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments, ArgumentType, is_buffer
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.texts.graph_printer import names_in_text

@@ -10,10 +10,10 @@ from bwcompiler.api.programs.backward.forms import BackwardCall, regrouped
 from bwcompiler.api.programs.backward.seeds import check_seed_type, match_tree, missing_seed, number_seed
 from bwcompiler.compiler.program_like import Halves
 from bwcompiler.errors import SignatureError
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.handles import is_weak, value_of
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import inline
 from bwcompiler.ir.op import Value, constant

@@ -11,7 +11,7 @@ from bwcompiler import ops
 from bwcompiler.errors import MatrixError, ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
-from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, cut, filled, last_axis_element, materialise, operand, reshape
+from bwcompiler.frontend.tracing.operands import broadcast_shapes, cast, filled, last_axis_element, materialise, operand, reshape
 from bwcompiler.frontend.tracing.promotion import common_dtype, strong
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
@@ -262,12 +262,12 @@ def cross_vectors(a: Any, b: Any, axis_a: int, axis_b: int, axis_c: int) -> Any:
     shape = broadcast_shapes([x.shape[:-1], y.shape[:-1]])
     if x.shape[-1] == y.shape[-1] == 2:
         x, y = broadcast_value(x, (*shape, 2)), broadcast_value(y, (*shape, 2))
-        products = multiplied(x, ops.concatenate(cut(y, y.rank - 1, 1, 1), cut(y, y.rank - 1, 0, 1), axis=y.rank - 1))
+        products = multiplied(x, ops.concatenate(ops.slice_axis(y, y.rank - 1, 1, 1), ops.slice_axis(y, y.rank - 1, 0, 1), axis=y.rank - 1))
         return fresh(ops.subtract(last_axis_element(products, 0), last_axis_element(products, 1)))
     x, y = (one if one.shape[-1] == 3 else ops.concatenate(one, filled(0, one.dtype, (*one.shape[:-1], 1)), axis=one.rank - 1)
             for one in (x, y))
     x, y = broadcast_value(x, (*shape, 3)), broadcast_value(y, (*shape, 3))
-    xs, ys = ([cut(one, one.rank - 1, k, 1) for k in range(3)] for one in (x, y))
+    xs, ys = ([ops.slice_axis(one, one.rank - 1, k, 1) for k in range(3)] for one in (x, y))
     result = ops.concatenate(*[ops.subtract(multiplied(xs[k - 2], ys[k - 1]), multiplied(xs[k - 1], ys[k - 2])) for k in range(3)],
                              axis=x.rank - 1)
     last, place = result.rank - 1, normalize_axis(axis_c, result.rank)

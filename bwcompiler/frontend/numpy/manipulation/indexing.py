@@ -33,7 +33,6 @@ from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     broadcast_shapes,
     cast,
-    cut,
     filled,
     kind_of,
     laid_out,
@@ -352,7 +351,8 @@ def _rolled(x: Tracer, amount: Any, axis: int) -> Tracer:
     if offset == 0:
         return x
     value = value_of(x)
-    return fresh(ops.concatenate(cut(value, axis, extent - offset, offset), cut(value, axis, 0, extent - offset), axis=axis))
+    moved = ops.slice_axis(value, axis, extent - offset, offset), ops.slice_axis(value, axis, 0, extent - offset)
+    return fresh(ops.concatenate(*moved, axis=axis))
 
 
 def along_axis(x: Value, indices: Any, axis: int) -> tuple[list[Value], tuple[int, ...]]:

@@ -13,7 +13,7 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.manipulation.joining import join
 from bwcompiler.frontend.tracing.calls import call_back
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_extents
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, cut, filled, is_traced, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, filled, is_traced, value_as
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
@@ -139,14 +139,14 @@ def _repeated(x: Value, axis: int, low: int, high: int, mode: str) -> Value:
     if not low and not high:
         return x
     if mode == "edge" and extent:
-        before = broadcast_value(cut(x, axis, 0, 1), _extent(x, axis, low))
-        after = broadcast_value(cut(x, axis, extent - 1, 1), _extent(x, axis, high))
+        before = broadcast_value(ops.slice_axis(x, axis, 0, 1), _extent(x, axis, low))
+        after = broadcast_value(ops.slice_axis(x, axis, extent - 1, 1), _extent(x, axis, high))
     elif mode == "wrap" and max(low, high) <= extent:
-        before, after = cut(x, axis, extent - low, low), cut(x, axis, 0, high)
+        before, after = ops.slice_axis(x, axis, extent - low, low), ops.slice_axis(x, axis, 0, high)
     elif mode in ("reflect", "symmetric") and max(low, high) <= extent - (mode == "reflect"):
         skip = int(mode == "reflect")
-        before = cut(x, axis, max(low - 1 + skip, 0), low, -1)
-        after = cut(x, axis, extent - 1 - skip, high, -1)
+        before = ops.slice_axis(x, axis, max(low - 1 + skip, 0), low, -1)
+        after = ops.slice_axis(x, axis, extent - 1 - skip, high, -1)
     else:
         positions = np.pad(np.arange(extent), (low, high), mode=mode)  # type: ignore[call-overload]
         return value_as(np.take(fresh(x), positions, axis))
@@ -166,8 +166,8 @@ def _odd(x: Value, axis: int, low: int, high: int, mode: str) -> Value:
         twice = broadcast_value(ops.add(edge, edge), part.shape)
         return ops.subtract(twice, part)
 
-    before = mirrored(cut(x, axis, 0, 1), cut(x, axis, max(low - 1 + skip, 0), low, -1))
-    after = mirrored(cut(x, axis, extent - 1, 1), cut(x, axis, extent - 1 - skip, high, -1))
+    before = mirrored(ops.slice_axis(x, axis, 0, 1), ops.slice_axis(x, axis, max(low - 1 + skip, 0), low, -1))
+    after = mirrored(ops.slice_axis(x, axis, extent - 1, 1), ops.slice_axis(x, axis, extent - 1 - skip, high, -1))
     return _joined(before, x, after, axis)
 
 
@@ -189,7 +189,7 @@ def _statistic(x: Value, axis: int, low: int, high: int, function: Callable[...,
     parts = []
     for width, length, at_end in ((low, lengths[0], False), (high, lengths[1], True)):
         count = extent if length is None else min(int(length), extent)
-        edge = cut(x, axis, extent - count if at_end else 0, count)
+        edge = ops.slice_axis(x, axis, extent - count if at_end else 0, count)
         found = value_as(function(fresh(edge), axis=axis, keepdims=True))
         if x.dtype.is_integer and found.dtype.is_float:
             found = ops.rint(found)
@@ -202,7 +202,7 @@ def _ramp(x: Value, axis: int, low: int, high: int, ends: tuple[Any, Any]) -> Va
     extent: int = x.shape[axis]
     parts = []
     for width, end, at_end in ((low, ends[0], False), (high, ends[1], True)):
-        edge = fresh(cut(x, axis, extent - 1 if at_end else 0, 1))
+        edge = fresh(ops.slice_axis(x, axis, extent - 1 if at_end else 0, 1))
         ramp: Any = np.linspace(end, np.squeeze(edge, axis), width, endpoint=False, dtype=x.dtype.numpy, axis=axis)
         parts.append(value_as(np.flip(ramp, axis) if at_end else ramp))
     return _joined(parts[0], x, parts[1], axis)

@@ -15,8 +15,8 @@ import numpy as np
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.numpy.manipulation.layout import viewed
 from bwcompiler.frontend.tracing.operands import shadow_of
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.common_memory import Place, chain_of
 from bwcompiler.frontend.tracing.storages.shapes import c_strides
 from bwcompiler.frontend.tracing.storages.strided_views import StridedView

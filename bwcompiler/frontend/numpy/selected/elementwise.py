@@ -74,16 +74,16 @@ def _has_views(x: Selection) -> bool:
 
 
 def in_place(name: str, x: Selection, other: Any) -> Selection:
-    """`y += other` for a selection y, which is a copy; other names of y see the change."""
+    """`y += other` for a selection y, which is a copy, or a slice, which is a view; other names of y see the change."""
     require_unshared(x)
     found = of_selections(name, x, other)
     if not isinstance(found, Selection) and np.ndim(found) != x.ndim:
         refuse("np." + name + " in place")
     array = found.array if isinstance(found, Selection) else found                # as many elements as another array has
     require_cast(array._type.dtype, x.array._type.dtype, "same_kind", f"np.{name}: in place")
-    if isinstance(found, Selection) and has_mask_of(found, x) and found.array.shape == x.array.shape:
+    if isinstance(found, Selection) and has_mask_of(found, x) and found.array.shape == x.array.shape and type(x) is Selection:
         assign(x.array, cast(value_of(found.array), x.array._type.dtype))
-    else:                                          # by another mask, or flattened: elements are matched in order
+    else:                                          # by another mask, or flattened: elements are matched in order; or a part of an array
         HANDLERS["set_item_of_selection"](x, slice(None), found.astype(x.dtype))
     x.places = None
     return x

@@ -13,7 +13,6 @@ from bwcompiler.frontend.numpy.selected.elementwise import of_selections, requir
 from bwcompiler.frontend.numpy.selected.ordering import sliced
 from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, fixed, has_mask_of, merged, number, packed, require, with_all
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse, same_value, selection, spread
@@ -124,10 +123,8 @@ def _at(x: Selection, index: Any) -> Any:
 
 
 def set_item(x: Selection, index: Any, value: Any) -> None:
-    """y[index] = value for a selection y, which is a copy of x."""
+    """x[index] = value for a selection, which is a copy, or a slice, which is a view."""
     require_unshared(x)
-    if isinstance(x, DataSlice):
-        refuse("an assignment to a part of it")
     part, own = (x, slice(None)) if index is Ellipsis else _with_other_axes(x, _as_tuple(index))
     if x.where.ndim > 1 and part is not x:
         refuse("an assignment to columns of what a mask of several axes selects")

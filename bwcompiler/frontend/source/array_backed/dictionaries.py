@@ -38,16 +38,17 @@ _NOTHING = object()
 class Table:
     """A dictionary whose numbers are in an array while a loop is traced.
 
-    fixed   per part of a key what it is in all keys, None of integers; box: the smallest and the largest of these.
+    texts   per part of a key the texts that it is in all keys, which stand for their places, None of integers.
+    box     the smallest and the largest of the integers and places.
     kind    of the numbers: float, int where all are Python's integers, None as long as there are none; there: flags, if has_flags.
     is_settled  whether the array has room for all that the last attempt has seen.
     """
 
-    def __init__(self, base: dict[Any, Any], loop: Any, fixed: tuple[Any, ...], is_of_tuples: bool) -> None:
+    def __init__(self, base: dict[Any, Any], loop: Any, texts: tuple[list[str] | None, ...], is_of_tuples: bool) -> None:
         self.base = base
         self.loop = loop
         self.entry = dict(base)
-        self.fixed = fixed
+        self.texts = texts
         self.box: list[tuple[int, int]] = []
         self.kind: Any = None
         self.array: Any = None
@@ -62,9 +63,9 @@ class Table:
 
     # ----- keys
     def numbers(self, key: Any) -> list[Any]:
-        """The parts of a key that are integers, or extents."""
+        """The parts of a key as integers, or extents."""
         parts = key if type(key) is tuple else (key,)
-        found = [extent_of(part) for part, fixed in zip(parts, self.fixed, strict=True) if fixed is None]
+        found = [extent_of(part) if texts is None else _place_among(texts, part) for part, texts in zip(parts, self.texts, strict=True)]
         if any(part is None for part in found):
             not_capturable("it asks a dictionary for keys that are no integers made of the indices of loops")
         return found
@@ -72,8 +73,8 @@ class Table:
     def fits(self, key: Any) -> bool:
         """Whether a key may be one of the dictionary's."""
         parts = key if type(key) is tuple else (key,)
-        return form_of(key) == (type(key) is tuple, len(self.fixed)) and all(
-            fixed is None or part == fixed for part, fixed in zip(parts, self.fixed, strict=True))
+        return form_of(key) == (self.is_of_tuples, len(self.texts)) and all(
+            (type(part) is str) is (texts is not None) for part, texts in zip(parts, self.texts, strict=True))
 
     def _widen(self, spans: list[tuple[int, int]]) -> None:
         box = self.box or spans
@@ -185,7 +186,7 @@ class Table:
         return [] if self.array is None or any(isinstance(value, Tracer) for value in self.entry.values()) else [
             one for one in (self.array, self.there) if one is not None]
 
-    def end(self) -> None:
+    def end(self, _region: Any) -> None:
         """After an iteration: whether it has seen all that it reads and assigns, and which keys there are after the loop."""
         policy = open_policy()
         assert policy is not None
@@ -230,8 +231,7 @@ class Table:
             self.base[old[place] if place in old else self._key(place)] = made
 
     def _key(self, place: tuple[int, ...]) -> Any:
-        numbers = iter(place)
-        parts = tuple([next(numbers) if fixed is None else fixed for fixed in self.fixed])
+        parts = tuple([number if texts is None else texts[number] for number, texts in zip(place, self.texts, strict=True)])
         return parts if self.is_of_tuples else parts[0]
 
 
@@ -272,19 +272,26 @@ def table_of(base: Any, key: Any) -> Table | None:
     loop = scopes[0].loop
     if loop is None or not isinstance(loop.count, int) or any(isinstance(part, Tracer) and extent_of(part) is None for part in parts):
         return None
-    fixed = tuple([None if extent_of(part) is not None else part for part in parts])
-    if any(not isinstance(part, str | None) for part in fixed) or any(not _alike(one, key, fixed) for one in base) or not all(
+    if any(type(part) is not str and extent_of(part) is None for part in parts) or any(not _alike(one, key) for one in base) or not all(
             is_number(value) and (is_float(value) or _is_integer(value)) for value in base.values()):
         return None
-    loop.indexed[id(base)] = made = Table(base, loop, fixed, type(key) is tuple)
+    texts: tuple[list[str] | None, ...] = tuple([[] if type(part) is str else None for part in parts])
+    loop.indexed[id(base)] = made = Table(base, loop, texts, type(key) is tuple)
     return made
 
 
-def _alike(one: Any, key: Any, fixed: tuple[Any, ...]) -> bool:
+def _alike(one: Any, key: Any) -> bool:
     """Whether a key that a dictionary has is of the form of another one."""
-    parts = one if type(one) is tuple else (one,)
-    return form_of(one) == form_of(key) and all(type(part) is int if same is None else part == same
-                                                for part, same in zip(parts, fixed, strict=True))
+    parts, others = one if type(one) is tuple else (one,), key if type(key) is tuple else (key,)
+    return form_of(one) == form_of(key) and all(type(part) is (str if type(other) is str else int)
+                                                for part, other in zip(parts, others, strict=True))
+
+
+def _place_among(texts: list[str], text: str) -> int:
+    """Where a text is among those that were seen; a new one is the last."""
+    if text not in texts:
+        texts.append(text)
+    return texts.index(text)
 
 
 def assign(base: Any, key: Any, value: Any) -> bool:

@@ -12,18 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler import ops, tree
+from bwcompiler import tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.appended import Element, Row, block_of
 from bwcompiler.frontend.source.array_backed.boxes import Box, Text, boxed, unboxed
-from bwcompiler.frontend.source.array_backed.histories import from_history
+from bwcompiler.frontend.source.array_backed.histories import at_place, from_history
 from bwcompiler.frontend.source.array_backed.schedules import schedule
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.containers.queues import is_queue
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, assign_place, note_change, scopes_around, short, taking_along
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
+from bwcompiler.frontend.source.undecided.unbound import narrowed
 from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import assign, value_of
@@ -31,18 +32,17 @@ from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, exten
 from bwcompiler.frontend.tracing.indexing.index_parsing import cached_parse
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.policy import Site
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, Storage
 from bwcompiler.frontend.tracing.storages.strided_views import StridedView, everything_of
 from bwcompiler.frontend.tracing.storages.views import index_chain
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array, handle
+from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent, substitute
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import TensorType
-from bwcompiler.ops.rules import zero_of
 
 WINDOW = 4                     # of the last elements can be read
+MOST_IN_SIDE = 64              # elements that a side of a branch adds
 _KNOWN = (bool, int, float, complex, str, bytes, np.generic, type(None))
 
 
@@ -123,6 +123,10 @@ def append(base: list[Any], *values: Any) -> None:
         taking_along(base, base.extend)(values)
         return
     note_change(scopes)
+    if len(values) > MOST_IN_SIDE and scopes[-1].tails is not None:       # each would be a result of the branch
+        HANDLERS["wish_for_stack"](base, *values[:1])
+        not_capturable(f"it adds {len(values)} elements to a list, or less, as data say", hint="kept[count:count + n] = ..., in an array "
+                       "that is made before")
     loops = [scope.loop for scope in scopes if scope.loop is not None]
     if any(loop.capacity is None for loop in loops):
         raise _unbounded()
@@ -132,7 +136,7 @@ def append(base: list[Any], *values: Any) -> None:
     if indexed is not None:                          # it was read at places that move before it grew
         indexed.indexed.pop(id(base)).restore()
         indexed.kept.add(id(base))
-    target = base
+    target, values = base, tuple(map(narrowed, values))
     for loop in loops:
         if id(base) not in loop.growths:
             loop.found_growths.setdefault(id(base), Growth(base))
@@ -228,7 +232,9 @@ def element(base: list[Any], index: Any) -> Any:
         return [_from_end(growths, place) for place in range(-index.start, 0, -1)]
     extent = None if isinstance(index, slice) else extent_of(index)
     if extent is None:
-        return not_capturable("it reads a list that grows in it at places that are not known")
+        is_counted = len(growths) == 1 and growths[0][0].index is not None
+        found = at_place(base, growths[0][1], index, _length(growths)) if is_counted else None
+        return not_capturable("it reads a list that grows in it at places that are not known") if found is None else found
     if isinstance(extent, int) and extent < 0:
         return _from_end(growths, -extent)
     if isinstance(extent, int) and extent < len(growths[0][1].entry):
@@ -270,6 +276,9 @@ def write(base: list[Any], index: Any, value: Any) -> None:
         not_capturable("it assigns to an element of a list that grows in it, which it has not appended in the same iteration")
     growths[-1][0].scope.own[id(growth.items)] = growth.items
     assign_place(Place(growth.items, "item", len(growth.items) - place), value)
+    history = growths[0][0].histories.get(id(base))
+    if history is not None:
+        history.append(add_extents(_length(growths), -place), [value], len(growths))
 
 
 def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
@@ -351,11 +360,6 @@ def _leaf(leaf: Any, region: Region) -> Any:
 def _moves(step: Any) -> bool:
     return any(not isinstance(extent, int) for extent in step.shape) or (isinstance(step, StridedView) and any(
         not isinstance(cut.start, int) for cut in step.slices))
-
-
-def buffer(count: int, type_: TensorType) -> Tracer:
-    """An array for what a storage holds in all iterations, in the current region."""
-    return call(lambda: fresh_array(ops.full(value=zero_of(type_.dtype), shape=(count, *type_.shape), dtype=type_.dtype)))  # type: ignore[no-any-return]
 
 
 def store(buffer: Tracer, index: Any, storage: Storage, region: Region) -> None:

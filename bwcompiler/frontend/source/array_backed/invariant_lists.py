@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.source.concrete.makers import note_shown
+from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.effects.places import scopes_around
-from bwcompiler.frontend.source.variables import Again, not_capturable
+from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written, share
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
@@ -97,6 +98,19 @@ def element(items: Sequence[Any], index: Any, base: Any = None) -> Any:
         loop.joined[id(items)] = Joined(items)
         raise Again(loop)
     return loop.joined[id(items)].read(index)
+
+
+def element_in_side(items: Sequence[Any], index: Any) -> Any:
+    """items[index] in a side of a branch whose test may say that the index is in range, which is checked; None where that is refused."""
+    policy = open_policy()
+    if policy is None or not policy.scopes or policy.scopes[-1].loop is not None or not is_joined(items):
+        return None
+    [first, *others] = call(together, items)
+    if others:
+        return None
+    count = len(items)
+    raise_where(np.logical_or(index < -count, index >= count), IndexError("list index out of range"))
+    return first[0][np.clip(np.where(index < 0, index + count, index), 0, count - 1)]
 
 
 def is_read(items: Any, index: Any) -> bool:

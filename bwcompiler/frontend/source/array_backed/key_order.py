@@ -17,11 +17,12 @@ MOST = 1 << 18                 # times that something is read or assigned
 class Event(NamedTuple):
     """A key is read that has to be there, or assigned to, or neither.
 
-    key    its parts, extents.  indices: of the loops around, outermost first; tests: of the branches around, and which side it is in.
+    key    its parts, extents; None: not known.  indices: of the loops around, outermost first; tests: of the branches around, and which
+           side it is in.
     """
 
     table: Any
-    key: tuple[Extent, ...]
+    key: tuple[Extent | None, ...]
     indices: tuple[Index, ...]
     tests: tuple[tuple[Value, int], ...]
     is_read: bool
@@ -105,7 +106,7 @@ class _Instances:
         return True
 
 
-def _numbers(extent: Extent, places: dict[Index, Any], count: int) -> Any:
+def _numbers(extent: Extent | None, places: dict[Index, Any], count: int) -> Any:
     """What an extent is at all times; None where it depends on another index."""
     if isinstance(extent, int):
         return np.full(count, extent)

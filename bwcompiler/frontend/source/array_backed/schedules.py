@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.ir.extent import Affine, Index
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
@@ -26,12 +28,13 @@ def schedule(test: Value, index: Index, count: int) -> np.ndarray[Any, Any] | No
 
 
 class Iterations:
-    """What values are in all iterations, in which indices have known numbers; given: what the inputs of branches stand for."""
+    """What values are in all iterations, in which indices have known numbers; given: what the inputs of branches and bodies stand for."""
 
     def __init__(self, numbers: Mapping[Index, np.ndarray[Any, Any]]) -> None:
+        policy = open_policy()
         self.numbers = numbers
         self.found: dict[Value, Any] = {}
-        self.given: dict[Value, Value] = {}
+        self.given: ChainMap[Value, Value] = ChainMap({}, {} if policy is None else policy.lifted)
 
     def of(self, value: Value) -> Any:
         """A number, or one for each iteration; None where it is not known."""

@@ -22,16 +22,16 @@ from bwcompiler.errors import BwError, TracerBoolError, at
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.effects.checks import Trying, passing
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, same, site_of
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, trace_body
 from bwcompiler.frontend.tracing.control_flow.failures import Failure, UnknownFailureError, errors, failures, results
 from bwcompiler.frontend.tracing.policy import Policy, Recapture
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.op import Value
 

@@ -18,15 +18,16 @@ from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, 
 from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of_side, held_once
 from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, raises_when_taken, together
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, put_into
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.policy import Policy
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
+from bwcompiler.frontend.tracing.storages.contents import owner_of
 from bwcompiler.frontend.tracing.storages.region import Storage, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -97,7 +98,7 @@ def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any
                 raise
         finally:
             for place, value in scope.missing.values():
-                place.put(value)
+                put_into(place, value)
             for tail in (scope.tails or {}).values():
                 tail.taken()
     return found
@@ -128,26 +129,35 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         for name, items in appended.items():
             ends[name] = tuple([boxed_in_side(item, alone) for item in items])
             made.update([name] if all(alone(one) for item in items for one in containers(item)) else ())
-        found: list[Any] = []
-        leaves_of = {name: tree.leaves(end) for name, end in ends.items()}
-        storages = [leaf._storage for leaves in leaves_of.values() for leaf in leaves if isinstance(leaf, Tracer)]
-        for name, end in ends.items():
-            leaves = leaves_of[name]
-            if end is UNBOUND or not leaves or not all(map(_is_value, leaves)):
-                continue
-            places[name] = list(range(len(found), len(found) + len(leaves)))
-            found += leaves
-            arrays[name] = [_arrays(leaf, storages, made_before, policy) for leaf in leaves]
-        for wheres in [one for leaves in arrays.values() for one in leaves if one]:
-            for number, (array, where) in enumerate(wheres):
-                if isinstance(where, Tracer):
-                    name = f"{PREFIX}where {len(found)} of side {side}"
-                    ends[name], places[name], arrays[name] = where, [len(found)], [[]]
-                    found.append(where)
-                    wheres[number] = Before(array, name)
-        return found
+        return _leaves_at_end(ends, places, arrays, made_before, policy, side)
 
     return Side(attempted(lambda: trace_body(traced, "", "side"), policy, scope, keep=True), ends, places, arrays, forms, made)
+
+
+def _leaves_at_end(ends: dict[str, Any], places: dict[str, list[int]], arrays: dict[str, list[Arrays]], made_before: Collection[int],
+                   policy: Policy, side: int) -> list[Any]:
+    """The leaves of what variables hold at the end of a side, and the data that say which arrays they are.
+
+    Notes which of them a variable has in `places`, which arrays they may be in `arrays`, and variables for the data in `ends`.
+    """
+    found: list[Any] = []
+    leaves_of = {name: tree.leaves(end) for name, end in ends.items()}
+    storages = [leaf._storage for leaves in leaves_of.values() for leaf in leaves if isinstance(leaf, Tracer)]
+    for name, end in ends.items():
+        leaves = leaves_of[name]
+        if end is UNBOUND or not leaves or not all(map(_is_value, leaves)):
+            continue
+        places[name] = list(range(len(found), len(found) + len(leaves)))
+        found += leaves
+        arrays[name] = [_arrays(leaf, storages, made_before, policy) for leaf in leaves]
+    for wheres in [one for leaves in arrays.values() for one in leaves if one]:
+        for number, (array, where) in enumerate(wheres):
+            if isinstance(where, Tracer):
+                name = f"{PREFIX}where {len(found)} of side {side}"
+                ends[name], places[name], arrays[name] = where, [len(found)], [[]]
+                found.append(where)
+                wheres[number] = Before(array, name)
+    return found
 
 
 def _values_or_none(sides: Sequence[Side], scope: Scope) -> set[str]:
@@ -180,8 +190,7 @@ def _taken_apart(ends: dict[str, Any]) -> dict[str, tuple[Form, list[str]]]:
 def _arrays(leaf: Any, storages: Sequence[Storage], made_before: Collection[int], policy: Policy) -> Arrays:
     """Which arrays a leaf at the end of a side may be."""
     if isinstance(leaf, np.ndarray):
-        while isinstance(leaf.base, np.ndarray):
-            leaf = leaf.base
+        leaf = owner_of(leaf)
         return [] if policy.has_made(leaf) and id(leaf) not in made_before else [Before(leaf, "")]
     if not isinstance(leaf, Tracer) or not leaf._storage.writable:
         return []
@@ -207,10 +216,11 @@ def _is_another(storage: Storage, storages: Sequence[Storage]) -> bool:
 def _follow(storage: Storage, where: Any, seen: frozenset[Storage], found: list[Any]) -> bool:
     """Collect what a storage that the side made is the same as, and where; whether that is known.
 
-    What is linked with the storage itself is not reached through others of these as well, as where twins are written to.
+    What is linked with the storage itself is not reached through others of these as well, as where twins are written to; what was made in
+    a side that has been traced is nobody's any more.
     """
     pairs = [(one.where, *pair) for one in storage.links or () if (pair := one.handles(storage)) is not None
-             and pair[1]._storage not in seen]
+             and pair[1]._storage not in seen and not pair[1]._storage.region.closed and not one.where._storage.region.closed]
     seen = seen.union([storage], [twin._storage for _, _, twin in pairs])
     for also, mine, twin in pairs:
         both = also if where is None else np.logical_and(where, also)

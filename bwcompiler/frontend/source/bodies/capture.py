@@ -17,7 +17,8 @@ from bwcompiler import tree
 from bwcompiler.errors import ShapeError, at
 from bwcompiler.frontend.source.array_backed.appended import Element, Row
 from bwcompiler.frontend.source.array_backed.boxes import require_alone
-from bwcompiler.frontend.source.array_backed.growth import Growth, buffer, elements_of, grow, last_on_entry, require_gaps, row, store
+from bwcompiler.frontend.source.array_backed.element_forms import buffer
+from bwcompiler.frontend.source.array_backed.growth import Growth, elements_of, grow, last_on_entry, require_gaps, row, store
 from bwcompiler.frontend.source.array_backed.histories import History
 from bwcompiler.frontend.source.array_backed.indexed_lists import IndexedList
 from bwcompiler.frontend.source.array_backed.invariant_lists import Joined
@@ -33,10 +34,10 @@ from bwcompiler.frontend.source.containers.parts import Apart
 from bwcompiler.frontend.source.containers.queues import require_lengths
 from bwcompiler.frontend.source.effects.checks import note, together
 from bwcompiler.frontend.source.effects.places import Scope, bound
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
-from bwcompiler.frontend.source.undecided.unbound import look_for_unsure
+from bwcompiler.frontend.source.undecided.unbound import is_of_one_iteration, look_for_unsure
 from bwcompiler.frontend.source.variables import (
     UNBOUND,
     Again,
@@ -54,7 +55,7 @@ from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index
 from bwcompiler.frontend.tracing.operands import is_in_c_order, kind_of
 from bwcompiler.frontend.tracing.policy import Recapture, Site
 from bwcompiler.frontend.tracing.promotion import Kind
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import Layout, UnknownOrderError, unknown
 from bwcompiler.frontend.tracing.storages.region import Region, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves
@@ -88,7 +89,7 @@ class Traceable:
     runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
     apart    variables that are bound anew to objects and containers, of which the parts are carried.
-    drawn    what its iterations draw, by the generators' ids (`drawn.tables.Tables`).
+    drawn    what its iterations draw, by the generators' ids (`drawn.tables.Tables`).  read_by_test: what its test may read by other names.
     moving   variables whose shapes move with the iterations, in the parameters `rooms`; first: runs the first iteration, to find them.
     """
 
@@ -109,6 +110,7 @@ class Traceable:
         self.elements: list[tuple[Growth, list[Element]]] = []
         self.buffers: dict[Storage, Tracer] = {}
         self.buffered: list[TensorType] = []
+        self.read_by_test: set[Storage] = set()
         self.rows: list[Tracer] = []
         self.exchange: Exchange | None = None
         self.moving: dict[str, Moving] = {}
@@ -237,7 +239,7 @@ class Traceable:
         for key, (place, name) in other.scope.places.items():
             self.names.add(name, place)
             self.scope.places[key] = place, name
-            self.add(name, place.held())
+            self.add(name, self.names[name])
         for name in other.apart.forms:
             self.apart.add(name)
         known = {name for name in other.carried if name in self.variables.carried and not name.startswith(PREFIX)}
@@ -274,7 +276,7 @@ class Traceable:
     # ----- one iteration
     def _iteration(self, given: Any) -> Any:
         self.region = open_region()
-        self.region.site = self.site
+        self.region.site, self.scope.reads_unsure = self.site, False
         self.names.restore(self.entry)
         self.given = self.bind(given)
         starts = self._arrays(self.entry)
@@ -282,31 +284,29 @@ class Traceable:
         for leaf, ordered in zip(self._arrays(self.given), self.ordered, strict=True):
             if not ordered:
                 leaf._storage.layout = unknown("what a loop carries")
-        for growth in self.growths.values():
-            growth.begin()
-        for indexed in self.indexed.values():
-            indexed.begin()
-        for tables in self.drawn.values():
-            tables.begin()
+        held: list[Any] = [*self.growths.values(), *self.indexed.values(), *self.drawn.values()]
+        for one in held:
+            one.begin()
         self.run()
         for tables in self.drawn.values():
             tables.end()
         self.apart.end()
-        for one in self.joined.values():
+        held = [*self.joined.values(), *self.histories.values()]
+        for one in held:
             one.end(self.region)
         self._end_growths()
         for indexed in self.indexed.values():
-            indexed.end()
+            indexed.end(self.region)
         self.ends = self.names.held(self.variables.stored)
         self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
         self._look_for_more()
         require_alone(self.scope, [self.ends[name] for name in dict.fromkeys((*self.variables.carried, *self.variables.results))],
                       [growth.items for growth in self.growths.values()])
         look_for_aliases(self)
+        look_for_shared_choices(self)
         look_for_written(self)
         try:
             look_for_first_writes(self)
-            look_for_shared_choices(self)
             same_arrays.add_ends(self)
         except Again:                              # the kinds are known as well: they need no attempt of their own
             self._foresee(set())
@@ -372,6 +372,8 @@ class Traceable:
         for name in self.variables.carried:
             end, start = self.ends[name], self.entry[name]
             require_lengths(self.names, name, start, end)
+            if is_of_one_iteration(self, name):
+                continue
             if not same(end, start) and self.apart.finds(name, start, end):
                 found = True
             elif not same(end, start) and becomes_choice(self, name, start, end, nothing_like):

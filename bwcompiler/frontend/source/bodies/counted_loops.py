@@ -22,7 +22,7 @@ from bwcompiler.frontend.tracing.indexing.index_sides import Parted
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.ir.extent import Index, add_extents, lower, mentions_index, substitute
+from bwcompiler.ir.extent import Index, add_extents, lower, mentions_index, substitute, upper
 from bwcompiler.ir.op import Value, input_value
 
 
@@ -86,7 +86,7 @@ def _check(traceable: Traceable, leaves: Sequence[Leaf], traced: Traced, element
     carries = any(isinstance(leaf, Tracer) for name in traceable.order() for leaf in tree.leaves(traceable.entry[name]))
     if not lifted and (elements.is_tried or not result.captured) and not carries:
         not_capturable("")                         # computes with numbers that are known
-    if may_overflow(result.graph, [number for number, leaf in enumerate(leaves) if leaf.kind is int]):
+    if may_overflow(result.graph, [number for number, leaf in enumerate(leaves) if leaf.kind is int], upper(elements.count)):
         not_capturable("it computes with an integer that may have more than 64 bits")
     if lower(elements.count) < 1 and any(result.name not in traceable.carried for result in traceable.results):
         not_capturable("the loop may have no iterations, and a variable that it binds is used after it")

@@ -27,8 +27,8 @@ from bwcompiler.frontend.source.carried.first_writes import seen_by
 from bwcompiler.frontend.source.containers.parts import form_of, held_once
 from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import is_known
 from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, is_bounded, not_capturable, site_of, why_unbound
 from bwcompiler.frontend.tracing.calls import call
@@ -38,8 +38,8 @@ from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.policy import Policy
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.storages.views import BroadcastView
@@ -49,6 +49,7 @@ from bwcompiler.ir.op import Value, input_value
 
 APPENDED = 1000                # iterations in which a list grows, where the test of the loop does not say how many there may be
 COUNTER = PREFIX + "counter"
+_NO_ROOM = "a list got more than {0} elements in this loop: compiled code has room for {0}\n  hint: {1}"
 GOING = PREFIX + "going"
 PHASE = PREFIX + "phase"       # the number of the iteration, where arrays exchange their names: modulo their period
 
@@ -105,8 +106,8 @@ def _record_bounded(names: Names, variables: Variables, going: Tracer, test: Cal
 
     more = variables._replace(stored=(*variables.stored, COUNTER), carried=(*variables.carried, COUNTER))
     _record_while(names, more, going, bounded, run, policy, capacity)
-    text = (f"a list got more than {capacity} elements in this loop: compiled code has room for {capacity}\n"
-            f"  hint: another bound, `while ... and len(kept) < {10 * capacity}`; or `for _ in range({10 * capacity})` with `break`")
+    text = _NO_ROOM.format(
+        capacity, f"another bound, `while ... and len(kept) < {10 * capacity}`; or `for _ in range({10 * capacity})` with `break`")
     further = names[COUNTER] >= capacity if GOING in names else test()         # a test that changes things is not made once more
     raise_where(np.logical_and(further, True), TracerError(text))
 
@@ -149,9 +150,17 @@ def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variabl
 
     entry = names.held(variables.stored)
     names.once = held_once(entry)
+    capacity = count if isinstance(count, int) and count < ENDLESS else None
     try:
-        _record(names, more, test, run, body, policy, runs=extent_of(count) is not None and lower(count) >= 1,
-                capacity=count if isinstance(count, int) and count < ENDLESS else None)
+        try:
+            _record(names, more, test, run, body, policy, runs=extent_of(count) is not None and lower(count) >= 1, capacity=capacity)
+        except Unbounded:
+            if not isinstance(count, Tracer) or extent_of(count) is not None:
+                raise
+            names.restore({**entry, COUNTER: 0})
+            end = np.minimum(count, APPENDED)
+            _record(names, more, test, run, body, policy, capacity=APPENDED)
+            raise_where(count > APPENDED, TracerError(_NO_ROOM.format(APPENDED, f"`for _ in range({10 * APPENDED})` with `break`")))
     except BaseException:
         names.restore(entry)
         raise
@@ -190,7 +199,9 @@ def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable
             not_capturable(f"{result.name} is rebound, and is no array or number")
         if runs or result.name.startswith(PREFIX):
             kept.append(result)
-    if seen_by(traceable, tested.result.lifted):
+    assigned = {traced.result.lifted[number]._storage for number in traced.result.assigned}
+    if seen_by(traceable, [one._storage for one in tested.result.lifted]) or seen_by(traceable, traceable.read_by_test) or (
+            assigned & traceable.read_by_test):
         not_capturable("its test reads by another name an array that the loop assigns to")
     items = call(_emit, leaves, traced, tested)
     note_captured(traceable, traced, "one that ends when its test says so", policy)
@@ -249,7 +260,7 @@ def _exchanged(traceable: Traceable, exchange: Exchange) -> None:
 
 
 def _condition(traceable: Traceable, leaves: Sequence[Leaf], test: Callable[[], Any]) -> Traced:
-    names, order = traceable.names, traceable.order()
+    names, order, read_by_test = traceable.names, traceable.order(), traceable.read_by_test
     structure = tree.structure([traceable.entry[name] for name in order])
 
     def condition(given: Any) -> Any:
@@ -258,6 +269,8 @@ def _condition(traceable: Traceable, leaves: Sequence[Leaf], test: Callable[[], 
         found = test()
         if is_bounded(found):
             found = HANDLERS["truth_of"](found)
+        read_by_test.clear()
+        read_by_test.update(open_region().shared)
         return found if isinstance(found, Tracer) else call(as_tracer, bool(found))
 
     found = trace_body(condition, "carry", "condition", structure, [leaf.argument() for leaf in leaves])

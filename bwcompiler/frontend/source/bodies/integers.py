@@ -2,14 +2,16 @@
 
 A captured loop may carry an integer that grows by a fixed amount in each iteration, or is kept small by a remainder.  An integer that
 is multiplied (`factorial *= k`), or is the sum of two such variables (`a, b = b, a + b`), grows exponentially: such a loop is unrolled, so
-that Python computes the integer.
+that Python computes the integer, unless it has few iterations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 from bwcompiler import ops
+from bwcompiler.ir.extent import add_extents, scale_extent, upper
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, TensorType
@@ -18,14 +20,18 @@ _BOUNDING = frozenset((ops.remainder, ops.bitwise_and, ops.floor_divide, ops.sig
 _ADDING = frozenset((ops.add, ops.subtract))
 _POWERS = frozenset((ops.power, ops.integer_power, ops.left_shift))
 _GROWING = _POWERS | {ops.multiply}
+MOST_DOUBLINGS = 40            # of numbers that were small
 
 
-def may_overflow(graph: Graph, numbers: Sequence[int]) -> bool:
-    """Whether one of the integers that are inputs `numbers` of a body may grow faster than the iterations that there can be."""
+def may_overflow(graph: Graph, numbers: Sequence[int], count: int) -> bool:
+    """Whether one of the integers that are inputs `numbers` of a body may get too large in so many iterations."""
     if any(_is_exponential(value) for value in graph.body):
         return True
-    inputs = [graph.inputs[number] for number in numbers]
-    return bool(inputs) and any(_grows(graph.outputs[number], inputs) for number in numbers)
+    inputs = dict.fromkeys([graph.inputs[number] for number in numbers], 0.0)
+    if not inputs:
+        return False
+    found = _doublings(graph, inputs)
+    return any(found.get(graph.outputs[number], 0) * count > MOST_DOUBLINGS for number in numbers)
 
 
 def _is_exponential(value: Value) -> bool:
@@ -36,54 +42,57 @@ def _is_exponential(value: Value) -> bool:
         value.operands[-1].op.kind != "constant" or value.operands[-1].op is ops.index_value)
 
 
-def _grows(value: Value, inputs: Iterable[Value]) -> bool:
-    """Whether a value is more than one of the inputs and something that does not depend on any."""
-    roots = set(inputs)
-    depends: dict[Value, bool] = {}
+def _doublings(graph: Graph, inputs: Mapping[Value, float]) -> dict[Value, float]:
+    """How often what depends on some inputs doubles, at most: a sum of two such values does once; what is multiplied any number of times.
 
-    def dependent(part: Value) -> bool:
-        stack = [part]
-        while stack:
-            top = stack[-1]
-            if top in depends:
-                stack.pop()
-                continue
-            if top in roots:
-                depends[top] = True
-                continue
-            missing = [operand for operand in top.operands if operand not in depends]
-            if missing:
-                stack += missing
-                continue
-            depends[top] = any(depends[operand] for operand in top.operands)
-        return depends[part]
-
-    stack, seen = [value], set()
-    while stack:
-        part = stack.pop()
-        if part in seen or part in roots or not dependent(part) or part.op in _BOUNDING or _is_truth(part):
+    inputs  how often these have.  Something that does not depend on them may be added; it is small.
+    """
+    found = dict(inputs)
+    for value in graph.body:
+        inner = [operand for operand in value.operands if operand in found]
+        if not inner or _is_truth(value):
             continue
-        seen.add(part)
-        chosen = part.operands[0] if part.op is ops.item and part.operands[0].op is ops.cond else None
-        inner = [operand for operand in (part if chosen is None else chosen).operands if dependent(operand)]
-        if chosen is not None:
-            branches = [chosen.attrs[name] for name in chosen.op.regions]
-            if any(_grows_in_branch(branch, part.attrs["index"], chosen, inner) for branch in branches):
-                return True
-            stack += inner
-            continue
-        if part.op in _GROWING or (part.op in _ADDING and len(inner) > 1):
-            return True
-        if part.op.kind == "region" and any(_may_grow(inside) for inside in _regions(part)):
-            return True
-        stack += inner
-    return False
+        most = max([found[operand] for operand in inner])
+        if value.op in _BOUNDING:
+            found[value] = 0
+        elif value.op is ops.item and value.operands[0].op in (ops.cond, ops.loop):
+            part = (_of_choice if value.operands[0].op is ops.cond else _of_loop)(value.operands[0], value.attrs["index"], found)
+            if part is not None:
+                found[value] = part
+        elif value.op in (ops.cond, ops.loop):
+            found[value] = most                    # their results are items
+        elif value.op in _GROWING or (value.op.kind == "region" and any(_may_grow(inside) for inside in _regions(value))):
+            found[value] = math.inf
+        else:
+            found[value] = most + (value.op in _ADDING and len(inner) > 1)
+    return found
 
 
-def _grows_in_branch(branch: Graph, number: int, cond: Value, inputs: Sequence[Value]) -> bool:
-    """Whether a side of a choice gives more as a result than one of some operands and something that does not depend on any."""
-    inside = [entry for entry, operand in zip(branch.inputs, cond.operands[1:], strict=True) if operand in inputs]
-    return _grows(branch.outputs[number], inside)
+def _of_choice(cond: Value, number: int, found: Mapping[Value, float]) -> float | None:
+    """The same of a result of a branch: of what the sides give; None where none of these depends on the inputs."""
+    parts = []
+    for branch in [cond.attrs[name] for name in cond.op.regions]:
+        inside = {entry: found[operand] for entry, operand in zip(branch.inputs, cond.operands[1:], strict=True) if operand in found}
+        parts.append(_doublings(branch, inside).get(branch.outputs[number]))
+    return max([part for part in parts if part is not None], default=None)
+
+
+def _of_loop(loop: Value, number: int, found: Mapping[Value, float]) -> float | None:
+    """The same of a result of a loop: what one iteration doubles, as often as there are iterations."""
+    body, carried = loop.attrs["body"], range(loop.attrs["carried"])
+    inside = {entry: 0.0 for entry, operand in zip(body.inputs, loop.operands, strict=False) if operand in found}
+    while True:
+        inner = _doublings(body, inside)
+        more = [body.inputs[k] for k in carried if body.outputs[k] in inner and body.inputs[k] not in inside]
+        if not more:
+            break
+        inside.update(dict.fromkeys(more, 0.0))
+    if body.outputs[number] not in inner:
+        return None
+    each = max([inner.get(body.outputs[k], 0) for k in carried])
+    before = max([found[operand] for operand in loop.operands if operand in found])
+    iterations = upper(add_extents(loop.attrs["hi"], scale_extent(loop.attrs["lo"], -1))) + 1
+    return before + (each * iterations if each else 0)
 
 
 def _is_truth(value: Value) -> bool:

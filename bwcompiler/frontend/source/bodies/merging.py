@@ -24,8 +24,8 @@ from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, Scope
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
 from bwcompiler.frontend.source.undecided.gaps import appended, unpacked
 from bwcompiler.frontend.source.variables import OF_LENGTHS, UNBOUND, Names, not_capturable, same, why_unbound
@@ -161,8 +161,10 @@ class _Merged:
         return next((place for place, known in self.scope.places.values() if known == name), None)
 
     def _may_be_unsure(self, name: str, one: Any) -> bool:
-        """Whether a variable that one side does not bind is read with a check from now on: one of the user's function."""
-        return not (name.startswith(PREFIX) or APART in name or self._place(name) is not None or self._has_returned(one is not UNBOUND))
+        """Whether a variable that one side does not bind is read with a check from now on: one of the user's function, or an attribute."""
+        place = self._place(name)
+        return not (name.startswith(PREFIX) or APART in name or (place is not None and place.kind != "attribute")
+                    or self._has_returned(one is not UNBOUND))
 
     def _require_lengths(self, name: str, one: Any, other: Any) -> None:
         """The items of a deque, or of a list that is changed like one, are as many after both sides."""
@@ -300,7 +302,7 @@ def _chosen(test: Tracer, sides: Sequence[Side], name: str, options: Options, ma
 
 
 def _called(name: str) -> str:
-    return "what is returned" if name.startswith(PREFIX) else name.replace(APART, "")
+    return "what is returned" if name.startswith(PREFIX) else name.replace(APART, "").rstrip("'")
 
 
 # What is written to the result of a branch would be seen by another name of that array, or not.

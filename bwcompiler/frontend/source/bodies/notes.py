@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bwcompiler.frontend.source.bodies.capture import Traceable
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.tracing.control_flow.bodies import Traced
 from bwcompiler.frontend.tracing.policy import Policy
 

@@ -10,8 +10,8 @@ from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.policy import INSTRUCTION, SERIAL, Policy, Recapture, Site
+from bwcompiler.frontend.tracing.provenance.source import is_hidden
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_hidden
 
 LEAST, MOST = 8, 4096          # rows
 IN_WHILE = 1000                # that a loop may add of which nobody knows how often it runs
@@ -105,10 +105,10 @@ def times(container: Any) -> int:
     return min(math.prod(counts), MOST)
 
 
-def added(container: Any) -> int:
-    """Note that something is added; how much there may be then."""
+def added(container: Any, number: int = 1) -> int:
+    """Note that so much is added, or less; how much there may be then."""
     policy = open_policy()
     assert policy is not None
-    policy.events.append(Added(container, times(container)))
+    policy.events.append(Added(container, number * times(container)))
     total: int = sum(one.times for one in policy.events if one.table is container)
     return min(total, MOST)

@@ -1,5 +1,8 @@
 """Lists, deques and heaps whose number of elements depends on data: `while stack: a, b = stack.pop(); ... stack.append((m, b))`.
 
+Elements that are lists, dictionaries or objects are stored as their parts (`array_backed.boxes`): what was put in, and what is taken out,
+is not to be changed from then on.
+
 The only query of a heap is for its smallest element.  This does not depend on the order of the others, since equal ones are
 indistinguishable.
 """
@@ -14,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
+from bwcompiler.frontend.source.array_backed.boxes import Box, boxed, shared_box, unboxed
 from bwcompiler.frontend.source.array_backed.growth import POISON
 from bwcompiler.frontend.source.bounded import sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, can_be_leaf, joined, kind_of, refused
@@ -23,6 +27,7 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 KINDS = (list, collections.deque)
@@ -33,6 +38,7 @@ def wish(items: Any, *more: Any) -> None:
     """A list is refused of which data decide how many elements it has: one that has room may do, if all its elements are of one kind."""
     known = [one for one in (*items, *more) if one is not POISON]
     known = [gaps.handed_out(one.value) if type(one) is gaps.Maybe else one for one in known]
+    known = list(map(boxed, known))
     if type(items) not in KINDS or not known or not all(map(_can_be_in, known)):
         return
     structures = [tree.structure(one) for one in known]
@@ -45,7 +51,8 @@ def wish(items: Any, *more: Any) -> None:
 
 
 def _can_be_in(x: Any) -> bool:
-    return all(map(_can_be_in, x)) if type(x) is tuple else can_be_leaf(x)
+    parts = x if type(x) is tuple else x.parts if type(x) is Box else None
+    return can_be_leaf(x) if parts is None else all(map(_can_be_in, parts))
 
 
 class Stack(Bounded):
@@ -58,6 +65,7 @@ class Stack(Bounded):
         self.kind = type(of)
         self.most: int | None = getattr(of, "maxlen", None)
         self.store = Store(self, site, plan.room if self.most is None else self.most, plan.kinds)
+        self.freed: tuple[Any, int] = (None, 0)    # in which body elements were taken last, and how many have not been replaced there
         for element in of:
             self.append(element)
 
@@ -65,14 +73,30 @@ class Stack(Bounded):
         self.plain += sites.times(self)
         leaves = self.store.leaves(_known(element))
         if self.most is None:
-            self.store.make_room()
+            self._make_room()
         else:
             self.store.without(0, self.store.count == self.most)
         count = self.store.count
         self.store.put(count, leaves)
         self.store.count = count + 1
 
-    def extend(self, elements: Iterable[Any]) -> None:
+    def _make_room(self) -> None:
+        """For one element more than there were: not where the same run of a body has taken one before."""
+        body, number = self.freed
+        if body is open_region() and number:
+            self.freed = body, number - 1
+        else:
+            self.store.make_room()
+
+    def _note_taken(self) -> None:
+        body, number = self.freed
+        self.freed = open_region(), number + 1 if body is open_region() else 1
+
+    def extend(self, elements: Any) -> None:
+        if gaps.has_gaps(elements):
+            self.plain += sites.times(self)
+            self.store.extend(moved.whole(list(elements)))
+            return
         for element in elements:
             self.append(element)
 
@@ -93,11 +117,12 @@ class Stack(Bounded):
     def pop(self, place: Any = -1) -> Any:
         is_whole = type(place) is not int or (place != -1 and self.kind is list)
         found = self._place(place, "pop index out of range" if is_whole else f"pop from an empty {self.kind.__name__}")
-        value = self.store.row(found)
+        value = self._row(found)
         if place == -1:
             self.store.count = self.store.count - 1
         else:
             self.store.without(found)
+        self._note_taken()
         return value
 
     def popleft(self) -> Any:
@@ -118,7 +143,10 @@ class Stack(Bounded):
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return moved.item(self.listed(), place)
-        return self.store.row(self._place(place, "list index out of range"))
+        return self._row(self._place(place, "list index out of range"))
+
+    def _row(self, place: Any) -> Any:
+        return unboxed(self.store.row(place), double=True)
 
     def __setitem__(self, place: Any, element: Any) -> None:
         if isinstance(place, slice):
@@ -157,6 +185,8 @@ class Stack(Bounded):
         """What a function of `heapq` does."""
         if type(self) is Stack and function is not heapq.heapify and self.plain > 1:
             raise refused("a list that may be no heap is given to a function of heapq\n  hint: heapq.heapify(heap) before")
+        if not self._has_order():
+            raise refused("objects or dictionaries in a heap of traced numbers\n  hint: tuples of numbers, (priority, number)")
         if any(shape for _, _, shape in self.store.kinds):
             raise refused("arrays in a heap of traced numbers\n  hint: their numbers in a table in the place of arrays, (priority, number)")
         self.__class__ = Heap
@@ -168,10 +198,19 @@ class Stack(Bounded):
             Stack.append(self, *args)
         return found if function is heapq.heapreplace else self.taken() if function is not heapq.heappush else None
 
+    def _has_order(self) -> bool:
+        """Whether elements are compared by all their numbers: tuples and lists are."""
+        pending = [tree.unflatten(self.store.structure, list(self.store.kinds))]
+        for one in pending:
+            if type(one) is Box and one.form.kind is not list:
+                return False
+            pending += one.parts if type(one) is Box else one if type(one) is tuple else ()
+        return True
+
     def taken(self) -> Any:
         """The smallest element, which goes."""
         place = self.smallest()
-        value = self.store.row(place)
+        value = self._row(place)
         last = self.store.row(self.store.count - 1)
         self.store.put(place, tree.leaves(last))
         self.store.count = self.store.count - 1
@@ -183,11 +222,11 @@ def _largest(array: Any) -> Any:
 
 
 def _known(element: Any) -> Any:
-    """An element, with the indices of loops as numbers."""
+    """An element, boxed, with the indices of loops as numbers."""
     def known(leaf: Any) -> Any:
         extent = extent_of(leaf) if isinstance(leaf, Tracer) else None
         return leaf if extent is None else call(index_handle, extent)
-    return tree.map(known, element)
+    return tree.map(known, shared_box(element))
 
 
 class Heap(Stack):
@@ -196,7 +235,7 @@ class Heap(Stack):
     def __getitem__(self, place: Any) -> Any:
         if type(place) is not int or place != 0:
             raise refused("another element of a heap of traced numbers than the first one\n  hint: sorted(heap)[k]")
-        return self.store.row(self.smallest())
+        return self._row(self.smallest())
 
     def _changed(self, *_: Any) -> Any:
         raise refused("a heap of traced numbers is changed otherwise than by functions of heapq\n  hint: heapq.heappush, heapq.heappop")

@@ -14,15 +14,15 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.bounded import sites
-from bwcompiler.frontend.source.carried.kept import keep
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.variables import is_number, open_policy
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import keep
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.policy import Site
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -98,21 +98,25 @@ class Store:
 
     def leaves(self, value: Any) -> list[Any]:
         """The leaves of an element, which is to be of the structure that the others have."""
-        structure, found = tree.structure(value), tree.leaves(value)
+        found = tree.leaves(value)
+        self._require(tree.structure(value), list(map(kind_of, found)))
+        return found
+
+    def _require(self, structure: Any, kinds: Sequence[Any]) -> None:
+        """What comes in is of the form that the others have."""
         if structure != self.structure:
             raise refused("elements of different structures in a list or dictionary that data fill\n"
                           "  hint: tuples of as many numbers, such as (time, kind, place)")
-        kinds = joined(self.kinds, list(map(kind_of, found)))
-        if kinds != self.kinds:
-            self.again(sites.Plan(self.room, (structure, kinds)))
-        return found
+        both = joined(self.kinds, kinds)
+        if both != self.kinds:
+            self.again(sites.Plan(self.room, (structure, both)))
 
     def again(self, plan: sites.Plan) -> None:
         sites.widen(self.site, plan, refused("what a list or dictionary holds that data fill does not settle"))
 
-    def make_room(self) -> None:
-        """One more element: raises, when the program runs, where there is none left."""
-        needed = sites.added(self.owner)
+    def make_room(self, most: int = 1, number: Any = 1) -> None:
+        """So many elements more, `most` at most: raises, when the program runs, where there is no room left."""
+        needed = sites.added(self.owner, most)
         if needed > self.room:
             self.again(sites.Plan(min(max(needed, 2 * self.room), sites.MOST), (self.structure, self.kinds)))
         if open_region().parent is None:
@@ -120,7 +124,21 @@ class Store:
         room = self.room
         text = (f"a list or dictionary gets more than {room} elements: compiled code has room for {room}\n"
                 "  hint: an array that is made before, with as much room as it needs")
-        raise_where(self.count >= room, TracerError(text))
+        raise_where(self.count + number > room, TracerError(text))
+
+    def extend(self, block: gaps.Block) -> None:
+        """Put the elements of a block that are there behind the others."""
+        leaves = [call(as_tracer, leaf) for leaf in tree.leaves(block.value)]
+        self._require(tree.structure(block.value), [
+            (kind, str(leaf.dtype), tuple(leaf.shape[1:])) for kind, leaf in zip(block.kinds, leaves, strict=True)])
+        rank = np.cumsum(block.present)
+        self.make_room(block.count, rank[-1])
+        places = np.arange(self.room) - self.count
+        chosen = np.minimum(np.searchsorted(rank, places + 1), block.count - 1)
+        is_new = np.logical_and(places >= 0, places < rank[-1])
+        for array, leaf in zip(self.arrays, leaves, strict=True):
+            array[...] = np.where(is_new.reshape((self.room,) + (1,) * (leaf.ndim - 1)), leaf[chosen], array)
+        self.count = self.count + rank[-1]
 
     def put(self, place: Any, leaves: Sequence[Any]) -> None:
         for array, leaf in zip(self.arrays, leaves, strict=True):

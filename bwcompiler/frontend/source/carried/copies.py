@@ -9,6 +9,7 @@ from typing import Any
 from bwcompiler import tree
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import possible
 from bwcompiler.frontend.tracing.storages.views import BroadcastView
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -17,11 +18,19 @@ _APPENDED = (": the array was appended to a list in a loop that may be left earl
 
 
 def look_for_shared_choices(loop: Any) -> None:
-    """Arrays in choices are copies: refuse where they may have other names."""
+    """Arrays in choices are copies: where they may have other names nobody writes to them, in the loop (`kept.look_for_written`) or later.
+
+    Refuse those that may be arrays from outside.
+    """
     for name in loop.order():
         for leaf in tree.leaves(loop.ends[name]) if type(loop.entry[name]) is Choice else ():
-            if isinstance(leaf, Tracer) and leaf._storage.writable and (leaf._storage.region is not loop.region or leaf._storage.links):
+            if not isinstance(leaf, Tracer) or not leaf._storage.writable:
+                continue
+            among = [one for one in possible(leaf._storage) if one is leaf._storage or not one.region.closed]
+            if any(one.region is not loop.region for one in among):
                 not_capturable(f"{name} may be another name of an array, as data decides: give it a copy of that, x.copy()")
+            for one in among if len(among) > 1 else ():
+                one.kept = one.kept or loop.site
 
 
 def protect_rows(loop: Any) -> None:

@@ -9,6 +9,7 @@ iterations that still had the array from before.  `loop` is a `capture.Traceable
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import CellType
 from typing import Any
 
@@ -18,7 +19,7 @@ from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.appended import Row
 from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.concrete.makers import require_traced
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Again, not_capturable
 from bwcompiler.frontend.tracing.storages.region import Storage
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -62,8 +63,8 @@ def _begins_alone(loop: Any, name: str) -> bool:
     if not isinstance(start, Tracer) or not start._storage.writable:
         return False
     others = [leaf for other in loop.order() if other not in (name, KEPT + name) for leaf in tree.leaves(loop.entry[other])]
-    return not any(storage in loop.region.lifted or storage.region is not start._storage.region or _has(others, storage)
-                   for storage in _reached(start._storage))
+    return not any(storage in loop.region.lifted or storage in loop.region.shared or storage.region is not start._storage.region
+                   or _has(others, storage) for storage in _reached(start._storage))
 
 
 def _leaves_alone(loop: Any, name: str) -> bool:
@@ -98,10 +99,10 @@ def _has(leaves: list[Any], storage: Storage) -> bool:
     return any(isinstance(leaf, Tracer) and leaf._storage is storage for leaf in leaves)
 
 
-def seen_by(loop: Any, lifted: Any) -> bool:
-    """Whether a test of the loop reads, by another name, an array from before the loop that the first iteration assigns to."""
+def seen_by(loop: Any, read: Iterable[Storage]) -> bool:
+    """Whether what a test of the loop reads, by another name, is an array from before the loop that the first iteration assigns to."""
     storages = [one for name in loop.order() if name.startswith(KEPT) for one in _reached(loop.entry[name]._storage)]
-    return any(one._storage in storages for one in lifted)
+    return any(one in storages for one in read)
 
 
 def settle_first_writes(loop: Any) -> None:

@@ -12,53 +12,28 @@ from collections.abc import Iterable
 from typing import Any
 
 from bwcompiler import tree
-from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.source.array_backed.appended import Row
 from bwcompiler.frontend.source.variables import not_capturable
-from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written, origins, possible
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_argument_written, is_written, is_written_around, possible
 from bwcompiler.frontend.tracing.policy import Site
-from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import WRITTEN_TO_KEPT, Region, Storage, open_region
+from bwcompiler.frontend.tracing.storages.region import Storage
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _WRITTEN = "it appends an array to a list as data decide, and assigns to that array, too"
 
 
-def keep(x: Tracer) -> None:
-    """A list with room gets a copy of an array: raises where an iteration around has written to the array, as the next one will."""
-    for storage in {one for origin in origins(x) for one in possible(origin)}:
-        if storage.writable and _is_written_around(storage):
-            raise UnsupportedError(at(current_source(open_region().outer), WRITTEN_TO_KEPT))
-        storage.kept = storage.kept or True
-
-
-def _is_written_around(storage: Storage) -> bool:
-    """Whether something that is being traced has written to a storage which it has not made itself."""
-    region: Region | None = open_region()
-    while region is not None and region is not storage.region:
-        if is_written(storage, region):
-            return True
-        region = region.parent
-    return _is_argument_written(storage)
-
-
-def _is_argument_written(storage: Storage) -> bool:
-    """Whether it is what an iteration or a side began with, and holds something else now."""
-    region = storage.region
-    return region.parent is not None and storage in region.arguments and (
-        storage.value is not region.argument_inputs[region.arguments.index(storage)])
-
-
 def look_for_written(loop: Any) -> None:
     """At the end of an iteration: refuse where it writes to an array of which a list has got a copy, in this iteration or another."""
     appended = _appended(loop)
-    if any(_is_written_around(storage) for storage in appended):
+    if any(is_written_around(storage) for storage in appended):
         not_capturable(_WRITTEN)
+    if any(is_written(storage, loop.region) for storage in loop.region.shared):
+        not_capturable("it assigns to an array that it may read by another name: which array that is depends on data")
     for name in loop.order():
         for start, given, end in zip(*[_storages(held[name]) for held in (loop.entry, loop.given, loop.ends)], strict=False):
             is_kept = (start is not None and start.kept) or (end is not None and any(
                 one.kept or one in appended for one in possible(end)))
-            if is_kept and given is not None and _is_argument_written(given):
+            if is_kept and given is not None and is_argument_written(given):
                 not_capturable(_WRITTEN)
 
 
@@ -85,6 +60,10 @@ def mark_after(loop: Any) -> None:
     for storage in appended:
         if storage.region is not loop.region:
             _mark([storage], site)
+    for name in loop.order():                      # what the first iteration began with, of which a list has got a copy as well
+        for start, given in zip(_storages(loop.entry[name]), _storages(loop.given[name]), strict=False):
+            if start is not None and given is not None and given.kept:
+                _mark([start], site if isinstance(given.kept, bool) else given.kept)
     for name in (*loop.order(), *[result.name for result in loop.results]):
         for end, after in zip(_storages(loop.ends[name]), _storages(loop.names[name]), strict=False):
             among = [] if end is None else possible(end)

@@ -19,9 +19,9 @@ from bwcompiler.frontend.source.carried import first_writes, same_arrays
 from bwcompiler.frontend.source.carried.carriable import can_be_carried
 from bwcompiler.frontend.source.concrete.makers import maker_of
 from bwcompiler.frontend.source.containers.progressions import Progression, parts_of
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice
-from bwcompiler.frontend.source.variables import UNBOUND, Names, attributes_of, is_number, same
+from bwcompiler.frontend.source.variables import UNBOUND, Names, attributes_of, held_in, is_number, same
 from bwcompiler.frontend.tracing.policy import Misremembered, Policy
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -221,7 +221,7 @@ def _parts(x: Any) -> list[Any] | None:
     if type(x) in (range, Progression):            # the latter says that it is one of the former
         return parts_of(x)
     if isinstance(x, types.FunctionType):
-        return [x.__code__, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values(), *map(_held, x.__closure__ or ())]
+        return [x.__code__, *(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values(), *map(held_in, x.__closure__ or ())]
     if isinstance(x, types.MethodType):
         return [x.__func__, x.__self__]
     return [attributes_of(x)] if _has_attributes_alone(type(x)) else None
@@ -231,10 +231,3 @@ def _has_attributes_alone(kind: Any) -> bool:
     """Whether objects of a class have nothing but what their dictionaries hold."""
     made_here = all(base is object or (base.__flags__ & _HEAP_TYPE and "__slots__" not in base.__dict__) for base in kind.__mro__)
     return made_here and kind.__new__ is object.__new__ and bool(kind.__dictoffset__)
-
-
-def _held(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:
-        return UNBOUND

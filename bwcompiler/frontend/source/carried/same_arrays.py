@@ -8,7 +8,7 @@ Arrays for which this cannot be determined become read-only.  `loop` is a `captu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from types import CellType
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.concrete.makers import shown
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Again, is_number, same
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
@@ -26,6 +26,7 @@ from bwcompiler.frontend.tracing.storages.views import BroadcastView, moves
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 
 OWN = object()
+MOST_WAYS = 256                # of links from one array to another that are followed
 SAME = PREFIX + "same "       # before the name of a variable: whether it has the array that it had before the loop
 _WHY_NOT = (": after the loop {0} is one of several arrays, which may have other names, too\n"
             "  hint: write to a copy made after the loop")
@@ -132,7 +133,7 @@ def _note_others(loop: Any, name: str) -> None:
     entry = loop.entry[name]
     after += [one for one in _from_outside(loop, taken) if not isinstance(entry, Tracer) or one is not entry._storage]
     if after and not loop.names[name]._chain:
-        share(loop.names[name], after, name, _WHY_NOT.format(name))
+        share(loop.names[name], after, name, _WHY_NOT.format(name), _site(loop))
 
 
 def _may_be_from_before(loop: Any, name: str) -> bool:
@@ -143,6 +144,11 @@ def _may_be_from_before(loop: Any, name: str) -> bool:
         others = [link.storage() for link in one.links or ()]
         found += [other for other in others if other is not None and other not in found and other not in held]
     return any(one in loop.region.arguments or not loop.region.encloses(one.region) for one in found)
+
+
+def _site(loop: Any) -> Any:
+    """Of a loop that can be unrolled, where names are known."""
+    return loop.site if isinstance(loop.count, int) else None
 
 
 def _from_outside(loop: Any, storages: Iterable[Storage]) -> list[Storage]:
@@ -163,10 +169,10 @@ def note_results(loop: Any) -> None:
                   and storage not in loop.region.arguments]
         for other in others:
             if not loop.names[other]._chain:
-                share(loop.names[other], [loop.names[result.name]._storage], other, _WHY_NOT.format(other))
+                share(loop.names[other], [loop.names[result.name]._storage], other, _WHY_NOT.format(other), _site(loop))
         after = [*[loop.names[other]._storage for other in others], *_from_outside(loop, taken)]
         if after and not loop.names[result.name]._chain:
-            share(loop.names[result.name], after, result.name, _WHY_NOT.format(result.name))
+            share(loop.names[result.name], after, result.name, _WHY_NOT.format(result.name), _site(loop))
 
 
 def _one_of_many(loop: Any, name: str) -> Tracer:
@@ -176,7 +182,10 @@ def _one_of_many(loop: Any, name: str) -> Tracer:
     sources = possible(loop.ends[name]._storage)
     after = [loop.names[other]._storage for other in _arrays(loop) if isinstance(loop.names[other], Tracer) and other != name
              and (loop.ends[other]._storage in sources or loop.given[other]._storage in sources)]
-    share(found, [*sources, *after], name, _WHY_NOT.format(name))
+    entry = loop.entry[name]
+    if isinstance(entry, Tracer):                  # which it still is, perhaps
+        after += possible(entry._storage)
+    share(found, [*sources, *after], name, _WHY_NOT.format(name), _site(loop))
     return found
 
 
@@ -199,20 +208,31 @@ def _still(loop: Any, name: str) -> Any:
     end, given = loop.ends[name], loop.given[name]
     if same(end, given):
         return True
-    return None if end._chain else _where(end._storage, given._storage, loop, [])
+    if end._chain or not loop.region.encloses(end._storage.region):
+        return None
+    entry = loop.entry[name]
+    before = possible(entry._storage) if isinstance(entry, Tracer) else None
+    return _where(end._storage, given._storage, loop, before, [], iter(range(MOST_WAYS)))
 
 
-def _where(storage: Storage, target: Storage, loop: Any, seen: list[Storage]) -> Any:
+def _where(storage: Storage, target: Storage, loop: Any, before: Sequence[Storage] | None, seen: list[Storage], most: Iterator[int]) -> Any:
+    """Where one is the other, over all ways that links lead; None where that is not known, or there are too many ways.
+
+    before  the arrays that the target may be in the first iteration: others from outside of the loop are none that it was then.  None:
+            not known.
+    """
     if storage is target:
         return True
-    if storage.region is not loop.region or storage in loop.region.arguments:
+    if not loop.region.encloses(storage.region):
+        return None if before is None or storage in before else False
+    if storage.region is not loop.region or storage in loop.region.arguments or next(most, None) is None:
         return None
     found: Any = False
     for one in storage.links or ():
         other = one.storage()
         if other is None or other in seen:
             continue
-        further = None if one.chain or one.twin else _where(other, target, loop, [*seen, storage])
+        further = None if one.chain or one.twin else _where(other, target, loop, before, [*seen, storage], most)
         if further is None:
             return None
         if further is not False:

@@ -19,8 +19,8 @@ from bwcompiler.frontend.source.concrete import percent
 from bwcompiler.frontend.source.concrete.makers import is_live, maker_of, shown
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.tracing.operands import is_traced
+from bwcompiler.frontend.tracing.provenance.source import is_library
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_library
 from bwcompiler.frontend.tracing.storages.region import active_region, read_contents
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 
@@ -181,6 +181,8 @@ def binary(name: str, x: Any, y: Any) -> Any:
             read(x, y)
     elif name == "mod" and type(x) is str and percent.has_traced(y):
         return percent.formatted(x, y)
+    elif name == "mul" and (type(x) is list or type(y) is list) and isinstance(x if type(y) is list else y, Tracer):
+        return HANDLERS["repeated"](y, x) if type(y) is list else HANDLERS["repeated"](x, y)
     elif type(x) not in _NUMBERS or type(y) not in _NUMBERS:
         found = _called(x, method, y)
         if found is NotImplemented and type(x) is not type(y) and (type(x) in _NUMBERS or getattr(type(x), method, None) is None):

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.source.syntax.filled import filled, part_of, some_of
-from bwcompiler.frontend.source.syntax.lookup import definitions_at
+from bwcompiler.frontend.source.syntax.analysis.filled import filled, part_of, some_of
+from bwcompiler.frontend.source.syntax.definitions.lookup import definitions_at
 from bwcompiler.frontend.source.variables import Names, attributes_of, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.policy import Site
+from bwcompiler.frontend.tracing.provenance.source import is_rewritten, original_code
 from bwcompiler.frontend.tracing.refusals.demands import may_become_known
-from bwcompiler.frontend.tracing.source import is_rewritten, original_code
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 _LEVELS = 3                    # of containers and objects that are looked into, for what is traced,

@@ -22,8 +22,8 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, holds_selection
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.policy import Recapture, Site
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import ConcreteView
 from bwcompiler.frontend.tracing.tracer import Tracer

@@ -14,7 +14,7 @@ from typing import Any
 
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.variables import among
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 
 _MARK = "<traced "             # see Tracer.__repr__

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 
 
 class Progression:

@@ -10,8 +10,8 @@ from typing import Any
 
 from bwcompiler.frontend.source.effects.places import Place, note_place, scopes_around, taking_along
 from bwcompiler.frontend.source.variables import OF_LENGTHS, Again, Names, NotCapturable
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 
 CHANGING_LISTS = frozenset(("clear", "insert", "pop", "remove", "reverse"))
 

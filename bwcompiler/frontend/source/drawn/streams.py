@@ -28,8 +28,8 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, known_parts
 from bwcompiler.frontend.tracing.policy import SERIAL, Policy, Recapture, Site
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 
@@ -239,6 +239,9 @@ class _Drawing:
         return lambda *args, **kwargs: self.stream.call(name, args, kwargs)
 
 
+_SMALL, _REMEMBERED = 1 << 10, 1 << 12              # bytes of a state and what it gives; how many states
+
+
 class _Draw:
     """What the program calls: a method of a generator in a state.  Equal where they do the same, so that programs are compiled once."""
 
@@ -248,6 +251,7 @@ class _Draw:
         self.structure = structure
         self.known = known
         self.traced = traced
+        self._drawn: dict[tuple[bytes, ...], np.ndarray[Any, Any]] = {}
 
     def _key(self) -> tuple[Any, ...]:
         return type(self.state.generator), self.state.kind, self.name, str(self.structure), repr(self.known), self.traced
@@ -259,12 +263,23 @@ class _Draw:
         return hash(self._key())
 
     def __call__(self, words: Any, *operands: Any) -> Any:
-        """The next state and the numbers, in one array: programs call once for each result."""
+        """The next state and the numbers, in one array: programs call once for each result.
+
+        A program that seeds its generator is in the same states in each of its runs, so that what was drawn is remembered.
+        """
+        key = (words.tobytes(), *[np.asarray(operand).tobytes() for operand in operands])
+        known = self._drawn.get(key)
+        if known is not None:
+            return known
         with self.state.lock:
             generator = self.state.at(words)
             found = np.asarray(self._method(generator, operands))
             after = self.state.words(generator)
-        return np.concatenate([after.astype(np.float64), _written(found)])
+        result = np.concatenate([after.astype(np.float64), _written(found)])
+        if sum(map(len, key)) + result.nbytes <= _SMALL and len(self._drawn) < _REMEMBERED:
+            result.flags.writeable = False
+            self._drawn[key] = result
+        return result
 
     def _method(self, generator: Any, operands: Any) -> Any:
         leaves = list(self.known)

@@ -29,10 +29,10 @@ from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.policy import Policy, Recapture
+from bwcompiler.frontend.tracing.provenance.source import current_source, is_hidden, levels_to_the_user
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
 from bwcompiler.frontend.tracing.refusals.tracebacks import failed_here, hidden_refusal, with_users_line
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source, is_hidden, levels_to_the_user
 from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import lower, upper

@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.policy import Recapture, Site
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
 _CONTAINERS = (list, dict, tuple, collections.OrderedDict)
@@ -24,6 +24,7 @@ def note_double(*objects: Any, site: Site | None = None) -> None:
     """From now on these are not to be changed; site: of the loop that is unrolled where they are all the same."""
     policy = open_policy()
     assert policy is not None
+    objects = tuple([x for x in objects if x is not None])       # which nobody can change, and everybody has
     policy.doubles.update({id(x): x for x in objects})
     if site is not None:
         policy.undone.update({id(x): site for x in objects})

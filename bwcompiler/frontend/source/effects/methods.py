@@ -11,8 +11,8 @@ from typing import Any
 from bwcompiler.frontend.source.concrete.contents import user_method
 from bwcompiler.frontend.source.effects.places import Holder, assigned_to, part_of
 from bwcompiler.frontend.source.variables import open_policy
+from bwcompiler.frontend.tracing.provenance.source import is_library
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_library
 
 
 class ByMethods(Holder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from bwcompiler.frontend.tracing.source import is_library
+from bwcompiler.frontend.tracing.provenance.source import is_library
 
 _PURE_MODULES = ("math", "cmath", "operator", "numpy", "scipy", "_operator", "bwcompiler", "copy", "dataclasses", "functools", "logging",
                  "typing", "typing_extensions")

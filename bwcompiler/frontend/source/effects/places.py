@@ -18,10 +18,20 @@ import numpy as np
 from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.concrete.makers import Part, changed_in_loop, maker_of
 from bwcompiler.frontend.source.syntax.rewriting import Variables
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, is_bounded, not_capturable, open_policy, same
+from bwcompiler.frontend.source.variables import (
+    UNBOUND,
+    Names,
+    NotCapturable,
+    held_in,
+    is_bounded,
+    not_capturable,
+    open_policy,
+    put_into,
+    same,
+)
 from bwcompiler.frontend.tracing.policy import Policy
+from bwcompiler.frontend.tracing.provenance.source import is_library
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_library
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -74,20 +84,6 @@ class Place:
         else:
             del self.base[self.key]
 
-    def held(self) -> Any:
-        """What is there now, or UNBOUND."""
-        try:
-            return self.cell_contents
-        except ValueError:
-            return UNBOUND
-
-    def put(self, value: Any) -> None:
-        """Give it what it held."""
-        if value is not UNBOUND:
-            self.cell_contents = value
-        elif self.held() is not UNBOUND:
-            del self.cell_contents
-
     def __str__(self) -> str:
         if self.kind == "variable":
             return str(self.key)
@@ -111,6 +107,7 @@ class Scope:
     changed  the variables, as cells, of which its statements assign to elements.
     test, side  of a branch: its test, and the number of the side that is being traced.
     tails    what the sides of a branch append to lists, by the ids of these (`gaps.Tail`); None elsewhere.
+    reads_unsure  whether it has read a variable that may have no value.
     attempt  the `try` of which this body is a statement that is traced to see what it fails for; it is told of changes.
     """
 
@@ -125,6 +122,7 @@ class Scope:
         self.loop = loop
         self.test: Any = None
         self.side = 0
+        self.reads_unsure = False
         self.attempt: Any = None
 
     def owns(self, x: Any) -> bool:
@@ -134,7 +132,7 @@ class Scope:
     def undo(self) -> None:
         """Give the missing places what they held, and take back what a side of a branch has appended."""
         for place, value in self.missing.values():
-            place.put(value)
+            put_into(place, value)
         for tail in (self.tails or {}).values():
             tail.taken()
 
@@ -330,7 +328,7 @@ class Extended:
 
 def assign_place(place: Place, value: Any) -> None:
     """Assign to a place, which is noted where that changes it."""
-    before = place.held()
+    before = held_in(place)
     if before is not UNBOUND and same(before, value):
         return
     note_place(place)
@@ -344,7 +342,7 @@ def note_place(place: Place) -> None:
     note_change(scopes)
     for scope in scopes:
         if key not in scope.places and key not in scope.missing and id(place.base) not in scope.bound:
-            scope.missing[key] = place, place.held()
+            scope.missing[key] = place, held_in(place)
 
 
 def note_change(scopes: Iterable[Scope]) -> None:

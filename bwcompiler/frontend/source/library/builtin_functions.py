@@ -254,8 +254,15 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
     structures = [tree.structure(box) for box in boxes]
     if any(structure != structures[0] for structure in structures):
         call(_refuse_to_order, items, structures)
-    columns = [np.stack([call(as_tracer, leaf) for leaf in column])[order] for column in zip(*map(tree.leaves, boxes), strict=True)]
+    columns = [_in_order(column, order) for column in zip(*map(tree.leaves, boxes), strict=True)]
     return [HANDLERS["unboxed"](tree.unflatten(structures[0], [column[k] for column in columns])) for k in builtins.range(len(items))]
+
+
+def _in_order(column: tuple[Any, ...], order: Any) -> Any:
+    """Numbers or arrays in an order that is data; of texts and the like it says which one is where."""
+    if HANDLERS["are_things"](*column):
+        return HANDLERS["things_in_order"](column, order)
+    return np.stack([call(as_tracer, leaf) for leaf in column])[order]
 
 
 def _deciding(keys: list[Any]) -> list[Any]:
@@ -335,8 +342,8 @@ def _fromiter(iter: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
     return HANDLERS["call_of"](np.array)(items, dtype)
 
 
-def _hasattr(x: Any, name: str, /) -> bool:
-    return builtins.hasattr(type_stood_for(x) if isinstance(x, Tracer) else x, name)       # a float has no shape
+def _hasattr(x: Any, name: str, /) -> Any:
+    return HANDLERS["has_attribute"](type_stood_for(x) if isinstance(x, Tracer) else x, name)       # a float has no shape
 
 
 def _type(x: Any, *more: Any, **options: Any) -> Any:

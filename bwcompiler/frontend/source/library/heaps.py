@@ -10,8 +10,8 @@ from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.variables import is_bounded, not_capturable
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
 _FUNCTIONS = (heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace)

@@ -11,7 +11,7 @@ from bwcompiler import lazy
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.source.library.vectorized import holds_traced
 from bwcompiler.frontend.tracing.operands import is_traced
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 
 PLACES = {"sparse": ("sparse", "sparse.linalg"),                                        # where functions are, if not in the module itself

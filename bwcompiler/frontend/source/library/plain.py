@@ -1,4 +1,5 @@
-"""Python's built-in functions, written in Python, for lists whose length depends on data: captured like the user's functions.
+"""Python's built-in functions, written in Python, for lists whose length depends on data, and attributes that data bind or not: captured
+like the user's functions.
 
 Callers pass lists; numbers that the functions in their arguments return may be traced.  `undecided.taking` says which function each one
 replaces.
@@ -102,3 +103,39 @@ def smallest(n: int, iterable: Any, key: Callable[[Any], Any] | None = None) -> 
 def largest(n: int, iterable: Any, key: Callable[[Any], Any] | None = None) -> Any:
     """heapq.nlargest(n, iterable, key)."""
     return sorted(iterable, key=key, reverse=True)[:max(n, 0)]
+
+
+def place_of(items: Any, x: Any) -> Any:
+    """items.index(x)."""
+    found = -1
+    for number, item in enumerate(items):
+        if found < 0 and item == x:
+            found = number
+    if found < 0:
+        raise ValueError("list.index(x): x not in list")
+    return found
+
+
+def repeated(items: Any, times: Any) -> Any:
+    """items * times."""
+    found = []
+    for _ in range(times):
+        for item in items:
+            found.append(item)
+    return found
+
+
+def number_of(items: Any, x: Any) -> Any:
+    """items.count(x)."""
+    found = 0
+    for item in items:
+        if item == x:
+            found += 1
+    return found
+
+
+def attribute_or(x: Any, name: str, default: Any) -> Any:
+    """getattr(x, name, default)."""
+    if hasattr(x, name):
+        return getattr(x, name)
+    return default

@@ -15,7 +15,7 @@ from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.loops import scan
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 

@@ -11,11 +11,11 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from bwcompiler.frontend.source.variables import not_capturable
+from bwcompiler.frontend.source.variables import held_in, not_capturable
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.policy import Policy
+from bwcompiler.frontend.tracing.provenance.source import is_convertible, is_library
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import is_convertible, is_library
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -31,19 +31,12 @@ def around_users(function: Any, policy: Policy) -> Callable[..., Any] | None:
     if type(function) is not types.FunctionType or not is_library(function.__code__) or not _is_users(inner):
         return None
     only_calls = function.__globals__.get("__name__") == "contextlib"      # of others it is not known what else they do
-    places = [place for place, cell in enumerate(function.__closure__ or ()) if _held(cell) is inner]
+    places = [place for place, cell in enumerate(function.__closure__ or ()) if held_in(cell) is inner]
     return _with_cells(function, dict.fromkeys(places, HANDLERS["call_of"](inner))) if places and (only_calls or not policy.depth) else None
 
 
 def _is_users(function: Any) -> bool:
     return type(function) is types.FunctionType and is_convertible(function.__code__)
-
-
-def _held(cell: types.CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:                             # it is empty
-        return None
 
 
 def _with_cells(function: types.FunctionType, contents: dict[int, Any]) -> types.FunctionType:

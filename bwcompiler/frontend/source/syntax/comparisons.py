@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from bwcompiler.frontend.source.syntax.expressions import is_pure
+from bwcompiler.frontend.source.syntax.analysis.expressions import is_pure
 from bwcompiler.frontend.source.syntax.nodes import walk
 
 

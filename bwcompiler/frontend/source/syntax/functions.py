@@ -10,13 +10,13 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
-from bwcompiler.frontend.source.syntax.expressions import RUNTIME
+from bwcompiler.frontend.source.syntax.analysis.expressions import RUNTIME
+from bwcompiler.frontend.source.syntax.definitions.lookup import compiled, definition, modules
 from bwcompiler.frontend.source.syntax.generators import handing, handing_until
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
-from bwcompiler.frontend.source.syntax.lookup import compiled, definition, modules
 from bwcompiler.frontend.source.syntax.recursion import as_loop
 from bwcompiler.frontend.source.syntax.rewriting import rewritten
-from bwcompiler.frontend.tracing.source import is_convertible, stands_for
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
+from bwcompiler.frontend.tracing.provenance.source import is_convertible, stands_for
 
 _LIMIT = 1 << 12
 

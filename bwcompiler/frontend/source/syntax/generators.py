@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import ast
 
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, copied, walk
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 
 TAKE = f"{PREFIX}take__"
 _YIELDS = (ast.Yield, ast.YieldFrom, ast.Await)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import ast
 
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, copied, walk
 from bwcompiler.frontend.source.syntax.recursive_sums import OtherwiseError, arguments_of, as_sum
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 
 _SCOPES = (*OWN_SCOPE, ast.GeneratorExp)
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from bwcompiler.frontend.source.syntax.jumps import PREFIX, falls_through
 from bwcompiler.frontend.source.syntax.nodes import copied, walk
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX, falls_through
 
 TOTAL, WAITING = PREFIX + "total", PREFIX + "waiting"
 

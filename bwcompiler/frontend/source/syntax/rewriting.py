@@ -16,8 +16,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from bwcompiler.frontend.source.syntax.comparisons import compared
-from bwcompiler.frontend.source.syntax.expressions import (
+from bwcompiler.frontend.source.syntax.analysis.expressions import (
     HEADERS,
     RUNTIME,
     bracketed,
@@ -34,15 +33,16 @@ from bwcompiler.frontend.source.syntax.expressions import (
     sees_its_frame,
     why_kept,
 )
-from bwcompiler.frontend.source.syntax.filled import filled
-from bwcompiler.frontend.source.syntax.jumps import PREFIX, without_jumps
-from bwcompiler.frontend.source.syntax.liveness import annotate, changed, rebound, stores
-from bwcompiler.frontend.source.syntax.lookup import NO_TYPE_PARAMETERS, Definition
-from bwcompiler.frontend.source.syntax.matches import without_matches
-from bwcompiler.frontend.source.syntax.named import without_named_tests
+from bwcompiler.frontend.source.syntax.analysis.filled import filled
+from bwcompiler.frontend.source.syntax.analysis.liveness import annotate, changed, rebound, stores
+from bwcompiler.frontend.source.syntax.comparisons import compared
+from bwcompiler.frontend.source.syntax.definitions.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.nodes import around_star, copied, functions_read, walk
 from bwcompiler.frontend.source.syntax.searches import search, takes_all
-from bwcompiler.frontend.source.syntax.tries import rewritten_try
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX, without_jumps
+from bwcompiler.frontend.source.syntax.statements.matches import without_matches
+from bwcompiler.frontend.source.syntax.statements.named import without_named_tests
+from bwcompiler.frontend.source.syntax.statements.tries import rewritten_try
 
 ITEM = "__bw_item__"
 LIST = "__bw_list__"           # what a comprehension makes

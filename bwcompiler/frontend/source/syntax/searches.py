@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from bwcompiler.frontend.source.syntax.expressions import HEADERS, called, is_pure
-from bwcompiler.frontend.source.syntax.liveness import stores
+from bwcompiler.frontend.source.syntax.analysis.expressions import HEADERS, called, is_pure
+from bwcompiler.frontend.source.syntax.analysis.liveness import stores
 from bwcompiler.frontend.source.syntax.nodes import copied, functions_read, walk
 
 SOURCE = "__bw_source__"       # what the elements are taken of

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler import ops, tree
-from bwcompiler.errors import TracerError, at
+from bwcompiler.errors import TracerError, UnsupportedError, at
 from bwcompiler.frontend.source.concrete.contents import binary
 from bwcompiler.frontend.source.effects.places import is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
@@ -27,8 +27,8 @@ from bwcompiler.frontend.source.undecided.identities import are_told_apart
 from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
 from bwcompiler.ops.rules import zero_of
@@ -390,6 +390,21 @@ def _of_each(x: Choice, take: Callable[[Any], Any]) -> Any:
     numbers = dict(zip(places, [joined.place(one) for one in found], strict=True))
     which = _where(x, [np.int64(numbers.get(place, 0)) for place in range(len(x.options.things))], None)
     return _made(which, None, joined, False)
+
+
+def in_order(column: Sequence[Any], order: Any) -> list[Any]:
+    """Known things, of which data say what comes where: column[order[0]], column[order[1]] ..."""
+    if all(same(one, column[0]) for one in column):
+        return list(column)
+    if not all(map(is_known, column)):
+        raise UnsupportedError("sorted() by traced keys: a number and something else are in one place\n"
+                               "  hint: have numbers in all, np.nan or -1 in the place of what is none")
+    options = Options(column)
+    which = call(as_tracer, np.array([options.place(thing) for thing in column]))[order]
+    return [_made(which[k], None, options, False) for k in range(len(column))]
+
+
+HANDLERS["things_in_order"] = in_order
 
 
 # ----- both sides of a branch, and what a loop carries

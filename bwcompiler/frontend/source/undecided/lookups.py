@@ -18,7 +18,7 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import raise_where, raised
 from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.undecided.choices import Options, chosen_of, is_known, is_one_of_known
+from bwcompiler.frontend.source.undecided.choices import Choice, Options, chosen_of, is_known, is_one_of_known
 from bwcompiler.frontend.source.undecided.ragged import are_ragged, one_of
 from bwcompiler.frontend.source.variables import is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
@@ -26,8 +26,8 @@ from bwcompiler.frontend.tracing.control_flow.shared_arrays import share
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import lower, upper
 
@@ -39,17 +39,23 @@ _WHY_NOT = ": it is one of several arrays that a dictionary holds\n  hint: write
 
 
 def is_traced_key(items: Any, key: Any) -> bool:
-    """Whether a dictionary is asked by a key that is traced, or has traced parts."""
-    return type(items) in _DICTIONARIES and any(isinstance(part, Tracer) for part in (key if type(key) is tuple else (key,)))
+    """Whether a dictionary is asked by a key that is traced, or has parts that are traced or one of several things."""
+    if type(items) not in _DICTIONARIES:
+        return False
+    return any(isinstance(part, Tracer) for part in key) or has_choices(key) if type(key) is tuple else isinstance(key, Tracer)
+
+
+def has_choices(key: Any) -> bool:
+    """Whether a key has parts that are one of several known things."""
+    return type(key) is tuple and any(type(part) is Choice and not part.has_value for part in key)
 
 
 def look_up(items: Any, key: Any, default: Any = _NOTHING) -> Any:
     """items[key], or items.get(key, default)."""
-    keys = _comparable(items, key)
+    keys, which = _found(items, key)
     values = [items[one] for one in keys]
     if not keys and default is not _NOTHING:
         return default
-    which = _place(keys, key) if keys else -1
     if default is not _NOTHING:
         found = which >= 0
         return _chosen([*values, default], np.where(found, which, len(values)))
@@ -60,8 +66,36 @@ def look_up(items: Any, key: Any, default: Any = _NOTHING) -> Any:
 
 def contains(items: Iterable[Any], key: Any) -> Any:
     """key in items, of a dictionary or a set."""
-    keys = _comparable(items, key)
-    return _place(keys, key) >= 0 if keys else False
+    keys, which = _found(items, key)
+    return which >= 0 if keys else False
+
+
+def _found(items: Iterable[Any], key: Any) -> tuple[list[Any], Any]:
+    """The keys that a traced one may be equal to, and the number of the one that is, -1 where there is none."""
+    if not has_choices(key):
+        keys = _comparable(items, key)
+        return keys, _place(keys, key) if keys else -1
+    possible, which = _choices(key)
+    keys = [one for one in possible if one in items]
+    if len(keys) < len(possible):
+        places = dict(zip(keys, range(len(keys)), strict=True))
+        which = call(as_tracer, np.array([places.get(one, -1) for one in possible]))[which]
+    return keys, which
+
+
+def _choices(key: tuple[Any, ...]) -> tuple[list[Any], Any]:
+    """All that a key may be some parts of which are one of several known things, and the number of the one that it is."""
+    options: list[tuple[Any, ...]] = []
+    which: Any = 0
+    for part in key:
+        is_choice = type(part) is Choice and not part.has_value
+        if isinstance(part, Tracer) or (type(part) is Choice and not is_choice):
+            not_capturable("it asks a dictionary for keys of which some parts are traced and others one of several things")
+        options.append(part.options.things if is_choice else (part,))
+        which = which * len(options[-1]) + (part.which if is_choice else 0)
+    if math.prod(map(len, options)) > MOST:
+        not_capturable(f"it asks a dictionary for one of more than {MOST} keys")
+    return list(itertools.product(*options)), which
 
 
 def assign(items: Any, key: Any, value: Any, put: Any) -> None:
@@ -197,6 +231,8 @@ def _place(keys: Sequence[Any], key: Any) -> Any:
 
 def is_among(keys: Sequence[Any], key: Any) -> bool:
     """Whether all values that a key can have are there, as is known of indices of loops and remainders."""
+    if has_choices(key):
+        return set(keys).issuperset(_choices(key)[0])
     parts = key if type(key) is tuple else (key,)
     spans = [_span(part) if isinstance(part, Tracer) else (part,) for part in parts]
     known = [span for span in spans if span is not None]

@@ -39,8 +39,8 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, same_value, selection
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 STACK = ("what it holds in an array of fixed size, and how many of its rows are in use: stack = np.zeros((200, 2)); count = 1; while "

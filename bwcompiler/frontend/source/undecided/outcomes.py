@@ -9,7 +9,7 @@ from bwcompiler.frontend.source.undecided.choices import VALUE, Choice, is_unsur
 from bwcompiler.frontend.source.undecided.gaps import Maybe, handed_out, has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_maybe
 from bwcompiler.frontend.source.variables import is_bounded
-from bwcompiler.frontend.tracing import results
+from bwcompiler.frontend.tracing.boundary import results
 from bwcompiler.frontend.tracing.registry import HANDLERS
 
 

@@ -20,7 +20,6 @@ from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED
 from bwcompiler.frontend.tracing.registry import HANDLERS
 
 _KEEPING = frozenset(("append", "clear", "copy", "extend"))     # methods of lists that need not know of gaps
-_METHODS: dict[str, Callable[..., Any]] = {"pop": moved.popped, "reverse": moved.turn, "sort": keyed.put_in_order}
 
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -28,6 +27,16 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *args, **kwargs: HANDLERS["call_of"](function)(*args, **kwargs)
 
 
+_METHODS: dict[str, Callable[..., Any]] = {"pop": moved.popped, "reverse": moved.turn, "sort": keyed.put_in_order,
+                                           "index": _plain(plain.place_of), "count": _plain(plain.number_of)}
+def _repeated(items: list[Any], times: Any) -> Any:
+    """items * times, where data or the index of a loop say how often."""
+    if np.ndim(times) or times.dtype.kind not in "iu":
+        return items * times                       # which says what is wrong
+    return HANDLERS["call_of"](plain.repeated)(items, times)
+
+
+HANDLERS["repeated"] = _repeated
 _TAKING: dict[Any, Callable[..., Any]] = {
     len: length, sum: total, list: builtins.list, tuple: builtins.tuple, np.array: moved.array_of, np.asarray: moved.array_of,
     np.fromiter: lambda items, dtype: moved.array_of(items, dtype=dtype), math.fsum: lambda items: total(items, 0.0),
@@ -56,7 +65,7 @@ def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
     if has_gaps(owner) and function.__name__ not in _KEEPING:
         method = _METHODS.get(function.__name__) if type(owner) is builtins.list else None
         return refuse(f"{function.__name__}()") if method is None else functools.partial(method, owner)
-    if type(owner) is builtins.list:
+    if type(owner) is builtins.list or (is_bounded(owner) and function.__name__ == "extend"):
         return found
 
     def checked(*args: Any, **kwargs: Any) -> Any:

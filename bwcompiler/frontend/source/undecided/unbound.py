@@ -1,4 +1,5 @@
-"""Variables that are bound or not, depending on data: only one side of a branch binds them, or a loop that may have no iterations.
+"""Variables and attributes that are bound or not, depending on data: only one side of a branch binds them, or a loop that may have no
+iterations.
 
 Such a variable is a choice (`choices.py`) with "unbound" as one option.  Reading it records a check, which raises Python's exception if the
 variable is unbound, and gives the rest of the choice.
@@ -9,12 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from bwcompiler import ops, tree
+from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import check_once
-from bwcompiler.frontend.source.syntax.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import VALUE, Choice, Options, becomes_choice, is_known, is_unsure, joined, number_in
 from bwcompiler.frontend.source.undecided.choices import whole as whole_of
 from bwcompiler.frontend.source.variables import UNBOUND, open_policy
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
@@ -24,10 +27,46 @@ def sure(x: Any, name: str = "") -> Any:
     """What a variable holds that is read; raises UnboundLocalError when the program runs, where that is nothing."""
     if type(x) is not Choice or not is_unsure(x):
         return x
-    rest = Options([thing for thing in x.options.things if thing is not UNBOUND])
-    check_once(x, lambda: x.which == x.options.place(UNBOUND), UnboundLocalError(
+    return _bound(x, UnboundLocalError(
         f"cannot access local variable '{name}' where it is not associated with a value" if name else
         "a variable of an enclosing function is read that has no value"))
+
+
+def sure_attribute(owner: Any, name: str) -> Any:
+    """owner.name; raises AttributeError when the program runs, where there is none."""
+    found = getattr(owner, name) if name != "__dict__" else attributes_of(owner)
+    if type(found) is not Choice or not is_unsure(found):
+        return found
+    return _bound(found, AttributeError(f"'{type(owner).__name__}' object has no attribute '{name}'", name=name, obj=None))
+
+
+def has_attribute(owner: Any, name: str) -> Any:
+    """hasattr(owner, name)."""
+    found = getattr(owner, name, UNBOUND)
+    if type(found) is not Choice or not is_unsure(found):
+        return found is not UNBOUND
+    return found.which != found.options.place(UNBOUND)
+
+
+HANDLERS["has_attribute"] = has_attribute
+
+
+def attributes_of(owner: Any) -> Any:
+    """owner.__dict__."""
+    found = owner.__dict__
+    unsure = next((name for name, value in found.items() if type(value) is Choice and is_unsure(value)), None)
+    if unsure is not None:
+        raise TracerError(at(current_source(), f"all attributes of an object of which data say whether it has .{unsure}\n"
+                                               f"  hint: set it before the branch, in __init__: self.{unsure} = 0.0"))
+    return found
+
+
+def _bound(x: Choice, error: Exception) -> Any:
+    """The rest of a choice that may be nothing, behind a check."""
+    for scope in getattr(open_policy(), "scopes", ()):
+        scope.reads_unsure = True
+    rest = Options([thing for thing in x.options.things if thing is not UNBOUND])
+    check_once(x, lambda: x.which == x.options.place(UNBOUND), error)
     if not rest.things:
         return whole_of(x)
     return rest.things[0] if len(rest.things) == 1 and not x.has_value else joined(number_in(x, rest), x.value, rest, x.has_value)
@@ -66,11 +105,25 @@ def _is_behind_a_test(x: Choice) -> bool:
                if scope.test is not None)
 
 
+def narrowed(x: Any) -> Any:
+    """What x is in a branch whose test says that it is not None: its number or array."""
+    return whole_of(x) if type(x) is Choice and x.has_value and _is_behind_a_test(x) else x
+
+
 def _side_of(asked: Value, test: Value, side: int) -> int | None:
     """Which side of a branch by `asked` one by `test` is, which is the same or not that."""
     while test.op is ops.invert:
         test, side = test.operands[0], 1 - side
     return side if test is asked else None
+
+
+def is_of_one_iteration(loop: Any, name: str) -> bool:
+    """Whether a variable has no value before a loop, is not used after it, and was not read in an iteration without having been bound.
+
+    Its text may say otherwise, where a loop inside binds it that has no iterations, as far as the text shows.
+    """
+    return bool(loop.entry[name] is UNBOUND and name not in (*loop.variables.results, *loop.carried) and not name.startswith(PREFIX)
+                and not loop.names.is_place(name) and not loop.scope.reads_unsure)
 
 
 def look_for_unsure(loop: Any, nothing_like: Any) -> set[str]:

@@ -15,14 +15,14 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import DTypeError, ShapeError, TracerError, UnsupportedError, at
-from bwcompiler.frontend.tracing.arguments import ArgumentType, parameter_names
+from bwcompiler.frontend.tracing.boundary.arguments import ArgumentType, parameter_names
+from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.operands import kind_of, materialise, operand
 from bwcompiler.frontend.tracing.promotion import Kind, common_dtype, strong
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Storage, open_region
 from bwcompiler.frontend.tracing.trace import captured_form, trace
-from bwcompiler.frontend.tracing.trace_result import TraceResult
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph, cut

@@ -9,13 +9,13 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import ShapeError, TracerError, at
+from bwcompiler.frontend.tracing.boundary.results import never_empty
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, joined, region_graph, shown, trace_body
 from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.promotion import Kind
-from bwcompiler.frontend.tracing.results import never_empty
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh, fresh_array

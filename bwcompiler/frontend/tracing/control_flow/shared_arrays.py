@@ -7,12 +7,14 @@ arrays is assigned to: reading y after that is an error.
 from __future__ import annotations
 
 import copy
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from bwcompiler.errors import UnsupportedError, located
-from bwcompiler.frontend.tracing.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Region, Storage, active_region, open_region
+from bwcompiler.errors import UnsupportedError, at, located
+from bwcompiler.frontend.tracing.policy import Recapture, Site
+from bwcompiler.frontend.tracing.provenance.source import current_source
+from bwcompiler.frontend.tracing.storages.region import WRITTEN_TO_KEPT, Region, Storage, active_region, open_region
 from bwcompiler.frontend.tracing.storages.shapes import Shape
 from bwcompiler.frontend.tracing.storages.views import BroadcastView
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -23,22 +25,31 @@ _WRITTEN = ("{0} may be another name of an array that was assigned to since a br
 
 
 class SharedView(BroadcastView):
-    """All of a storage, as long as none of its `sources` was assigned to since; writable: whether it may be assigned to itself."""
+    """All of a storage, as long as none of its `sources` was assigned to since; writable: whether it may be assigned to itself.
 
-    __slots__ = ("home", "name", "seen", "sources", "writable")
+    homes  the region where it was made, and those around that; seen: what was assigned to each source in each of them until then.
+    site   of the loop that is unrolled if it is read after that, or assigned to; None where that is an error.
+    """
 
-    def __init__(self, shape: Shape, why: str, name: str, sources: Iterable[Storage], writable: bool) -> None:
+    __slots__ = ("homes", "name", "seen", "site", "sources", "writable")
+
+    def __init__(self, shape: Shape, why: str, name: str, sources: Iterable[Storage], writable: bool, site: Site | None = None) -> None:
         super().__init__(shape, why)
+        self.site = site
         self.name = name
-        self.home = open_region()
+        self.homes = _regions_from(open_region())
         self.sources = tuple(sources)
-        self.seen = [_written(source, self.home) for source in self.sources]
+        self.seen = [[_written(source, home) for home in self.homes] for source in self.sources]
         self.writable = writable
 
     def read(self, value: Value) -> Value:
         for source, seen in zip(self.sources, self.seen, strict=True):
-            if _current(source, self.home, seen) is not seen:
-                raise located(UnsupportedError(_WRITTEN.format(self.name)), self.home.record.source or current_source(self.home.outer))
+            if _is_written_since(source, self.homes, seen):
+                home = self.homes[0]
+                error = located(UnsupportedError(_WRITTEN.format(self.name)), home.record.source or current_source(home.outer))
+                raise error if self.site is None else Recapture(self.site, error)
+        for region in itertools.takewhile(lambda region: region not in self.homes, _regions_from(active_region())):
+            region.shared.update(self.sources)
         return value
 
     def over(self, shape: Shape) -> SharedView:
@@ -48,7 +59,14 @@ class SharedView(BroadcastView):
         return made
 
     def write(self, base: Value, new: Value) -> Value:
-        return new if self.writable else super().write(base, new)
+        if self.writable:
+            return new
+        try:
+            return super().write(base, new)
+        except ValueError as error:
+            if self.site is None:
+                raise
+            raise Recapture(self.site, error) from None
 
 
 def _written(storage: Storage, region: Region) -> Value | None:
@@ -64,22 +82,34 @@ def is_written(storage: Storage, region: Region) -> bool:
     return storage.region is not region and _written(storage, region) is not None
 
 
-def _current(storage: Storage, home: Region, seen: Value | None) -> Value | None:
-    """What a storage holds now, as far as it was assigned to in `home` or in a region inside of it."""
-    region = active_region()
-    while region is not None and region is not home:
-        found = _written(storage, region)
-        if found is not None:
-            return found
+def _is_written_since(storage: Storage, homes: Sequence[Region], seen: Sequence[Value | None]) -> bool:
+    """Whether a storage was assigned to since `seen` was what had been, in regions that are open, or that have been left since."""
+    for region in _regions_from(active_region()):
+        place = next((place for place, home in enumerate(homes) if home is region), None)
+        if place is None:
+            if _written(storage, region) is not None:
+                return True
+            continue
+        left = zip(homes[:place], seen, strict=False)          # a body that writes does so in its next iteration, too
+        return _written(storage, region) is not seen[place] or any(
+            _written(storage, home) is not (was if storage.region is home else None) for home, was in left)
+    return False
+
+
+def _regions_from(region: Region | None) -> list[Region]:
+    """A region, and those around it."""
+    found = []
+    while region is not None:
+        found.append(region)
         region = region.parent
-    return seen if region is None else _written(storage, home)
+    return found
 
 
-def share(tracer: Tracer, sources: Iterable[Storage], name: str, why: str = "") -> None:
-    """Make an array one that may be others, and is read-only therefore."""
+def share(tracer: Tracer, sources: Iterable[Storage], name: str, why: str = "", site: Site | None = None) -> None:
+    """Make an array one that may be others, and is read-only therefore; site: of the loop that gave it, if it can be unrolled."""
     found = dict.fromkeys(source for source in sources if source is not tracer._storage and not source.region.closed)
     tracer._storage.version = math.nan             # no handle keeps what it has read: it has to look again
-    tracer._chain = (SharedView(tracer.shape, why, name, found, False),)
+    tracer._chain = (SharedView(tracer.shape, why, name, found, False, site),)
 
 
 def origins(tracer: Tracer) -> list[Storage]:
@@ -96,3 +126,31 @@ def possible(storage: Storage) -> list[Storage]:
             if other is not None and other not in found:
                 found.append(other)
     return found
+
+
+def keep(x: Tracer, site: Site | bool = True) -> None:
+    """A list gets a copy of an array: raises where an iteration around has written to the array, as the next one will.
+
+    site    of the loop that is to be unrolled where somebody writes to the array later; True where that cannot be.
+    """
+    for storage in {one for origin in origins(x) for one in possible(origin)}:
+        if storage.writable and is_written_around(storage):
+            raise UnsupportedError(at(current_source(open_region().outer), WRITTEN_TO_KEPT))
+        storage.kept = storage.kept or site
+
+
+def is_written_around(storage: Storage) -> bool:
+    """Whether something that is being traced has written to a storage which it has not made itself."""
+    region: Region | None = open_region()
+    while region is not None and region is not storage.region:
+        if is_written(storage, region):
+            return True
+        region = region.parent
+    return is_argument_written(storage)
+
+
+def is_argument_written(storage: Storage) -> bool:
+    """Whether it is what an iteration or a side began with, and holds something else now."""
+    region = storage.region
+    return region.parent is not None and storage in region.arguments and (
+        storage.value is not region.argument_inputs[region.arguments.index(storage)])

@@ -1,23 +1,22 @@
 """`x[start:stop]` with bounds that are data: a slice whose number of elements is not known while tracing.
 
 It supports what a selection by a mask does (`masked_selection`), where the mask contains the positions between the bounds.  It is a view:
-later writes to the array are seen in it.
+later writes to the array are seen in it, and what is written into it is written into the array.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import DTypeError, TracerIndexError, UnsupportedError
-from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.errors import DTypeError, TracerIndexError
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_windows import window_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import TRACED_BOUND, is_mask
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, give_up, selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
 from bwcompiler.frontend.tracing.operands import known, value_as
 from bwcompiler.frontend.tracing.registry import TAKING
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
@@ -25,15 +24,6 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import lower, upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
-
-
-def _refuse_in_place() -> NoReturn:
-    give_up(UnsupportedError("x[start:stop] with traced bounds is a view, which cannot be changed in place\n"
-                             "  hint: x[start:stop] = x[start:stop] + y, or np.where"))
-
-
-def _in_place(_: Any, __: Any) -> Any:
-    return call(_refuse_in_place)
 
 
 class DataSlice(Selection):
@@ -46,8 +36,6 @@ class DataSlice(Selection):
         super().__init__(source, np.logical_and(positions >= start, positions < stop))
         self.start = start
         self.stop = stop
-
-    __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = _in_place
 
     @property
     def number(self) -> Any:
@@ -101,14 +89,21 @@ def _is_number(entry: Any) -> bool:
     return isinstance(entry, int | np.integer | Tracer) and not isinstance(entry, bool) and np.ndim(entry) == 0 and not is_mask(entry)
 
 
+def _is_plain(entry: Any) -> bool:
+    """Whether it is an index behind the slice that leaves a view of which the size is known."""
+    if isinstance(entry, slice):
+        return not any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step))
+    return entry is Ellipsis or entry is None or _is_number(entry)
+
+
 def data_slice(x: Tracer, entries: list[Any]) -> tuple[DataSlice, Tracer]:
-    """x[...] with one slice whose bounds are data, behind numbers; and the part of x that the numbers leave."""
+    """x[...] with one slice whose bounds are data, with numbers before it; and the part of x that the other indices leave."""
     place = next(number for number, entry in enumerate(entries) if isinstance(entry, slice))
     bounds, numbers, further = entries[place], entries[:place], entries[place + 1:]
     plain = all(map(_is_number, numbers)) and known(bounds.step) in (None, 1)
-    if not plain or any(entry is not Ellipsis and entry != slice(None) for entry in further) or is_known_in_each_iteration([bounds]):
+    if not plain or not all(map(_is_plain, further)) or is_known_in_each_iteration([bounds]):
         raise TracerIndexError(TRACED_BOUND)
-    source = x[tuple(numbers)] if numbers else x
+    source = x[(*numbers, slice(None), *further)] if numbers or further else x
     size = source._type.shape[0]
     if not isinstance(size, int):
         raise TracerIndexError(TRACED_BOUND)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bwcompiler.frontend.tracing.storages.contents import owner_of
 from bwcompiler.ir.source import Source
 
 
@@ -32,7 +33,7 @@ class ArrayContents:
         memory = memory_of(array)
         key = (memory.__array_interface__["data"][0], memory.size)
         if key not in self._memory:
-            self._memory[key] = Memory(_owner(array), memory, memory.tobytes(), source())
+            self._memory[key] = Memory(owner_of(array), memory, memory.tobytes(), source())
 
     def settle(self) -> list[Memory]:
         """What others may write to: not what the function itself made, that is gone."""
@@ -49,12 +50,6 @@ class Memory(NamedTuple):
     view: np.ndarray[Any, Any]
     content: bytes
     source: Source | None
-
-
-def _owner(array: Any) -> Any:
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def _is_frozen(array: Any) -> bool:

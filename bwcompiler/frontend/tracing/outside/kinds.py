@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError
-from bwcompiler.frontend.tracing.source import is_library_file
+from bwcompiler.frontend.tracing.provenance.source import is_library_file
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import Read, is_plain
 from bwcompiler.ir.types import dtype_of

@@ -39,7 +39,7 @@ from bwcompiler.frontend.tracing.outside.kinds import (
 )
 from bwcompiler.frontend.tracing.outside.objects import MetObjects
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead, RepeatedReads
-from bwcompiler.frontend.tracing.source import is_hidden, is_library, is_library_file, original_code
+from bwcompiler.frontend.tracing.provenance.source import is_hidden, is_library, is_library_file, original_code
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import FUNCTION_PARTS, NOTHING, Read, is_plain, items_of

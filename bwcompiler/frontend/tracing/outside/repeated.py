@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from bwcompiler.errors import StaleValueWarning, at
-from bwcompiler.frontend.tracing.source import levels_to_the_user
+from bwcompiler.frontend.tracing.provenance.source import levels_to_the_user
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import Read
 from bwcompiler.ir.source import Source

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import lazy
-from bwcompiler.frontend.tracing.source import is_library, is_ours, is_rewritten, positions_of
+from bwcompiler.frontend.tracing.provenance.source import is_library, is_ours, is_rewritten, positions_of
 
 _MAKE = "if {0} is an array, make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
 _COPY = ("{0} comes from outside of the function, or others have it, too: write to a copy, made with {0}.copy(), or to an array that is "

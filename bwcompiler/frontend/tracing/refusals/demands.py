@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 from bwcompiler import ops
 from bwcompiler.errors import BwError, EscapedTracerError, TracerBoolError, TracerIndexError, at, located
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, Storage, active_region, escaped_message, open_region
 from bwcompiler.ir.extent import mentions_index
 from bwcompiler.ir.graph import cut, live_values

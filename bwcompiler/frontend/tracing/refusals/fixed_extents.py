@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError, at
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.ir.types import TensorType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bwcompiler.errors import at
-from bwcompiler.frontend.tracing.source import current_source
+from bwcompiler.frontend.tracing.provenance.source import current_source
 
 INSTEAD = {
     "at": "assign, as in NumPy: y = x.copy(); y[index] = value, or y[index] += value",

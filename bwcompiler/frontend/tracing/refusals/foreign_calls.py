@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import DTypeError, TracerError, at
+from bwcompiler.frontend.tracing.provenance.source import is_library, is_ours
 from bwcompiler.frontend.tracing.refusals.conversions import Request, request_of
 from bwcompiler.frontend.tracing.refusals.tracebacks import users_place
 from bwcompiler.frontend.tracing.registry import CALL_BACK
-from bwcompiler.frontend.tracing.source import is_library, is_ours
 from bwcompiler.ir.source import Source
 
 _SIGNS = ("ArrayTracer", "ScalarTracer", "<traced ", "Iterator operand")       # the last is np.nditer's

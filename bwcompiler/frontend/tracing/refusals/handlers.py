@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bwcompiler.frontend.tracing.parsed_files import parsed
+from bwcompiler.frontend.tracing.provenance.parsed_files import parsed
 from bwcompiler.ir.source import Source
 
 TESTS = {np.linalg.LinAlgError: "np.linalg.det(a) != 0, np.linalg.eigvalsh(a)[0] > 0", IndexError: "0 <= i < n"}

@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 from bwcompiler.errors import BwError, InternalError, TracerError, is_located, located
-from bwcompiler.frontend.tracing.source import calls_users, is_hidden, is_library
+from bwcompiler.frontend.tracing.provenance.source import calls_users, is_hidden, is_library
 from bwcompiler.frontend.tracing.storages.region import Region, active_region
 from bwcompiler.ir.source import Source
 

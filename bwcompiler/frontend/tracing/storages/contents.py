@@ -10,6 +10,13 @@ _COPIED_BYTES = 1 << 24        # captured arrays up to this size are copied whil
 _COMPARED_BYTES = 1 << 13      # up to this size as bytes objects, which takes well below a microsecond
 
 
+def owner_of(array: Any) -> Any:
+    """The array that owns the memory of a view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
 class Contents:
     """What an array held: a copy, of a large one only sums over its bits (then `copy` is None)."""
 

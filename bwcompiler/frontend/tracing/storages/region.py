@@ -19,7 +19,7 @@ import numpy as np
 
 from bwcompiler.errors import BwError, EscapedTracerError, UnsupportedError, at
 from bwcompiler.frontend.tracing.policy import Policy, Recapture, Site
-from bwcompiler.frontend.tracing.source import FrameObserver, current_source
+from bwcompiler.frontend.tracing.provenance.source import FrameObserver, current_source
 from bwcompiler.frontend.tracing.storages.contents import Contents
 from bwcompiler.frontend.tracing.storages.memory_order import Layout
 from bwcompiler.frontend.tracing.storages.views import Chain, shadow
@@ -70,7 +70,8 @@ class Storage:
         self.last_shadow: tuple[Any, ...] = ()
 
 
-WRITTEN_TO_KEPT = ("an array is assigned to that was appended to a list, whose elements data decide: compiled code has a copy there\n"
+WRITTEN_TO_KEPT = ("an array is assigned to that was appended to a list, whose elements data decide, or given another name, as data "
+                   "decide: compiled code has a copy there\n"
                    "  hint: append a copy, kept.append(x.copy()), or make a new array, x = x + y, where x += y assigns to elements")
 LONG = 8                       # views of views from which on the last chain that was followed is remembered
 
@@ -133,12 +134,13 @@ class Region:
     policy     how control flow is captured; that of the outermost region.
     site       of the loop whose body this is, where it was captured from source.
     outer      the user's line at which it was opened inside of another region, for errors; closed: it is traced, its handles are stale.
+    shared     storages from outside of it, of which something was read in it that is another name of one of them, as data decide.
     checks     numbers that what the region gives waits for: whether user's exceptions are raised is known when they are there.
     """
 
     __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "checks", "closed", "demand",
                  "layouts_asked", "lifted", "lifted_inputs", "name", "numbers", "observer", "outer", "parent", "policy", "record",
-                 "refusal", "site", "touched")
+                 "refusal", "shared", "site", "touched")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -161,6 +163,7 @@ class Region:
         self.capture_inputs: list[Value] = []
         self.lifted: list[Storage] = []
         self.lifted_inputs: list[Value] = []
+        self.shared: set[Storage] = set()
         self._capture_of: dict[int, int] = {}       # id of a captured array -> its position
         self._seen: list[Contents] = []
 
@@ -216,6 +219,8 @@ class Region:
         storage.inner[self] = lifted
         self.lifted.append(storage)
         self.lifted_inputs.append(lifted)
+        if self.policy is not None and not storage.writable:
+            self.policy.lifted[lifted] = self.policy.lifted.get(storage.value, storage.value)
         return lifted
 
     def write(self, storage: Storage, value: Value) -> None:

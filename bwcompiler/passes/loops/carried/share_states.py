@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bwcompiler import ops
-from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph import Graph, all_values, live_values
 from bwcompiler.ir.op import Value
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten, attribute_key
@@ -29,14 +29,8 @@ def share_states(graph: Graph) -> Rewritten:
 
 def _may_share(graph: Graph) -> bool:
     """Whether a loop, here or in a body, begins with two states that are one value."""
-    for value in graph.body:
-        if value.op is ops.loop:
-            states = value.operands[:value.attrs["carried"]]
-            if len(set(states)) < len(states):
-                return True
-        if any(_may_share(value.attrs[region]) for region in value.op.regions):
-            return True
-    return False
+    return any(value.op is ops.loop and len(set(value.operands[:value.attrs["carried"]])) < value.attrs["carried"]
+               for value in all_values(graph))
 
 
 def _sharing(loop: Value) -> list[Value] | None:

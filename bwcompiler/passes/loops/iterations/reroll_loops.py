@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, substitute
-from bwcompiler.ir.graph import Graph, cut
+from bwcompiler.ir.graph import Graph, all_values, cut
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import BOOL, TensorType, TupleType, tensor
 from bwcompiler.ops.rules import zero_of
@@ -84,7 +84,7 @@ def _items(loop: Value) -> list[Value]:
 
 
 def _is_pure(graph: Graph) -> bool:
-    return all(value.op.pure and all(_is_pure(value.attrs[region]) for region in value.op.regions) for value in graph.body)
+    return all(value.op.pure for value in all_values(graph))
 
 
 # ----- what was carried before

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler import ops
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, known_le, scale_extent, span, substitute
-from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph import Graph, all_values, live_values
 from bwcompiler.ir.op import Op, Record, Value, current_record, input_value
 from bwcompiler.ir.types import BOOL, TupleType
 from bwcompiler.passes.loops.iterations.count_whiles import as_counted
@@ -91,7 +91,7 @@ def _results(loop: Value) -> list[Value]:
 
 
 def _size(graph: Graph) -> int:
-    return sum([1 + sum([_size(value.attrs[region]) for region in value.op.regions]) for value in graph.body])
+    return sum(1 for _ in all_values(graph))
 
 
 def _ends(body: Graph, lo: Extent, hi: Extent, known: Known, around: bool) -> list[Extent]:
@@ -120,12 +120,11 @@ def _ends(body: Graph, lo: Extent, hi: Extent, known: Known, around: bool) -> li
 
 def _indices(graph: Graph) -> Iterator[Index]:
     """Those of loops inside."""
-    for value in graph.body:
+    for value in all_values(graph):
         for region in value.op.regions:
             inner: Graph = value.attrs[region]
             if inner.index is not None:
                 yield inner.index
-            yield from _indices(inner)
 
 
 def _has_choice(graph: Graph) -> bool:
@@ -134,7 +133,7 @@ def _has_choice(graph: Graph) -> bool:
 
 
 def _has(graph: Graph, op: Op) -> bool:
-    return any(value.op is op or any(_has(value.attrs[region], op) for region in value.op.regions) for value in graph.body)
+    return any(value.op is op for value in all_values(graph))
 
 
 # ----- what is asked of indices

@@ -98,7 +98,7 @@ def _of_real(chain: _Chain) -> Callable[[Value], Value]:
         first = _with_sign(half, chain.inverse)
         if not missing:
             return first
-        mirrored = _reversed(_slice(half, chain.last, missing, missing, -1), chain.others)
+        mirrored = _reversed(ops.slice_axis(half, chain.last, missing, missing, -1), chain.others)
         return ops.concatenate(first, _with_sign(mirrored, not chain.inverse), axis=chain.last)
     return made
 
@@ -113,10 +113,10 @@ def _with_sign(x: Value, negative: bool) -> Value:
 def _real_part(chain: _Chain) -> Callable[[Value], Value]:
     def made(z: Value) -> Value:
         last, points = chain.last, z.shape[chain.last]
-        half = _slice(z, last, 0, points // 2 + 1, 1)
-        mirrored = _slice(z, last, 0, 1, 1)
+        half = ops.slice_axis(z, last, 0, points // 2 + 1, 1)
+        mirrored = ops.slice_axis(z, last, 0, 1, 1)
         if points > 1:
-            mirrored = ops.concatenate(mirrored, _slice(z, last, points - 1, points // 2, -1), axis=last)
+            mirrored = ops.concatenate(mirrored, ops.slice_axis(z, last, points - 1, points // 2, -1), axis=last)
         mirrored = _reversed(mirrored, chain.others)
         half = ops.add(half, ops.conjugate(mirrored)) if chain.inverse else ops.add(ops.conjugate(half), mirrored)
         for axis in chain.others:
@@ -130,11 +130,5 @@ def _reversed(x: Value, axes: Iterable[int]) -> Value:
     for axis in axes:
         extent = x.shape[axis]
         if extent > 2:
-            x = ops.concatenate(_slice(x, axis, 0, 1, 1), _slice(x, axis, extent - 1, extent - 1, -1), axis=axis)
+            x = ops.concatenate(ops.slice_axis(x, axis, 0, 1), ops.slice_axis(x, axis, extent - 1, extent - 1, -1), axis=axis)
     return x
-
-
-def _slice(x: Value, axis: int, start: int, size: int, step: int) -> Value:
-    return ops.slice(x, starts=tuple([start if k == axis else 0 for k in range(x.rank)]),
-                     sizes=tuple([size if k == axis else extent for k, extent in enumerate(x.shape)]),
-                     steps=tuple([step if k == axis else 1 for k in range(x.rank)]))

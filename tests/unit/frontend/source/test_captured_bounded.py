@@ -348,3 +348,16 @@ def test_dictionaries_made_of_dictionaries_are_refused(make):
         return x[0] * len(make(d))
     with pytest.raises(bw.errors.BwError):
         bw.jit(program)(X)
+
+
+def key_of_the_least(x):
+    """`path.get` may give None, which everybody has: that an object is one of several says nothing about it."""
+    path = {}
+    for k in range(6):
+        path[int(np.sum(x > k))] = x[k] ** 2
+    best = min(path, key=path.get)
+    return path[best] * 2 + np.sum(x) * int(np.sum(x > 1))
+
+
+def test_the_key_of_the_least_value():
+    as_python(key_of_the_least, np.array([0.3, 1.7, 2.2, 3.9, 4.1, 0.2]), np.array([2.3, 1.7, 0.2, 3.9, 0.4, 5.2]))

@@ -7,7 +7,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend.source import loops
-from bwcompiler.frontend.source.syntax.liveness import loads
+from bwcompiler.frontend.source.syntax.analysis.liveness import loads
 from bwcompiler.frontend.tracing.trace import trace
 from tests.unit.frontend.comparing import as_python
 

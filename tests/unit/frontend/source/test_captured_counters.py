@@ -8,6 +8,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.tracing.trace import trace
+from tests.unit.frontend.comparing import as_python
 
 X = np.arange(12.0)
 
@@ -169,3 +170,30 @@ def refilled(x):
 def test_operators_in_place_and_setters_of_the_users_own_classes(function):
     np.testing.assert_allclose(bw.jit(function)(X), function(X), rtol=1e-14)
     assert len(trace(function, (X,)).loops) == 1
+
+
+def _sums(x, n):
+    """Fibonacci's numbers."""
+    a, b = 1, 1
+    for _ in range(n):
+        a, b = b, a + b
+    return x[0] * b
+
+
+def _sizes(x):
+    """Sets that are joined in an order that data decide."""
+    size, total = [1] * 8, 0.0
+    for k in range(30):
+        i, j = int(np.argmax(np.sin(k * x))), int(np.argmin(np.cos(k * x)))
+        if i != j:
+            size[i] += size[j] % 5
+            total += x[i] * size[i]
+    return total
+
+
+def test_sums_of_integers_in_loops_of_few_iterations():
+    x = np.array([0.7, 0.3, 1.1])
+    assert "unrolled" not in bw.jit(_sums).explain(x, 30)
+    for n in (30, 60, 100):                        # of 64 bits, and of more
+        np.testing.assert_allclose(bw.jit(_sums)(x, n), _sums(x, n), rtol=1e-15)
+    as_python(_sizes, np.sqrt(np.arange(8.0) + 0.3) / 3)

@@ -236,3 +236,64 @@ def test_keys_that_data_decides_are_refused():
         return d.get(3, 0.0)
     with pytest.raises(bw.errors.TracerBoolError, match=r"test_captured_dictionaries.py:\d+"):
         bw.jit(program)(X)
+
+
+ONE, OTHER = "GATTACAGAT", "GCATGCTAGAA"
+
+
+def alignment(x):
+    """A dictionary asked by two texts at places that move."""
+    score = {(a, b): x[0] if a == b else -x[1] if {a, b} == {"A", "G"} else -0.5 for a in "ACGT" for b in "ACGT"}
+    found = np.zeros((len(ONE) + 1, len(OTHER) + 1))
+    for i in range(1, len(ONE) + 1):
+        for j in range(1, len(OTHER) + 1):
+            found[i, j] = max(0.0, found[i - 1, j - 1] + score[ONE[i - 1], OTHER[j - 1]], found[i - 1, j] - x[2], found[i, j - 1] - x[2])
+    return found.max()
+
+
+def pairs_that_may_not_be_there(x):
+    score = {("A", "A"): x[0], ("A", "G"): x[1]}
+    total = 0.0
+    for i in range(len(ONE)):
+        total += score.get((ONE[i], OTHER[i]), x[2]) * i
+        if (ONE[i], OTHER[i]) in score:
+            total += x[0]
+        if ("A", OTHER[i]) in score:
+            total += score["A", OTHER[i]]
+    return total
+
+
+def states_and_places(x):
+    """A dictionary filled by keys of which one part is a text."""
+    delta, eps, mu = x
+    f = {(k, 0, 0): 0.0 for k in "MXY"}
+    f["M", 0, 0] = 1.0
+
+    def get(k, a, b):
+        return f.get((k, a, b), 0.0)
+    for i in range(len(ONE) + 1):
+        for j in range(len(OTHER) + 1):
+            if i == j == 0:
+                continue
+            same = ONE[i - 1] == OTHER[j - 1]
+            f["M", i, j] = (1 - 3 * mu if same else mu) * (get("M", i - 1, j - 1) + (1 - eps) * get("X", i - 1, j - 1)) if i and j else 0.0
+            f["X", i, j] = 0.25 * (delta * get("M", i - 1, j) + eps * get("X", i - 1, j)) if i else 0.0
+            f["Y", i, j] = 0.25 * (delta * get("M", i, j - 1) + eps * get("Y", i, j - 1)) if j else 0.0
+    return np.log(f["M", len(ONE), len(OTHER)] + f["X", len(ONE), len(OTHER)] + f["Y", len(ONE), len(OTHER)])
+
+
+def order_of_keys_with_texts(x):
+    states, best = ("sun", "rain"), {}
+    for k in states:
+        best[k, 0] = x[0]
+    for i in range(1, 20):
+        for k in states:
+            best[k, i] = max(best[q, i - 1] * (x[1] if q == k else x[2]) for q in states) + 0.01 * i
+    names = [name for name, _ in best]
+    return best["sun", 19] + 2 * best["rain", 18] + len(best) + names[2:5].count("sun")
+
+
+@pytest.mark.parametrize("program", [alignment, pairs_that_may_not_be_there, states_and_places, order_of_keys_with_texts])
+def test_keys_with_texts(program):
+    as_python(program, np.array([0.11, 0.31, 0.052]), np.array([0.83, 0.21, 0.33]))
+    assert "unrolled" not in bw.jit(program).explain(np.array([0.11, 0.31, 0.052]))

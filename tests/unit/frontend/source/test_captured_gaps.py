@@ -233,7 +233,7 @@ USES = {
     "insert": lambda kept: kept.insert(0, 1.0),
     "texts": lambda kept: sum([a for a, _ in zip(kept, "abcd", strict=False)]), "step": lambda kept: sum(kept[::len(kept)]),
     "unpacked": lambda kept: (lambda a, b, c, d: a + b)(*kept),
-    "stacked": lambda kept: np.array(kept) @ np.ones(2), "index": lambda kept: kept.index(1.0),
+    "stacked": lambda kept: np.array(kept) @ np.ones(2),
     "text": lambda kept: float(f"{kept[1:]}"), "comparison": lambda kept: kept == [1.0, 2.0, 3.0, 4.0],
 }
 
@@ -430,3 +430,20 @@ def written_behind(x):
 def test_arrays_that_were_appended_are_not_written_to_behind_the_loop() -> None:
     with pytest.raises(bw.errors.UnsupportedError, match="an array is assigned to that was appended to a list"):
         bw.jit(written_behind)(0.7)
+
+
+def places_of_elements(x):
+    kept = []
+    for v in x:
+        if v > 0:
+            kept.append(v * v)
+    kept.append(7.0)
+    return kept.index(max(kept)) + 10.0 * kept.count(7.0) + kept[-2] * x[0]
+
+
+def test_elements_are_looked_for():
+    for x in (np.array([0.5, -1.0, 2.0, 1.0]), np.array([3.0, -1.0, -2.0, 1.0])):
+        assert bw.jit(places_of_elements)(x) == pytest.approx(places_of_elements(x), rel=1e-13)
+        bw.check_grads(places_of_elements, (x,))
+    with pytest.raises(ValueError, match="x not in list"):
+        bw.jit(lambda x: [v for v in x if v > 0].index(17.0))(np.array([1.0, -1.0]))

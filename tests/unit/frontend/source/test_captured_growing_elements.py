@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.frontend import trace
 from tests.unit.frontend.comparing import as_python
 
 X = np.array([0.7, -0.4, 1.3, 0.2, -1.1, 0.9, 0.35, 1.7, -0.6, 0.45, 0.15, -0.25])
@@ -144,3 +145,133 @@ def test_tests_that_ask_for_a_length_that_data_decide() -> None:
 
     with pytest.raises(bw.errors.TracerBoolError, match="to which it appends as data decides"):
         bw.jit(program)(0.7)
+
+
+class _History:
+    """What a delay differential equation was at earlier times."""
+
+    def __init__(self, dt, initial):
+        self.dt, self.initial, self.values = dt, initial, [initial]
+
+    def __call__(self, t):
+        if t <= 0:
+            return self.initial
+        k = int(t / self.dt)
+        if k >= len(self.values) - 1:
+            return self.values[-1]
+        part = t / self.dt - k
+        return (1 - part) * self.values[k] + part * self.values[k + 1]
+
+
+def delayed(x):
+    """Elements of a list that grows, read at places that data decide."""
+    past, y = _History(0.1, x), x
+    for n in range(60):
+        y = y + 0.1 * (np.array([y[0], -y[1]]) - past(n * 0.1 - 0.537 * x[1]) * y)
+        past.values.append(y)
+    kept = np.array(past.values)
+    return kept[-1, 0] + kept[:, 1].max() + np.sum(past.values[7])
+
+
+def of_tuples_from_the_end(x):
+    kept, y = [(0.5, x)], x
+    for n in range(30):
+        number, array = kept[-int(1 + 0.9 * abs(np.sin(n)) * min(n, 4))]
+        y = y * 0.9 + array * number
+        kept.append((y[0] * 0.1 + 0.3, y))
+    return sum(number * np.sum(array) for number, array in kept)
+
+
+def of_elements_assigned_after_they_were_appended(x):
+    kept = [x[0], x[1]]
+    for n in range(20):
+        kept.append(0.9 * kept[n] + 0.01 * n)
+        kept[-1] = np.sin(kept[-1]) + 0.1 * kept[n + 1] + 0.1 * kept[int(abs(np.sin(n)) * n)]
+    return sum(kept)
+
+
+def of_arrays_changed_after_they_were_appended(x):
+    kept, y = [x * 1.0], x * 1.0
+    for n in range(20):
+        y *= 1.01
+        y[0] += kept[int(abs(np.sin(n) * x[0]) * n)][1] * 0.01
+        kept.append(y)
+    return sum(np.sum(one) for one in kept)
+
+
+@pytest.mark.parametrize("program", [delayed, of_tuples_from_the_end, of_elements_assigned_after_they_were_appended,
+                                     of_arrays_changed_after_they_were_appended])
+def test_elements_read_at_places_that_data_decide(program):
+    as_python(program, np.array([0.7, 0.6]), np.array([0.3, 0.51]))
+
+
+def test_lists_that_grow_have_no_elements_behind_their_end():
+    def program(x):
+        kept = [x]
+        for n in range(20):
+            kept.append(kept[int(x[0] * n)] * 0.9)
+        return np.sum(kept[-1])
+
+    x = np.array([0.7, 0.6])
+    np.testing.assert_allclose(bw.jit(program)(x), program(x))
+    with pytest.raises(IndexError, match="list index out of range"):
+        bw.jit(program)(2 * x)
+
+
+def delayed(x):
+    """A history of states, asked for times that are data."""
+    states = [x[:2]]
+    y = x[:2]
+    for n in range(60):
+        back = n * 0.1 - 0.537 * x[2]
+        k = int(back / 0.1) if back > 0 else 0
+        past = (1 - back) * states[k] + back * states[max(k - 1, -len(states))] if back > 0 else states[0]
+        y = y + 0.1 * (x[3] * past[::-1] * 0.1 - y * 0.3)
+        states.append(y)
+    return np.sum(np.array(states)[:, 0] * np.cos(np.arange(61.0))) + y[1]
+
+
+def delayed_numbers(x):
+    """From the end, too."""
+    values = [x[0], x[1]]
+    for n in range(60):
+        values.append(0.9 * values[-1 - int(abs(np.sin(n * x[2])) * n)] + 0.1 * values[int(0.5 + np.sin(n * 1.0) ** 2 * n)])
+    return sum(values)
+
+
+@pytest.mark.parametrize("program", [delayed, delayed_numbers])
+def test_elements_at_places_that_are_data(program):
+    assert not trace(program, (np.array([1.3, 0.7, 1.01, 0.4]),)).notes
+    x = np.array([1.3, 0.7, 1.01, 0.4])
+    compiled = bw.value_and_grad(program)
+    for start in (x, np.array([0.4, 1.2, 0.83, -0.2])):
+        found, gradient = compiled(start)
+        assert found == pytest.approx(program(start), rel=1e-12)
+        for place in (0, 1, 3):                    # x[2] only decides where
+            h = 1e-6 * np.eye(4)[place]
+            assert gradient[place] == pytest.approx((program(start + h) - program(start - h)) / 2e-6, rel=1e-5, abs=1e-7)
+
+
+def test_a_place_that_is_data_may_be_none():
+    def outside(x):
+        values = [x[0]]
+        for n in range(60):
+            values.append(0.9 * values[int(x[1] * n)])
+        return sum(values)
+
+    assert bw.jit(outside)(np.array([1.0, 0.5])) == pytest.approx(outside(np.array([1.0, 0.5])))
+    with pytest.raises(IndexError, match="list index out of range"):
+        bw.jit(outside)(np.array([1.0, 1.5]))
+
+
+def written_after_it_was_appended(x):
+    states, y = [x[:2].copy()], x[:2].copy()
+    for n in range(20):
+        states.append(y)
+        y += 0.1 * states[int(abs(np.sin(n * x[2])) * n)]
+    return np.sum(y)
+
+
+def test_what_is_written_later_is_seen():
+    x = np.array([1.3, 0.7, 0.37])
+    assert bw.jit(written_after_it_was_appended)(x) == pytest.approx(written_after_it_was_appended(x), rel=1e-12)

@@ -157,7 +157,7 @@ def an_array_assigned_to_after_it_was_put_before_the_loop(x):
                                      compared_with_none, an_array_assigned_to_after_it_was_put_before_the_loop],
                          ids=lambda program: program.__name__)
 def test_as_python(program):
-    as_python(program, X)
+    as_python(program, X, X * 1.3)
 
 
 @pytest.mark.parametrize("program", RECORDED, ids=lambda program: program.__name__)

@@ -256,3 +256,59 @@ def test_rows_that_are_not_fixed_have_known_places():
 
     for fixed in np.array([0, 2]), np.array([3, 3]):
         np.testing.assert_allclose(bw.jit(solved)(stiffness, np.arange(4.0), fixed), solved(stiffness, np.arange(4.0), fixed), rtol=1e-13)
+
+
+JOINTS = [(0.1 * k, k % 3, 0.5 - k) for k in range(20)]
+
+
+def a_known_table(x):
+    total = 0.0
+    for i in range(20):
+        u, k, v = JOINTS[i]
+        total += x[k] * u + v
+    return total
+
+
+def a_table_of_traced_numbers(x):
+    total, table = 0.0, [(x[0] * k, k, 0.5) for k in range(20)]
+    for i in range(19):
+        u, k, _ = table[i + 1]
+        total += x[1] * u * k
+        if i < 18:
+            total += table[i + 2][0]
+    return total
+
+
+def rows_in_range_as_a_test_says(x):
+    rows = []
+    for i in range(12):
+        rows.append(x * i)
+    force, total = np.zeros(3), 0.0
+    for i in reversed(range(12)):
+        if i < 11:
+            force = force + rows[i + 1] * 0.5
+        else:
+            force = np.ones(3)
+        total += force @ rows[i]
+    return total
+
+
+@pytest.mark.parametrize("program", [a_known_table, a_table_of_traced_numbers, rows_in_range_as_a_test_says],
+                         ids=lambda program: program.__name__)
+def test_tables_and_rows_at_places_that_move(program):
+    as_python(program, np.array([0.31, 0.52, 0.73]))
+    assert "unrolled" not in bw.jit(program).explain(np.array([0.31, 0.52, 0.73]))
+
+
+def test_rows_out_of_range():
+    def program(x):
+        rows, total = [], 0.0
+        for i in range(12):
+            rows.append(x * i)
+        for i in range(12):
+            if i > 3:
+                total += np.sum(rows[i + 1])
+        return total
+
+    with pytest.raises(IndexError, match="list index out of range"):
+        bw.jit(program)(np.ones(3))

@@ -7,7 +7,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.errors import TracerBoolError, UnsupportedError
-from tests.unit.frontend.comparing import compare
+from tests.unit.frontend.comparing import as_python, compare
 
 PLACES = np.linspace(0.0, 1.0, 15)
 
@@ -254,7 +254,7 @@ def test_a_side_that_ends_before_all_that_it_assigns_to_is_known() -> None:
         last["row"] += 1.0
         return np.sum(product)
 
-    with pytest.raises(TracerBoolError, match="product may be another name of an array"):
+    with pytest.raises(ValueError, match=r"after the (branch|loop) dict\['row'\] is one of"):
         bw.jit(program)(0.3)
 
 
@@ -289,3 +289,53 @@ def test_arrays_of_none_are_no_values_before_the_first_iteration() -> None:
     z = np.sin(np.arange(40.0))
     compare(program, 0.3, z)
     assert "unrolled:" not in bw.jit(program).explain(0.3, z)
+
+
+def _some(x):
+    found = [None] * 4
+    for t in range(4):
+        if x[0] * t > 0.4:
+            found[t] = x[1] * t
+    return found
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: sum(v for v in _some(x) if v is not None),
+    lambda x: np.mean([v for v in _some(x) if v is not None]),
+    lambda x: sum(v * v for v in _some(x) if v),
+    lambda x: float(len([v for v in _some(x) if v is None])) * x[0],
+], ids=["sum", "mean", "truth", "length"])
+def test_what_comprehensions_keep_is_there(program):
+    as_python(program, np.array([0.3, 0.5, 0.7]), np.array([0.15, 0.5, 0.7]))
+
+
+def _refracted(d, k):
+    return None if d[0] * k > 7 else d * 0.9 + 0.1
+
+
+def _rays(x, what):
+    """d is None or an array, perhaps the one from before the iteration."""
+    d, e, hits = x * 1.0, x * 1.0, 0.0
+    for k in range(12):
+        if d is None:
+            continue
+        e = d
+        if d[1] < 0.45:
+            d = _refracted(d, k)
+        if what == "written in the loop":
+            e[0] *= 1.01
+        hits += k
+    if what == "written after the loop":
+        e[1] = 3.0
+    return hits + (0.0 if d is None else np.sum(d)) + np.sum(e)
+
+
+@pytest.mark.parametrize("what", ["nothing", "written in the loop", "written after the loop"])
+def test_arrays_that_may_be_none_and_have_other_names(what):
+    for x in (np.array([0.3, 0.2]), np.array([0.9, 0.4]), np.array([0.5, 0.5])):
+        try:
+            found = bw.jit(_rays)(x, what)
+        except (UnsupportedError, TracerBoolError) as error:
+            assert what != "nothing", error
+        else:
+            np.testing.assert_allclose(found, _rays(x, what), rtol=1e-13)

@@ -450,11 +450,11 @@ def test_lists_that_grow_for_ever_raise():
         bw.jit(until)(X)
 
 
-def test_attributes_that_one_side_makes_are_refused():
+def test_lists_that_one_side_makes_an_attribute_are_refused():
     def one_sided(x):
         state = State(0.0)
         if x > 0:
-            state.extra = x
+            state.extra = [x, x + 1.0]
         return state.x
 
     with pytest.raises(TracerBoolError, match="State.extra is new, and assigned to on one side only"):

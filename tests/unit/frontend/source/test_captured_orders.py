@@ -164,3 +164,29 @@ def test_first_parts_that_say_the_order_stay_known() -> None:
 
 def test_equal_first_parts_do_not_say_the_order() -> None:
     as_python(lambda x: sum((k + 1) * v for k, (_, v) in enumerate(sorted([(1, x[0]), (1, x[1]), (0, x[2])]))), X)
+
+
+def ranked_with_names(x):
+    players = {"ann": x[0], "bob": x[1], "cat": x[2], "dan": x[3]}
+    bonus = {"ann": 1.0, "bob": 2.0, "cat": 5.0, "dan": 0.5}
+    ranking = sorted(players.items(), key=lambda item: -item[1])
+    total = sum((place + 1) * value ** 2 * bonus[name] for place, (name, value) in enumerate(ranking))
+    last = sorted(players, key=players.get)[0]
+    return total * (2.0 if ranking[0][0] == "ann" else 3.0) + players[last] ** 3
+
+
+class Weighted:
+    def __init__(self, name, weight):
+        self.name = name
+        self.weight = weight
+
+
+def ranked_objects_with_names(x):
+    things = [Weighted(name, v) for name, v in zip(("oak", "elm", "oak"), x[:3], strict=True)]
+    things.sort(key=lambda thing: thing.weight)
+    return sum((place + 1) * thing.weight * (2.0 if thing.name == "oak" else 5.0) for place, thing in enumerate(things))
+
+
+@pytest.mark.parametrize("program", [ranked_with_names, ranked_objects_with_names])
+def test_names_are_put_in_an_order_that_is_data(program):
+    as_python(program, np.array([0.3, 1.2, 0.7, 0.9]), np.array([0.9, 0.2, 0.7, 0.1]), np.array([1.5, 0.4, 0.8, 0.6]))

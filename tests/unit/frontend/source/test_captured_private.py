@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.frontend.source.syntax.private import with_class_names
+from bwcompiler.frontend.source.syntax.definitions.private import with_class_names
 from tests.unit.frontend.comparing import compare
 
 

@@ -145,7 +145,7 @@ def doubled(x):
 
 def summed(x):
     a, b = 1, 1
-    for i in range(20):
+    for i in range(50):
         if x[i % 3] > 0:
             a, b = b, a + b
     return a * x[0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import BwError, TracerError
+from bwcompiler.errors import BwError, TracerBoolError, TracerError
 from tests.unit.frontend.comparing import as_python
 
 X = np.array([0.53, 2.11, -1.23, 1.57, 3.04, -0.21, 1.13, 2.71, 0.37, -2.3, 1.91, 3.35])
@@ -234,3 +234,68 @@ def test_what_is_refused():
             bw.jit(program)(X)
     with pytest.raises(TracerError, match="(?s)test_captured_stacks.py:.*another element of a heap.*hint: sorted"):
         bw.jit(order_of_a_heap)(X)
+
+
+class Pooled:
+    def __init__(self, value, weight):
+        self.value = value
+        self.weight = weight
+
+
+def pooled_lists(x):
+    """Isotonic regression: what an iteration appends needs no room where it has taken more before."""
+    blocks = []
+    for v in x:
+        blocks.append([v, 1.0 + v * v, 1])
+        while len(blocks) > 1 and blocks[-2][0] >= blocks[-1][0]:
+            v2, w2, c2 = blocks.pop()
+            v1, w1, c1 = blocks.pop()
+            blocks.append([(v1 * w1 + v2 * w2) / (w1 + w2), w1 + w2, c1 + c2])
+    fit = []
+    for v, _, count in blocks:
+        fit.extend([v] * count)
+    return np.sum(np.array(fit) * np.arange(len(x))) + sum(v * w for v, w, _ in blocks)
+
+
+def pooled_objects(x):
+    blocks = []
+    for v in x:
+        blocks.append(Pooled(v, 1.0))
+        while len(blocks) > 1 and blocks[-2].value > blocks[-1].value:
+            last, before = blocks.pop(), blocks.pop()
+            weight = last.weight + before.weight
+            blocks.append(Pooled((last.value * last.weight + before.value * before.weight) / weight, weight))
+    return sum(b.value ** 2 * b.weight for b in blocks) + blocks[0].value
+
+
+@pytest.mark.parametrize("program", [pooled_lists, pooled_objects])
+def test_lists_and_objects_in_a_stack(program):
+    as_python(program, np.array([1.0, 3.0, 2.0, 5.0, 4.0, 2.5]), np.array([6.0, 5.0, 4.5, 4.0, 1.0, 0.5]))
+
+
+def test_a_list_taken_from_a_stack_is_not_changed():
+    def changed(x):
+        blocks = []
+        for v in x:
+            blocks.append([v, 1.0])
+            while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+                blocks[-1][1] += blocks.pop()[1]
+        return sum(w for _, w in blocks)
+
+    with pytest.raises(TracerBoolError, match="a list is changed, which may be another name"):
+        bw.jit(changed)(np.array([1.0, 3.0, 2.0]))
+
+
+def repeated(x):
+    kept = [x[0]]
+    for v in x:
+        kept.extend([v, 2 * v] * int(np.sum(x > v)))
+    for _ in range(int(np.sum(x > 0))):
+        kept.append(x[1])
+    return sum(kept) + len([1.0] * int(np.sum(x > 0)))
+
+
+def test_lists_repeated_as_data_say():
+    as_python(repeated, np.array([1.0, -2.0, 0.5, 1.5]), np.array([1.0, 2.0, 3.0, 4.0]))
+    with pytest.raises(TracerError, match="more than 1000 elements"):
+        bw.jit(lambda n: len([0.0] * n))(np.array(1500))

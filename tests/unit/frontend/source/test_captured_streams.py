@@ -185,3 +185,18 @@ def test_a_generator_of_scipys_distributions():
         return x * rng.normal()
 
     assert bw.jit(walk)(0.5) == pytest.approx(walk(0.5))
+
+
+def test_what_was_drawn_is_remembered_by_the_state():
+    def walk(x, seed):
+        rng = np.random.default_rng(seed)
+        position, count = x, 0
+        while abs(position) < 3.0:
+            position = position + rng.standard_normal() * 0.7 + 0.1 * rng.integers(0, 3)
+            count += 1
+        return position * count
+
+    compiled = bw.jit(walk)
+    for seed in (3, 4, 3, 5, 4, 3):
+        assert compiled(0.2, seed) == pytest.approx(walk(0.2, seed), rel=1e-12)
+    assert compiled(0.3, 3) == pytest.approx(walk(0.3, 3), rel=1e-12)

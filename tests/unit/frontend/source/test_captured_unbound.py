@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerError
 from bwcompiler.frontend import trace
 from tests.unit.frontend.comparing import as_python
 
@@ -288,3 +289,96 @@ def test_what_is_raised_for_variables_without_value():
         with pytest.raises(UnboundLocalError, match="cannot access local variable '(before|later)'"):
             bw.jit(program)(np.ones(3))
     np.testing.assert_allclose(bw.jit(read_in_a_side)(-np.ones(3)), -3 * np.ones(3))
+
+
+def _damped(x):
+    """The text says that w may be from the iteration before; but a loop whose first test is known binds it."""
+    v = x.copy()
+    for it in range(20):  # noqa: B007
+        if np.linalg.norm(v) < 0.05:
+            break
+        step = 1.0
+        while step > 1e-3:
+            w = v.copy()
+            w[1:] -= step * 0.4 * v[1:]
+            w[0] *= 1 - 0.3 * step
+            if np.linalg.norm(w) < 0.9 * np.linalg.norm(v):
+                break
+            step /= 2
+        v = w
+    return np.sum(v) + it
+
+
+def _from_an_iteration_before(x):
+    total = 0.0
+    for i in range(12):
+        if x[0] * i > 1.0 and i % 3 == 1:
+            y = x[1] * i
+        if x[0] * i > 3.0:
+            total += y
+    return total
+
+
+@pytest.mark.parametrize("program", [_damped, _from_an_iteration_before])
+def test_variables_that_each_iteration_binds(program):
+    as_python(program, np.array([0.7, 0.4]), np.array([0.8, 0.7]))
+    assert "unrolled" not in bw.jit(program).explain(np.array([0.7, 0.4]))
+
+
+class Bag:
+    """Nothing is set at first."""
+
+
+def attribute_of_one_side(x):
+    bag = Bag()
+    if x[0] > 0:
+        bag.extra = x[1] * 2
+    return bag.extra * x[0]
+
+
+def asked_for(x):
+    bag = Bag()
+    if x[0] > 0:
+        bag.extra = x[1] * 2
+    return (bag.extra if hasattr(bag, "extra") else 3 * x[2]) + getattr(bag, "extra", 5.0) * x[1]
+
+
+def best_so_far(x):
+    bag = Bag()
+    for k in range(len(x)):
+        if x[k] > 1.0 and (not hasattr(bag, "best") or x[k] > bag.best):
+            bag.best, bag.place = x[k], k
+    return bag.best ** 2 + bag.place
+
+
+def kinds_of_objects(x):
+    bags = []
+    for v in x:
+        bag = Bag()
+        if v > 0:
+            bag.above = v
+        else:
+            bag.below = v
+        bags.append(bag)
+    return sum(getattr(bag, "above", 0.0) ** 2 for bag in bags) + sum(bag.below if hasattr(bag, "below") else 0.0 for bag in bags)
+
+
+@pytest.mark.parametrize("program", [attribute_of_one_side, asked_for, best_so_far, kinds_of_objects])
+def test_attributes_that_data_bind(program):
+    as_python(program, X, X * 0.9)
+    if program in (asked_for, kinds_of_objects):
+        as_python(program, -X)
+    else:
+        with pytest.raises(AttributeError, match="'Bag' object has no attribute '(extra|best)'"):
+            bw.jit(program)(-np.abs(X))
+
+
+def test_all_attributes_are_refused_where_data_bind_one():
+    def names(x):
+        bag = Bag()
+        if x > 0:
+            bag.extra = x
+        return len(vars(bag)) * x
+
+    with pytest.raises(TracerError, match="of which data say whether it has .extra"):
+        bw.jit(names)(1.0)

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from bwcompiler.frontend.source.syntax import jumps, lookup, nodes, rewriting
+from bwcompiler.frontend.source.syntax import nodes, rewriting
+from bwcompiler.frontend.source.syntax.definitions import lookup
+from bwcompiler.frontend.source.syntax.statements import jumps
 
 _STATEMENTS = """
 import numpy as np, math

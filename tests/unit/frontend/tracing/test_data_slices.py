@@ -146,8 +146,33 @@ def test_nothing_has_no_extreme():
 
 def changed_in_place(x):
     y, k = x * 1.0, np.argmax(x)
-    y[:k] += 1.0
-    return np.sum(y)
+    y[:k] += x[0]
+    y[k:] /= np.arange(1.0, 5.0)[k:]
+    view = y[1:k]
+    view *= 2.0                                    # a view: y changes with it
+    view[0] = x[3] ** 2
+    view[:-1] -= y[0]
+    view[:] = view ** 2
+    return np.sum(y * np.arange(4.0)) + np.sum(view)
+
+
+def rows_changed_in_place(x):
+    y, k = np.outer(x, x + 1.0), np.argmax(x)
+    y[:k] += x * y[0]
+    y[1, :k] *= y[2, :k]
+    y[:k, 2] -= x[1]
+    rows = y[k - 1:]
+    rows[:, 1] = 3.0 * x[0]
+    rows[0] -= y[:, 2]
+    return np.sum(y ** 2) + np.sum(y[:k, 1:3])
+
+
+@pytest.mark.parametrize("program", [changed_in_place, rows_changed_in_place])
+def test_a_slice_changed_in_place_changes_the_array(program):
+    compiled = bw.jit(program)
+    for x in (np.array([0.1, 0.7, 1.5, 1.0]), np.array([0.5, 0.7, 1.1, 1.9])):
+        assert compiled(x) == pytest.approx(program(x), rel=1e-12)
+        bw.check_grads(program, (x,))
 
 
 @pytest.mark.parametrize("index", [0, 1, -1, -2])
@@ -160,7 +185,7 @@ def test_elements_counted_from_either_end(index):
 
 
 @pytest.mark.parametrize("program", [
-    changed_in_place, lambda x: np.sum(x[:np.argmax(x):2]), lambda x: np.sum(np.outer(x, x)[:, :np.argmax(x)]),
+    lambda x: np.sum(x[:np.argmax(x):2]), lambda x: np.sum(np.outer(x, x)[:, :np.argmax(x)]),
     lambda x: x[:np.argmax(x)] @ x, lambda x: np.sum(x[:np.argmax(x)][::-1])])
 def test_what_needs_the_number_of_elements_is_refused(program):
     with pytest.raises(BwError, match="test_data_slices.py") as caught:

@@ -11,7 +11,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend import trace
-from bwcompiler.frontend.tracing.arguments import ArgumentType
+from bwcompiler.frontend.tracing.boundary.arguments import ArgumentType
 from tests.unit.frontend.comparing import compare
 
 X = np.arange(6.0).reshape(2, 3)

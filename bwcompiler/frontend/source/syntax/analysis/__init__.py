@@ -1,0 +1,6 @@
+"""What a function's source says of its variables and statements; nothing is rewritten here.
+
+liveness, bound              which variables are read later, which are certainly bound
+filled                       which arrays are filled with values computed from some of the variables
+expressions                  the possible effects of statements and expressions
+"""

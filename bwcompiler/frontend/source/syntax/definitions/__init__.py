@@ -1,0 +1,6 @@
+"""The syntax tree of a function as the user wrote it, made plain.  Begin with `lookup.py`, whose `definition` finds it.
+
+typed                        source of functions whose file has no name
+annotated, private           annotations of variables are taken out; private names of a class are written out
+deleted, stored              `del` of what nothing reads afterwards; generators that a variable holds until a loop goes over them
+"""

@@ -1,0 +1,116 @@
+"""Arguments that are arrays of integers or booleans, and are compiled in because their numbers decide what is traced.
+
+By default such an array is data, like every array.  If the function is refused so (its numbers say how many elements something has, or
+which elements of a sparse matrix exist), it is traced with the contents of all such arrays, and then once more with only those that were
+read while tracing: arrays that only the program reads stay arguments.  The result is kept under these contents (`contents_key`).
+
+Numbers of floats are likewise given only if the function is refused otherwise (`np.zeros(int(end / step))`); those that it asks for are
+compiled in.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from bwcompiler.errors import BwError
+from bwcompiler.frontend.tracing.boundary.arguments import Arguments
+from bwcompiler.frontend.tracing.refusals.tracebacks import user_traceback
+
+Traced = TypeVar("Traced")
+
+
+class KnownArrays:
+    """The arrays, which nobody can write to, by their ids; of which what they hold was read.
+
+    floats  whether numbers of floats are given, too; floats_asked: whether any that is not was asked for.
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray[Any, Any]] = (), floats: bool = False) -> None:
+        self.arrays = {id(array): array for array in arrays}
+        self.read: set[int] = set()
+        self.floats = floats
+        self.floats_asked = False
+
+    def note_read(self, array: Any) -> None:
+        """An array is read while tracing: one of these, perhaps, or a view of one."""
+        while isinstance(array, np.ndarray):
+            if id(array) in self.arrays:
+                self.read.add(id(array))
+            array = array.base
+
+
+def contents_key(array: np.ndarray[Any, Any]) -> Any:
+    """Equal for arrays that hold the same and lie in memory alike."""
+    layout = None if array.flags.c_contiguous else array.strides
+    return ("contents", array.dtype, array.shape, layout, hashlib.blake2b(array.tobytes(), digest_size=32).digest())
+
+
+def known_in(arguments: Arguments, floats: bool = False) -> KnownArrays:
+    """The arrays among the compile-time values, which from now on have memory of their own that nobody writes to."""
+    found = []
+    for position in arguments.static:
+        leaf = arguments.leaves[position]
+        if type(leaf) is np.ndarray:
+            if leaf.flags.writeable or leaf.base is not None:
+                leaf = arguments.leaves[position] = np.array(leaf, order="K")
+                leaf.flags.writeable = False
+            found.append(leaf)
+    return KnownArrays(found, floats)
+
+
+def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | BwError | None:
+    """What `attempt` traces when it is given numbers of floats; what it is refused for even then, if that is told."""
+    before = copy.copy(arguments)
+    _restore(arguments, before)
+    try:
+        return attempt(known_in(arguments, floats=True))
+    except Exception as error:
+        _restore(arguments, before)
+        return error.with_traceback(user_traceback(error.__traceback__)) if isinstance(error, BwError) else None
+
+
+def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> tuple[Traced, list[int]] | None:
+    """What `attempt` traces when it knows what arrays of integers hold, and the positions of these; None where it is still refused.
+
+    The arguments have them among their compile-time values then.
+    """
+    candidates = [position for position in arguments.dynamic if _may_be_known(arguments.leaves[position])]
+    before = copy.copy(arguments)
+    with_all = _attempted(arguments, before, candidates, attempt) if candidates else None
+    if with_all is None:
+        return None
+    known, found = with_all
+    needed = [position for position in candidates if id(arguments.leaves[position]) in known.read]
+    if len(needed) == len(candidates):
+        return found, candidates
+    after = copy.copy(arguments)
+    with_needed = _attempted(arguments, before, needed, attempt)
+    if with_needed is None:
+        _restore(arguments, after)
+        return found, candidates
+    return with_needed[1], needed
+
+
+def _attempted(arguments: Arguments, before: Arguments, positions: Sequence[int],
+               attempt: Callable[[KnownArrays], Traced]) -> tuple[KnownArrays, Traced] | None:
+    _restore(arguments, before)
+    arguments.also_static(positions)
+    known = known_in(arguments)
+    try:
+        return known, attempt(known)
+    except Exception:                              # of NumPy's, too: the function may write to such an array
+        _restore(arguments, before)
+        return None
+
+
+def _restore(arguments: Arguments, state: Arguments) -> None:
+    arguments.leaves, arguments.static, arguments.dynamic = list(state.leaves), set(state.static), list(state.dynamic)
+
+
+def _may_be_known(leaf: Any) -> bool:
+    return type(leaf) is np.ndarray and leaf.ndim > 0 and leaf.dtype.kind in "biu"
