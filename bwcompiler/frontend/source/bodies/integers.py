@@ -89,7 +89,7 @@ def _of_loop(loop: Value, number: int, found: Mapping[Value, float]) -> float | 
         inside.update(dict.fromkeys(more, 0.0))
     if body.outputs[number] not in inner:
         return None
-    each = max([inner.get(body.outputs[k], 0) for k in carried])
+    each = max([inner.get(body.outputs[k], 0) for k in carried if body.outputs[k].dtype.is_integer], default=0)
     before = max([found[operand] for operand in loop.operands if operand in found])
     iterations = upper(add_extents(loop.attrs["hi"], scale_extent(loop.attrs["lo"], -1))) + 1
     return before + (each * iterations if each else 0)

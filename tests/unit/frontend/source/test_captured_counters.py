@@ -197,3 +197,18 @@ def test_sums_of_integers_in_loops_of_few_iterations():
     for n in (30, 60, 100):                        # of 64 bits, and of more
         np.testing.assert_allclose(bw.jit(_sums)(x, n), _sums(x, n), rtol=1e-15)
     as_python(_sizes, np.sqrt(np.arange(8.0) + 0.3) / 3)
+
+
+def test_floats_that_powers_of_a_counter_multiply_are_no_integers():
+    def averages(x):
+        t, mean = 0, np.zeros(3)
+        for _ in range(12):
+            for k in range(10):
+                t += 1
+                mean = 0.9 * mean + x * k
+                x = x - 0.01 * mean / (1 - 0.9 ** t)
+        return np.sum(x) + t
+
+    x = np.array([0.7, 0.3, 1.1])
+    np.testing.assert_allclose(bw.jit(averages)(x), averages(x), rtol=1e-12)
+    assert "unrolled" not in bw.jit(averages).explain(x)
