@@ -50,7 +50,7 @@ from bwcompiler.frontend.source.library.wrappers import around_users
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
-from bwcompiler.frontend.source.undecided.unbound import sure_attribute
+from bwcompiler.frontend.source.undecided.unbound import attributes_of, sure_attribute
 from bwcompiler.frontend.source.variables import among, not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.policy import Policy
@@ -253,14 +253,14 @@ def _of_setattr(call: _Call) -> Any:
 def _of_getattr(call: _Call) -> Any:
     """vars(x); and getattr(x, name, default), which asks first where data say whether there is one."""
     if call.function is vars:
-        return lambda x: sure_attribute(x, "__dict__")       # a function that calls vars() is not rewritten
+        return attributes_of                       # a function that calls vars() is not rewritten
     if call.function is not getattr:
         return None
 
     def called(x: Any, name: str, *default: Any) -> Any:
         if default and isinstance(HANDLERS["has_attribute"](x, name), Tracer):
             return HANDLERS["call_of"](attribute_or)(x, name, *default)
-        return sure_attribute(x, name) if not default else getattr(x, name, *default)
+        return getattr(x, name, *default) if default else sure_attribute(getattr(x, name), x, name)
     return called
 
 
@@ -473,8 +473,8 @@ def attribute(x: Any, name: str, form: Callable[[Any], Any]) -> Any:
     policy = open_policy()
     if policy is None or type(x) is types.ModuleType or isinstance(x, Tracer):
         return type_stood_for(x) if name == "__class__" and isinstance(x, Tracer) else getattr(x, name)
-    if name == "__dict__" and policy.depth and not scopes_around(x):
-        return own(sure_attribute(x, name))        # that of an object made there, `self.__dict__.update(options)`
+    if name == "__dict__" and type(x) is not Choice:           # own: that of an object made there, `self.__dict__.update(options)`
+        return own(attributes_of(x)) if policy.depth and not scopes_around(x) else attributes_of(x)
     if type(x) is Choice:                          # whose own attributes are nobody's
         return attribute_of_choice(x, name)
     key = type(x), name
@@ -483,7 +483,7 @@ def attribute(x: Any, name: str, form: Callable[[Any], Any]) -> Any:
             _getters.clear()
         _getters[key] = _getter(*key)
     getter = _getters[key]
-    return sure_attribute(x, name) if getter is None else _python(getter, policy, form)(x)
+    return sure_attribute(getattr(x, name), x, name) if getter is None else _python(getter, policy, form)(x)
 
 
 def _getter(kind: type, name: str) -> types.FunctionType | None:

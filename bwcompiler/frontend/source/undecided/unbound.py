@@ -32,9 +32,8 @@ def sure(x: Any, name: str = "") -> Any:
         "a variable of an enclosing function is read that has no value"))
 
 
-def sure_attribute(owner: Any, name: str) -> Any:
-    """owner.name; raises AttributeError when the program runs, where there is none."""
-    found = getattr(owner, name) if name != "__dict__" else attributes_of(owner)
+def sure_attribute(found: Any, owner: Any, name: str) -> Any:
+    """`found`, which owner.name has given; raises AttributeError when the program runs, where there is none."""
     if type(found) is not Choice or not is_unsure(found):
         return found
     return _bound(found, AttributeError(f"'{type(owner).__name__}' object has no attribute '{name}'", name=name, obj=None))
