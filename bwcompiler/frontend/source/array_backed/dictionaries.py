@@ -9,6 +9,7 @@ A key that is read must exist.  Where the program asks for this (`in`, `get`), o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -175,6 +176,10 @@ class Table:
 
     def _index(self, key: Any) -> list[int]:
         return [number - low for number, (low, _) in zip(self.numbers(key), self.box, strict=True)]
+
+    def elements(self) -> Sequence[Any]:
+        """What the array was made of."""
+        return list(self.entry.values())
 
     def begin(self) -> None:
         """Before an iteration."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from bwcompiler.frontend.tracing.control_flow.shared_arrays import keep, share
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.operands import as_tracer, stack_all
 from bwcompiler.frontend.tracing.policy import Site
+from bwcompiler.frontend.tracing.storages.region import Storage
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
 from bwcompiler.ops.rules import zero_of
@@ -85,12 +86,20 @@ def keep_or_note(leaf: Any, site: Site) -> None:
         keep(leaf, site)
 
 
-def handed_out(found: Any, kind: Any, site: Site) -> Any:
-    """What is handed out: a number; or a copy of an array: where somebody writes to it, the loop at `site` is unrolled."""
+def handed_out(found: Any, kind: Any, site: Site, held: Iterable[Storage]) -> Any:
+    """What is handed out: a number; or a copy of an array, which may be one of those that the list held before the loop at `site`.
+
+    The loop is unrolled where somebody writes to the copy, or reads it after one of these was written to.
+    """
     if kind is not None:
         found._kind = kind
     if not found._type.shape:
         return found
     found = found.copy()
-    share(found, (), "what a list holds", _WHY_NOT, site)
+    share(found, held, "what a list holds", _WHY_NOT, site)
     return found
+
+
+def storages_of(elements: Iterable[Any]) -> list[Storage]:
+    """The storages of the arrays that are elements, or parts of them."""
+    return list(dict.fromkeys([leaf._storage for one in elements for leaf in tree.leaves(one) if isinstance(leaf, Tracer)]))

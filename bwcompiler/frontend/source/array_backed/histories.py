@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.array_backed.element_forms import Form, filled, form_of, handed_out, has_form, keep_or_note
+from bwcompiler.frontend.source.array_backed.element_forms import Form, filled, form_of, handed_out, has_form, keep_or_note, storages_of
 from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import Again, is_number, not_capturable
@@ -32,6 +32,7 @@ class History:
         self.growth = growth
         self.loop = loop
         self.structure, self.kinds = form
+        self.held = storages_of(growth.entry)
         self.arrays: list[Any] = []
 
     def prepare(self) -> None:
@@ -40,6 +41,10 @@ class History:
         count = len(entry) + max(1, self.loop.capacity * self.growth.each)
         columns = zip(*map(tree.leaves, entry), strict=True) if entry else [()] * len(self.kinds)
         self.arrays = [filled(kind, count, range(len(entry)), list(column)) for kind, column in zip(self.kinds, columns, strict=True)]
+
+    def elements(self) -> Sequence[Any]:
+        """What the arrays were made of."""
+        return self.growth.entry  # type: ignore[no-any-return]
 
     def append(self, place: Extent, values: Sequence[Any], loops: int) -> None:
         """The list gets some elements, the first of them at a place; it grows in so many loops."""
@@ -55,13 +60,13 @@ class History:
 
     def end(self, region: Region) -> None:
         """After an iteration: the next one finds the old contents as they were."""
-        held = [leaf._storage for one in self.growth.entry for leaf in tree.leaves(one) if isinstance(leaf, Tracer)]
-        if any(is_written(one, region) for one in held):
+        if any(is_written(one, region) for one in self.held):
             not_capturable("it assigns to arrays of a list that grows, which it reads at places that move")
 
     def read(self, place: Any) -> Any:
         """The element at a place."""
-        leaves = [handed_out(array[place], kind, self.loop.site) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
+        site, held = self.loop.site, self.held
+        leaves = [handed_out(array[place], kind, site, held) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
         return tree.unflatten(self.structure, leaves)
 
 

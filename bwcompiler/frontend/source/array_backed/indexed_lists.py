@@ -11,7 +11,7 @@ end.  An array that is put in the list gets another name there, of which the lis
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from bwcompiler.frontend.source.array_backed.element_forms import (
     handed_out,
     has_form,
     is_integer,
+    storages_of,
 )
 from bwcompiler.frontend.source.array_backed.growth import POISON, is_growing, require_noted, row
 from bwcompiler.frontend.source.array_backed.growth import write as write_in_growing
@@ -47,7 +48,8 @@ MOST_PARTS = 16                # arrays and groups of rows that a list holds bef
 class IndexedList:
     """A list whose elements are in arrays while a loop is traced.
 
-    entry    what it held before the loop, `there`: which of these are elements.  arrays: of the leaves, which have the `kinds`.
+    entry    what it held before the loop, `there`: which of these are elements; held: the storages of the arrays among them.
+    arrays   of the leaves of elements, which have the `kinds`.
     order    the places that hold elements after the loop, with whether anything may have been assigned to them.
     outside  arrays from outside of the loop that were assigned to elements.
     """
@@ -56,6 +58,7 @@ class IndexedList:
         self.base = base
         self.loop = loop
         self.entry = list(base)
+        self.held = storages_of(base)
         self.structure, self.kinds = form
         self.there = [has_form(one, form) for one in self.entry]
         self.arrays: list[Any] = []
@@ -70,6 +73,10 @@ class IndexedList:
         columns = zip(*lines, strict=True) if lines else [()] * len(self.kinds)
         self.arrays = [filled(kind, len(self.entry), places, list(column)) for kind, column in zip(self.kinds, columns, strict=True)]
 
+    def elements(self) -> Sequence[Any]:
+        """What the arrays were made of."""
+        return [one for one, there in zip(self.entry, self.there, strict=True) if there]
+
     def begin(self) -> None:
         """Before an iteration."""
         self.base[:] = [POISON] * len(self.entry)
@@ -80,8 +87,7 @@ class IndexedList:
 
     def end(self, region: Region) -> None:
         """After an iteration: whether all that it reads is there, and what is there after the loop."""
-        held = {leaf._storage for one in self.entry for leaf in tree.leaves(one) if isinstance(leaf, Tracer)}
-        if any(is_written(one, region) for one in held | self.outside):
+        if any(is_written(one, region) for one in (*self.held, *self.outside)):
             not_capturable("it assigns to arrays that a list holds, to which it assigns others at places that move")
         found = self._replayed()
         if found is None and not all(self.there):
@@ -109,9 +115,8 @@ class IndexedList:
         rows = [_rows(array, kind[0]) for array, kind in zip(self.arrays, self.kinds, strict=True)]
         for array, kind in zip(self.arrays, self.kinds, strict=True):
             array._storage.kept = kind[0] is None and self.loop.site
-        held = [leaf._storage for (place,), is_assigned in self.order.items() if is_assigned and self.there[place]
-                for leaf in tree.leaves(self.entry[place]) if isinstance(leaf, Tracer)]      # is one of them still, perhaps
-        for one in (*self.outside, *held):
+        held = storages_of([self.entry[place] for (place,), is_assigned in self.order.items() if is_assigned and self.there[place]])
+        for one in (*self.outside, *held):         # elements may still be one of these
             one.kept = one.kept or (one.writable and self.loop.site)
         for (place,), is_assigned in self.order.items():
             if is_assigned:
@@ -123,7 +128,8 @@ class IndexedList:
         if isinstance(index, slice):
             not_capturable("it takes a slice of a list that it assigns to at places that move")
         place = self._noted(index, is_read=True)
-        leaves = [handed_out(array[place], kind, self.loop.site) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
+        site, held = self.loop.site, self.held
+        leaves = [handed_out(array[place], kind, site, held) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
         return tree.unflatten(self.structure, leaves)
 
     def write(self, index: Any, value: Any) -> None:

@@ -53,6 +53,10 @@ class Joined:
                 note_shown(one)
         self.array = call(stack_all, self.held)
 
+    def elements(self) -> Sequence[Any]:
+        """What the array was made of."""
+        return self.held
+
     def read(self, index: Any) -> Any:
         if len(self.items) != len(self.held) or any(one is not other for one, other in zip(self.items, self.held, strict=True)):
             not_capturable("it reads a list to which it assigns, at places that move")

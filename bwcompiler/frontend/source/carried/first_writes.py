@@ -63,6 +63,8 @@ def _begins_alone(loop: Any, name: str) -> bool:
     if not isinstance(start, Tracer) or not start._storage.writable:
         return False
     others = [leaf for other in loop.order() if other not in (name, KEPT + name) for leaf in tree.leaves(loop.entry[other])]
+    tables = [*loop.joined.values(), *loop.indexed.values(), *loop.histories.values()]         # made before the loop of what lists hold
+    others += [leaf for one in tables for leaf in tree.leaves(one.elements())]
     return not any(storage in loop.region.lifted or storage in loop.region.shared or storage.region is not start._storage.region
                    or _has(others, storage) for storage in _reached(start._storage))
 

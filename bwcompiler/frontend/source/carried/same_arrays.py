@@ -18,7 +18,7 @@ from bwcompiler import tree
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Again, is_number, same
-from bwcompiler.frontend.tracing.control_flow.shared_arrays import possible, share
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import Storage
@@ -179,7 +179,7 @@ def _one_of_many(loop: Any, name: str) -> Tracer:
     """After the loop: an array of which nobody knows which one it is, read-only and to be read until one of them is written to."""
     found: Tracer = loop.names[name]
     found._storage.layout = unknown("what a loop carries")
-    sources = possible(loop.ends[name]._storage)
+    sources = [one for origin in origins(loop.ends[name]) for one in possible(origin)]
     after = [loop.names[other]._storage for other in _arrays(loop) if isinstance(loop.names[other], Tracer) and other != name
              and (loop.ends[other]._storage in sources or loop.given[other]._storage in sources)]
     entry = loop.entry[name]

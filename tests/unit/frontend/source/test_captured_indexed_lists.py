@@ -152,7 +152,40 @@ def an_array_assigned_to_after_it_was_put_before_the_loop(x):
     return sum(np.sum(v) for v in found) + np.sum(y)
 
 
-@pytest.mark.parametrize("program", [*RECORDED, written_after_the_loop, written_in_the_loop, first_one_written_after_the_loop,
+def elements_read_before_what_they_are_is_written(x):
+    y, kept, found = x * 1.0, [x * 1.0] * 9, [0.0] * 9
+    for k in range(9):
+        kept[k] = y
+    for j in range(9):
+        found[j] = kept[8 - j]
+    y[0] *= 0.1
+    return sum(np.sum(v) for v in found)
+
+
+def one_element_read_before_what_it_is_is_written(x):
+    y, z = x * 1.0, np.cos(x)
+    found, kept = [z] * 10, [y] * 9
+    for j in range(0, 9, 2):
+        for i in range(j + 1):
+            found[8 - j] = kept[8 - i]
+        y[0] *= 0.1
+    return sum(np.sum(v) for v in found)
+
+
+def an_element_written_in_the_first_iteration(x):
+    y, kept = x * 1.0, [x * k for k in range(12)]
+    total = 0.0
+    kept[2] = y
+    for k in reversed(range(11)):
+        y[1:] += 1.01
+        y = np.sin(kept[k]) * 1.1
+        total += np.sum(y)
+    return total + sum(np.sum(v) for v in kept)
+
+
+@pytest.mark.parametrize("program", [*RECORDED, elements_read_before_what_they_are_is_written,
+                                     one_element_read_before_what_it_is_is_written, an_element_written_in_the_first_iteration,
+                                     written_after_the_loop, written_in_the_loop, first_one_written_after_the_loop,
                                      one_from_outside_written_after_the_loop, elements_changed_in_place, one_that_a_variable_has,
                                      compared_with_none, an_array_assigned_to_after_it_was_put_before_the_loop],
                          ids=lambda program: program.__name__)
