@@ -30,11 +30,23 @@ def look_for_written(loop: Any) -> None:
     if any(is_written(storage, loop.region) for storage in loop.region.shared):
         not_capturable("it assigns to an array that it may read by another name: which array that is depends on data")
     for name in loop.order():
+        own = _storages(loop.given[name])
+        for leaf in tree.leaves(loop.ends[name]):
+            others = [one for one in possible(leaf._storage)[1:] if one not in own] if isinstance(leaf, Tracer) else []
+            if any(_is_written_by(loop, one) for one in others):
+                not_capturable(f"it assigns to an array that {name} may be another name of, as data decide")
         for start, given, end in zip(*[_storages(held[name]) for held in (loop.entry, loop.given, loop.ends)], strict=False):
             is_kept = (start is not None and start.kept) or (end is not None and any(
                 one.kept or one in appended for one in possible(end)))
             if is_kept and given is not None and is_argument_written(given):
                 not_capturable(_WRITTEN)
+
+
+def _is_written_by(loop: Any, storage: Storage) -> bool:
+    """Whether an iteration assigns to an array from before it, which a variable has from then on by another name."""
+    if storage in loop.region.arguments:
+        return is_argument_written(storage)
+    return not loop.region.encloses(storage.region) and is_written(storage, loop.region)
 
 
 def _appended(loop: Any) -> set[Storage]:

@@ -317,7 +317,16 @@ def elements_of_a_list_by_places_that_repeat(x):
     return sum(np.sum(v) for v in kept)
 
 
-@pytest.mark.parametrize("program", [one_from_outside, two_from_outside, one_from_outside_that_is_written,
+def one_from_outside_that_the_loop_writes(x):
+    y, kept = x * 1.0, np.sin(x)
+    for k in range(12):
+        y[0] *= 1.01
+        if x[0] * k > 2.0:
+            kept = y
+    return np.sum(kept) + np.sum(y)
+
+
+@pytest.mark.parametrize("program", [one_from_outside_that_the_loop_writes, one_from_outside, two_from_outside, one_from_outside_that_is_written,
                                      elements_of_a_list_by_places_that_repeat], ids=lambda program: program.__name__)
 def test_names_of_arrays_from_outside_that_a_loop_gives_as_data_decide(program):
     for x in (np.array([0.31, 0.52, 0.73]), np.array([0.91, 0.32, 0.73])):
