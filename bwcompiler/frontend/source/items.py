@@ -87,7 +87,7 @@ def _moving(items: Any, index: Tracer) -> Any:
         foresee(items)
         found = invariant_lists.element_in_side(items, index)
         if found is None and _are_tuples(items) and is_among(range(len(items)), index):
-            at = at_places(items)
+            at = at_places(items, joins=False)
             found = None if at is None else at(index)
         if found is not None:
             return found

@@ -26,6 +26,7 @@ _WHY_NOT = ": it is an element of a list\n  hint: write to a copy, kept[k].copy(
 
 
 def is_integer(x: Any) -> bool:
+    """Whether it is an integer or a truth value, traced or not."""
     return bool(is_number(x)) and (x.dtype.kind in "iu" if isinstance(x, Tracer | np.generic) else type(x) in (bool, int))
 
 
@@ -54,8 +55,8 @@ def _kind(leaf: Any) -> Kind | None:
 
 
 def has_form(x: Any, form: Form) -> bool:
-    found = form_of(x)
-    return found is not None and found[0] == form[0] and found[1] == list(form[1])
+    """Whether arrays that were made for elements of a form can hold x."""
+    return form_of(x) == form
 
 
 def buffer(count: int, type_: TensorType) -> Tracer:

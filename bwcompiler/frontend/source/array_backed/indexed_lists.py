@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.element_forms import (
     Form,
@@ -24,17 +22,17 @@ from bwcompiler.frontend.source.array_backed.element_forms import (
     handed_out,
     has_form,
     is_integer,
+    keep_or_note,
     storages_of,
 )
 from bwcompiler.frontend.source.array_backed.growth import POISON, is_growing, require_noted, row
 from bwcompiler.frontend.source.array_backed.growth import write as write_in_growing
 from bwcompiler.frontend.source.array_backed.key_order import Event, order_of_keys
-from bwcompiler.frontend.source.concrete.makers import note_shown
 from bwcompiler.frontend.source.containers.queues import is_queue
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import Again, is_number, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
-from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written, keep, origins
+from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written, origins
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import together
@@ -140,18 +138,16 @@ class IndexedList:
             not_capturable("it assigns other things than a list holds (numbers, arrays of one shape, tuples of these), at places that move")
         place = self._noted(index, is_assignment=True)
         for array, leaf in zip(self.arrays, tree.leaves(value), strict=True):
-            if isinstance(leaf, np.ndarray):
-                note_shown(leaf)
-            if isinstance(leaf, Tracer):
-                self._keep(leaf)
+            self._keep(leaf)
             array[place] = leaf
 
-    def _keep(self, leaf: Tracer) -> None:
-        """The list gets a copy of an array: of one from outside of the loop that is known when the loop is recorded."""
-        outside = {one for one in origins(leaf) if one.writable and not self.loop.region.encloses(one.region)}
+    def _keep(self, leaf: Any) -> None:
+        """The list gets a copy of an array: one from outside of the loop, which may be refused, is marked after the loop."""
+        outside = {one for one in origins(leaf) if one.writable and not self.loop.region.encloses(one.region)} if isinstance(
+            leaf, Tracer) else set()
         self.outside |= outside
         if not outside:
-            keep(leaf, self.loop.site)
+            keep_or_note(leaf, self.loop.site)
 
     def _noted(self, index: Any, is_read: bool = False, is_assignment: bool = False) -> Any:
         """A place, which is read or assigned to, and for which there is an event."""

@@ -29,18 +29,20 @@ def are_rows(source: Iterable[Any]) -> bool:
     return any(_row_like(next(iter(source))))
 
 
-def at_places(source: Iterable[Any]) -> Callable[[Any], Any] | None:
+def at_places(source: Iterable[Any], joins: bool = True) -> Callable[[Any], Any] | None:
     """The k-th of things that are made alike, in a list or dictionary: `for i, j in pairs`, `for name, v in d.items()`.
 
     What are rows of arrays in them is read from these, what are numbers from tables of them, and what are small arrays from one array in
     which they are put together.  None of another list.
+
+    joins   whether small arrays are put together: for what is asked once, before the loop, as each time they are other ones.
     """
     boxes = [boxed(item) for item in source]
     structure = tree.structure(boxes[0])
     if any(tree.structure(box) != structure for box in boxes[1:]):
         return None
     lines = [tree.leaves(box) for box in boxes]
-    columns = [_column(column) for column in zip(*lines, strict=True)]
+    columns = [_column(column, joins) for column in zip(*lines, strict=True)]
     if any(column is None for column in columns):
         return None
 
@@ -63,13 +65,13 @@ def _row_like(item: Any) -> list[bool]:
     return [isinstance(leaf, Tracer) and bool(leaf._chain) for leaf in tree.leaves(boxed(item))]
 
 
-def _column(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
+def _column(leaves: Sequence[Any], joins: bool) -> Callable[[Any], Any] | None:
     """The k-th of some leaves, for any k; None where they are not rows, small arrays, numbers or texts of one type."""
     first = leaves[0]
     if all(same(leaf, first) for leaf in leaves):
         return lambda k: first
     if isinstance(first, Tracer | np.ndarray):
-        return _rows(leaves) or _put_together(leaves)
+        return _rows(leaves) or (_put_together(leaves) if joins else None)
     if all(type(leaf) is int for leaf in leaves) and len({y - x for x, y in itertools.pairwise(leaves)}) == 1:
         return lambda k: first + k * (leaves[1] - first)
     return (lambda k: picked(leaves, k)) if all(type(leaf) is str for leaf in leaves) else lookup_in(leaves)

@@ -312,3 +312,18 @@ def test_rows_out_of_range():
 
     with pytest.raises(IndexError, match="list index out of range"):
         bw.jit(program)(np.ones(3))
+
+
+def test_tables_of_traced_numbers_are_not_traced_again_and_again():
+    def program(x):
+        table = [(x[0], 1.0), (x[1] * x[0], 2.0), (np.sin(x[2]), 0.5), (x[0] + x[1], 1.5), (x[1], 2.5), (x[2], 3.5), (x[2] * x[2], 0.1),
+                 (np.cos(x[0]), 0.2), (x[1] / x[0], 0.3), (x[0] * 3, 0.7)]
+        total = 0.0
+        for i in range(10):
+            u, v = table[i]
+            total += u * v * i
+        return total
+
+    x = np.array([0.31, 0.52, 0.73])
+    as_python(program, x)
+    assert not any("do not settle" in str(note) for note in trace(program, (x,)).notes)
