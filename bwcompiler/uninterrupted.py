@@ -73,7 +73,7 @@ class _Work(Generic[R]):
         self.done.acquire()
         if self.errors:
             raise self.errors.pop()
-        return self.results[0]
+        return self.results.pop()                      # not kept by the thread, which may still be on its last step
 
 
 _running: set[_thread.LockType] = set()

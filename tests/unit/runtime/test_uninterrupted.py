@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import llvmlite.binding as llvm
 import pytest
 
 from bwcompiler.runtime import jit
-from bwcompiler.uninterrupted import uninterrupted
+from bwcompiler.uninterrupted import _Work, uninterrupted
 from tests.support.targets import HOST
 
 needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
@@ -56,6 +57,19 @@ def test_other_threads_do_the_work_themselves() -> None:
     thread.join()
     assert found[0][0] == found[0][1]
     assert where() != threading.get_ident()
+
+
+def test_a_thread_on_its_last_step_does_not_keep_the_result() -> None:
+    """It has given the result and not ended yet: on a machine with much to do, long after the one that waited went on."""
+    class Result:
+        pass
+
+    work = _Work(Result)
+    work.run()
+    result = work.outcome()
+    seen = weakref.ref(result)
+    del result
+    assert seen() is None
 
 
 @needs_timers
