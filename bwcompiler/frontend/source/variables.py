@@ -148,6 +148,10 @@ class Names:
         """Whether it is something else than a variable of the function."""
         return type(self._cells[name]) is not CellType
 
+    def is_attribute(self, name: str) -> bool:
+        """Whether a variable stands for an attribute of an object."""
+        return getattr(self._cells[name], "kind", "") == "attribute"
+
     def name_of(self, storage: Any) -> str | None:
         """A variable that holds an array of that storage."""
         for name in self._cells:

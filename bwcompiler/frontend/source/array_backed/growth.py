@@ -7,6 +7,7 @@ elements can be read, `kept[-1]`; the loop carries them.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,9 +24,10 @@ from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.containers.queues import is_queue
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, assign_place, note_change, scopes_around, short, taking_along
+from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
 from bwcompiler.frontend.source.undecided.unbound import narrowed
-from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable, open_policy
+from bwcompiler.frontend.source.variables import UNBOUND, Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of, index_handle, index_like
@@ -44,6 +46,7 @@ from bwcompiler.ir.op import Value
 WINDOW = 4                     # of the last elements can be read
 MOST_IN_SIDE = 64              # elements that a side of a branch adds
 _KNOWN = (bool, int, float, complex, str, bytes, np.generic, type(None))
+_TOLD_BY_VALUE = (str, bytes, enum.Enum, type(None), type(UNBOUND))     # options of choices that are the same in all iterations
 
 
 class Unbounded(NotCapturable):
@@ -341,6 +344,8 @@ def _leaves(item: Any) -> list[Any]:
         return [*_leaves(item.present), *_leaves(item.value)]
     if isinstance(item, Block):                    # views of the rows of a loop inside are no rows themselves
         return [np.copy(call(as_tracer, leaf)) for leaf in tree.leaves(item)]
+    if type(item) is Choice and all(isinstance(thing, _TOLD_BY_VALUE) for thing in item.options.things):
+        return [*_leaves(item.which), *(_leaves(item.value) if item.has_value else ())]
     if not isinstance(item, (Tracer, np.ndarray, *_KNOWN)):
         hint = " (a tuple would do)" if isinstance(item, list) else ""
         not_capturable(f"it calls list.append() with a {type(item).__name__}{hint}")

@@ -23,7 +23,7 @@ from bwcompiler.frontend.source.array_backed.histories import History
 from bwcompiler.frontend.source.array_backed.indexed_lists import IndexedList
 from bwcompiler.frontend.source.array_backed.invariant_lists import Joined
 from bwcompiler.frontend.source.carried import same_arrays
-from bwcompiler.frontend.source.carried.carriable import can_be_carried
+from bwcompiler.frontend.source.carried.carriable import can_be_carried, require_carriable
 from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, protect_rows
 from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, look_for_aliases
 from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
@@ -212,8 +212,8 @@ class Traceable:
     def _adopt(self) -> bool:
         """Whether places and lists were found, or more of lists, that are to be variables of the body from now on."""
         held = self.scope.adopt(self.names)
+        bound(self.names, held)
         for name, value in held.items():
-            bound(name, value)
             self.add(name, value)
         for growth in self.found_growths.values():
             growth.name = "what a list held last" + "'" * len(self.growths)
@@ -384,9 +384,7 @@ class Traceable:
             elif not same(end, start):
                 if start is UNBOUND and name.startswith(PREFIX) and can_be_carried(end):
                     self.entry[name] = start = nothing_like(end)
-                if start is UNBOUND or end is UNBOUND or not can_be_carried(start) or not can_be_carried(end):
-                    not_capturable(f"{name} is rebound, and is no array or number on entry and after an iteration",
-                                   peel=start is None or start is UNBOUND or can_be_carried(end))
+                require_carriable(self.names, name, start, end)
                 more.add(name)
         more |= look_for_unsure(self, nothing_like)
         exchange = exchange_of(self, more)

@@ -154,7 +154,7 @@ def containers(x: Any) -> list[Any]:
         for one in pending:
             form = None if type(one) is Choice else form_of(one)
             if form is None:
-                found += one.options.things if type(one) is Choice else ()
+                found += filter(_is_object, one.options.things) if type(one) is Choice else ()
                 continue
             found += [] if isinstance(one, tuple) else [one]
             following += form.parts(one)

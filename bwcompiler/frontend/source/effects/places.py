@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import types
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -367,10 +367,16 @@ def taking_along(deque: Any, change: Callable[..., Any]) -> Callable[..., Any]:
     return changed
 
 
-def bound(name: str, value: Any) -> None:
-    """A place that a loop assigns to must be there before it."""
-    if value is UNBOUND:
-        not_capturable(f"{name} is new in the loop", peel=True)
+def bound(names: Names, held: dict[str, Any]) -> None:
+    """Places that a loop assigns to must be there before it; attributes that some iterations set become choices (`undecided.unbound`)."""
+    for name, value in held.items():
+        if value is UNBOUND and not names.is_attribute(name):
+            new_in_loop(name)
+
+
+def new_in_loop(name: str) -> NoReturn:
+    """All iterations but the first have it."""
+    not_capturable(f"{name} is new in the loop", peel=True)
 
 
 def attempted(trace: Callable[[], _Found], policy: Policy, scope: Scope, keep: bool = False) -> _Found:

@@ -275,3 +275,63 @@ def written_after_it_was_appended(x):
 def test_what_is_written_later_is_seen():
     x = np.array([1.3, 0.7, 0.37])
     assert bw.jit(written_after_it_was_appended)(x) == pytest.approx(written_after_it_was_appended(x), rel=1e-12)
+
+
+# ----- elements that are one thing or another
+def names_of_signs(x):
+    kinds, total = [], 0.0
+    for v in x:
+        kinds.append("up" if v > 0 else "down")
+    for kind, v in zip(kinds, x, strict=True):
+        if kind == "up":
+            total = total + v * v
+    return total + kinds.count("down")
+
+
+def numbers_or_none(x):
+    kept, total = [], 0.0
+    for k, v in enumerate(x):
+        kept.append((k, None if v < 0 else np.exp(v)))
+    for k, value in kept:
+        if value is not None:
+            total = total + k * value
+    return total
+
+
+def names_in_some_iterations(x):
+    kept, total = [], 0.0
+    for k in range(12):
+        if np.sin(9 * x[k]) > 0:
+            kept.append(("up" if x[k] > 0.3 else None, x[k] * k))
+    for kind, value in kept:
+        if kind == "up":
+            total = total + value
+        elif kind is None:
+            total = total - 2 * value
+    return total + len(kept)
+
+
+@pytest.mark.parametrize("program", [names_of_signs, numbers_or_none, names_in_some_iterations])
+def test_choices_are_appended(program):
+    as_python(program, X, X * 0.9)
+    assert "unrolled" not in bw.jit(program).explain(X)
+
+
+def test_choices_of_objects_and_functions_are_known_in_each_iteration():
+    class Side:
+        def __init__(self, v):
+            self.v = v
+
+    def objects(x):
+        kept, one, other = [], Side(x[0]), Side(2 * x[1])
+        for v in x:
+            kept.append(one if v > 0 else other)
+        return sum(side.v for side in kept)
+
+    def functions(x):
+        kept = []
+        for v in x:
+            kept.append(np.sin if v > 0 else np.cos)
+        return sum(f(x[0]) for f in kept)
+    for program in (objects, functions):
+        as_python(program, X)

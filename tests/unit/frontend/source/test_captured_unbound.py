@@ -382,3 +382,96 @@ def test_all_attributes_are_refused_where_data_bind_one():
 
     with pytest.raises(TracerError, match="of which data say whether it has .extra"):
         bw.jit(names)(1.0)
+
+
+# ----- attributes that are new in a loop, in some of its iterations
+def set_in_some(x):
+    bag, total = Bag(), 0.0
+    for k in range(len(x)):
+        if hasattr(bag, "held"):
+            total = total + bag.held
+        if np.sin(3 * x[k]) > 0.3:
+            bag.held = x[k] * k
+    return total
+
+
+def set_before_the_end(x):
+    bag, total, k = Bag(), 0.0, 0
+    while total < 4.0:
+        if x[k] > 1.0:
+            bag.held = x[k] * k
+        total = total + abs(x[k])
+        k += 1
+    return total + bag.held
+
+
+def set_where_it_leaves(x):
+    bag, total = Bag(), 0.0
+    for k in range(len(x)):
+        total = total + abs(x[k])
+        if total > 3.0:
+            bag.held = k * total
+            break
+    return total * bag.held
+
+
+def set_in_a_loop_inside(x):
+    bag, total = Bag(), 0.0
+    for v in x:
+        for k in range(10):
+            if v * k > 5.0:
+                bag.held = v * k
+        total = total + getattr(bag, "held", v)
+    return total
+
+
+def kind_of_the_last(x):
+    bag, total = Bag(), 0.0
+    for v in x:
+        if v > 1.0:
+            bag.kind = "hot"
+        elif v > 0.0:
+            bag.kind = "warm"
+        total = total + v * (getattr(bag, "kind", "cold") == "warm")
+    return total
+
+
+class Stump:
+    def fit(self, x, shift):
+        best = -np.inf
+        for k in range(len(x)):
+            gain = np.sin(x[k] + shift)
+            if gain > best:
+                best = gain
+                self.value = gain * x[k]
+        return self
+
+
+def fitted(x):
+    model, total = [], 0.0
+    for r in range(12):
+        stump = Stump().fit(x, 0.3 * r + total)
+        model.append(stump)
+        total = total + 0.1 * stump.value
+        if total > 2.5:
+            break
+    return total + sum(stump.value for stump in model)
+
+
+@pytest.mark.parametrize("program", [set_in_some, set_before_the_end, set_where_it_leaves, set_in_a_loop_inside, kind_of_the_last, fitted])
+def test_attributes_that_some_iterations_set(program):
+    as_python(program, X, X * 0.9)
+    assert "unrolled" not in bw.jit(program).explain(X)
+
+
+def test_attributes_that_no_iteration_sets():
+    def program(x):
+        bag = Bag()
+        for k in range(20):
+            if x * k > 100.0:
+                bag.held = x * k
+        return bag.held
+
+    assert bw.jit(program)(6.0) == 114.0
+    with pytest.raises(AttributeError, match="'Bag' object has no attribute 'held'"):
+        bw.jit(program)(0.3)
