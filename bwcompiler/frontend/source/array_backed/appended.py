@@ -4,7 +4,7 @@ elements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +16,9 @@ from bwcompiler.frontend.tracing.control_flow.shared_arrays import SharedView
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.storages.region import Storage
+from bwcompiler.frontend.tracing.storages.strided_views import StridedView
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
-from bwcompiler.ir.extent import add_extents, scale_extent, substitute
+from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent, substitute
 from bwcompiler.ir.op import Value
 
 
@@ -28,8 +29,19 @@ class Row(NamedTuple):
     leaf: Tracer
 
 
+class Moved(NamedTuple):
+    """A leaf of an appended element: a view of an array from outside of the loop, at a place that moves with it."""
+
+    leaf: Tracer
+
+    def at(self, environment: Mapping[Index, Extent]) -> Tracer:
+        """What it is in the iteration of that index."""
+        chain = [step.at(environment) if isinstance(step, StridedView) and step.moves else step for step in self.leaf._chain]
+        return handle(self.leaf._storage, tuple(chain), self.leaf._type)
+
+
 class Element(NamedTuple):
-    """An appended element; its leaves are rows, the number that an index has (IndexTracer), or the same in all iterations.
+    """An appended element; its leaves are rows, views that move, the number that an index has (IndexTracer), or the same in all iterations.
 
     present  the truth value that says whether the iteration has appended it; None where all have.
     """

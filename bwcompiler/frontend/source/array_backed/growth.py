@@ -16,7 +16,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.array_backed import invariant_lists
-from bwcompiler.frontend.source.array_backed.appended import Element, Row, block_of
+from bwcompiler.frontend.source.array_backed.appended import Element, Moved, Row, block_of
 from bwcompiler.frontend.source.array_backed.boxes import Box, Text, boxed, unboxed
 from bwcompiler.frontend.source.array_backed.histories import at_place, from_history
 from bwcompiler.frontend.source.array_backed.schedules import schedule
@@ -296,8 +296,11 @@ def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
 def elements_of(growth: Growth, region: Region) -> list[Element]:
     """What the iteration has appended; raises NotCapturable for what the rows of arrays cannot hold."""
     items = [boxed(item) for item in packed(growth.items)]
-    return [Element(tree.structure(item), [_leaf(leaf, region) for leaf in _leaves(item)], call(value_of, item.present) if type(
+    found = [Element(tree.structure(item), [_leaf(leaf, region) for leaf in _leaves(item)], call(value_of, item.present) if type(
         item) is Maybe and isinstance(item.present, Tracer) else None) for item in items]
+    if growth.count and any(isinstance(leaf, Moved) for one in found for leaf in one.leaves):
+        not_capturable("it reads what it has collected, which are parts of an array")
+    return found
 
 
 def require_gaps(growth: Growth, elements: Sequence[Element], region: Region) -> None:
@@ -310,7 +313,8 @@ def require_gaps(growth: Growth, elements: Sequence[Element], region: Region) ->
     policy, loops = open_policy(), [scope.loop for scope in scopes_around(growth.base) if scope.loop is not None]
     is_anew = len(loops) == 1 and policy is not None and policy.summed is not growth.base
     for one in elements:
-        if one.structure != elements[0].structure or any(isinstance(leaf, Row) and leaf.leaf._chain for leaf in one.leaves):
+        if one.structure != elements[0].structure or any(
+                isinstance(leaf, Moved) or (isinstance(leaf, Row) and leaf.leaf._chain) for leaf in one.leaves):
             raise _unbounded()
         if not is_anew and not isinstance(tree.unflatten(one.structure, range(len(one.leaves))), Block) and not (
                 one.present is not None and _depends(one.present, inputs)):
@@ -357,14 +361,11 @@ def _leaf(leaf: Any, region: Region) -> Any:
         leaf = np.copy(call(as_tracer, leaf))
     if not isinstance(leaf, Tracer) or isinstance(leaf, IndexTracer):
         return leaf
-    if any(not isinstance(extent, int) for extent in leaf._storage.type.shape) or any(map(_moves, leaf._chain)):
+    is_own = leaf._storage.region is region
+    moves = any(isinstance(step, StridedView) and step.moves for step in leaf._chain)
+    if (moves and is_own) or any(not isinstance(extent, int) for one in (leaf._storage.type, *leaf._chain) for extent in one.shape):
         not_capturable("it collects arrays whose place or shape depends on the iteration")
-    return Row(leaf._storage, leaf) if leaf._storage.region is region else leaf
-
-
-def _moves(step: Any) -> bool:
-    return any(not isinstance(extent, int) for extent in step.shape) or (isinstance(step, StridedView) and any(
-        not isinstance(cut.start, int) for cut in step.slices))
+    return Row(leaf._storage, leaf) if is_own else Moved(leaf) if moves else leaf
 
 
 def store(buffer: Tracer, index: Any, storage: Storage, region: Region) -> None:
@@ -398,6 +399,8 @@ def grow(growth: Growth, elements: Sequence[Element], loop: Any, iterations: Any
     def leaf_of(leaf: Any, number: int) -> Any:
         if isinstance(leaf, Row):
             return row(buffers[leaf.storage], number, leaf.storage, leaf.leaf)
+        if isinstance(leaf, Moved):
+            return leaf.at({index: number})
         return call(index_like, leaf, substitute(leaf._extent, {index: number})) if isinstance(leaf, IndexTracer) else leaf
 
     growth.restore()

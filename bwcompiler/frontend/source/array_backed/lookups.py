@@ -120,6 +120,8 @@ def _type_of(leaf: Any) -> Any:
         return (leaf.dtype, leaf.shape) if leaf.dtype.kind in "biufc" else None
     if type(leaf) not in (ArrayTracer, ScalarTracer) or not leaf._type.is_fixed:
         return None
+    if leaf._type.shape and leaf._storage.writable:
+        return leaf.dtype, leaf._type.shape        # as known ones have, which are copied likewise
     return leaf._type, leaf._kind, leaf._storage.writable
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.frontend.tracing.storages.shapes import Shape, known_shape
-from bwcompiler.ir.extent import Extent
+from bwcompiler.ir.extent import Extent, Index, substitute
 from bwcompiler.ir.op import Value
 
 
@@ -102,6 +102,16 @@ class StridedView:
     def shadow(self, base: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         strides = [0 if axis is None else base.strides[axis] * self.slices[axis].step for axis in self.axes]
         return np.lib.stride_tricks.as_strided(base, known_shape(self.shape), strides)
+
+    @property
+    def moves(self) -> bool:
+        """Whether it depends on indices of loops where it begins."""
+        return any(not isinstance(item.start, int) for item in self.slices)
+
+    def at(self, environment: Mapping[Index, Extent]) -> StridedView:
+        """The view where indices of loops are these."""
+        slices = tuple([Slice(substitute(item.start, environment), item.size, item.step) for item in self.slices])
+        return StridedView(self.base_shape, slices, self.axes)
 
     def indexed(self, items: Sequence[BasicItem]) -> StridedView | None:
         """This view indexed again; None where an inserted axis is cut to extent 0."""

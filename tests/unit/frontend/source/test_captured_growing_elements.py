@@ -335,3 +335,65 @@ def test_choices_of_objects_and_functions_are_known_in_each_iteration():
         return sum(f(x[0]) for f in kept)
     for program in (objects, functions):
         as_python(program, X)
+
+
+# ----- elements that are parts of an array from outside, at places that move
+class Station:
+    def __init__(self, place, number):
+        self.place, self.number = place, number
+
+
+def objects_of_rows(x):
+    stations, rows = [], x.reshape(6, 2) * 2
+    for k in range(5):
+        stations.append(Station(rows[k], 2 * k))
+    for place in (rows[5], np.array([0.5, -0.3])):
+        stations.append(Station(place, 3))
+    total = 0.0
+    for _ in range(30):
+        for station in stations:
+            total = 0.8 * total + 0.1 * np.sum(np.sin(station.place + total)) * station.number + station.place[0]
+    return total
+
+
+def rows_that_are_written_later(x):
+    kept, y = [], x.reshape(6, 2) * 1.0
+    for k in range(6):
+        kept.append(y[5 - k])
+        y[k] *= 2.0
+    y[3] = 7.0
+    kept[1][0] = x[2] * 3
+    return sum(np.sum(row * row) for row in kept) + np.sum(y ** 3)
+
+
+def rows_that_data_choose(x):
+    kept, y = [], x.reshape(6, 2)
+    for k in range(6):
+        if y[k, 0] > 0:
+            kept.append((k, y[k]))
+    return sum(k * np.sum(row * row) for k, row in kept) + len(kept)
+
+
+def windows_in_a_loop_inside(x):
+    kept = []
+    for k in range(10):
+        for j in range(2):
+            kept.append(x[k + j:k + j + 2])
+    return np.sum(np.array(kept) ** 2)
+
+
+def rows_that_the_next_iteration_changes(x):
+    y = x.reshape(6, 2) * 1.0
+    kept = [y[0]]
+    for k in range(1, 6):
+        kept[-1][0] = 3.0 * x[k]
+        kept.append(y[k])
+    return np.sum(y ** 2)
+
+
+@pytest.mark.parametrize("program", [objects_of_rows, rows_that_are_written_later, rows_that_data_choose, windows_in_a_loop_inside,
+                                     rows_that_the_next_iteration_changes])
+def test_parts_of_an_array_are_appended(program):
+    as_python(program, X, X * 0.9)
+    if program is objects_of_rows:
+        assert "unrolled" not in bw.jit(program).explain(X)
