@@ -18,6 +18,7 @@ from bwcompiler.frontend.numpy.selected.counted import filled_by_count, is_count
 from bwcompiler.frontend.numpy.selected.counted import linspace as counted_linspace
 from bwcompiler.frontend.tracing.calls import call, call_numpy
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.indexing.data_windows import distance_between
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_extents, extent_of
 from bwcompiler.frontend.tracing.operands import (
     SEQUENCES,
@@ -290,6 +291,9 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) 
     """
     if any(isinstance(bound, IndexTracer) for bound in args):
         return _arange_of_indices(*args, dtype=dtype)
+    size = call(_known_size, *args) if any(isinstance(bound, Tracer) for bound in args) else None
+    if size is not None:
+        return call(_arange_of_size, size, *args, dtype=dtype)
     if any(map(is_count, args)):
         return call(counted_arange, *args, dtype=dtype)
     if any(map(_is_traced_float, args)):
@@ -358,6 +362,16 @@ def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
     return found if dtype is None else found.astype(dtype)
 
 
+def _known_size(start: Any, stop: Any = None, step: Any = 1) -> int | None:
+    """How many elements np.arange(start, stop, step) has, where that is known though the bounds are data: np.arange(3 * i, 3 * i + 3)."""
+    distance = None if stop is None or not isinstance(step, int | np.integer) or not step else distance_between(start, stop)
+    return None if distance is None else len(range(0, distance, int(step)))
+
+
+def _arange_of_size(size: int, start: Any, _stop: Any, step: Any = 1, *, dtype: Any = None) -> Any:
+    return fresh_array(value_as(start + np.arange(size) * step, requested(dtype) if dtype is not None else I64))
+
+
 def _integral(bound: Any) -> Any:
     """An integral float as an integer."""
     return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
@@ -423,6 +437,9 @@ implements(np.asarray)(asarray)
 def arange_like(*args: Any, dtype: Any = None, device: Any = None) -> Any:
     if any(isinstance(bound, IndexTracer) for bound in args):
         return _arange_of_indices(*args, dtype=dtype)
+    size = _known_size(*args)
+    if size is not None:
+        return _arange_of_size(size, *args, dtype=dtype)
     if any(map(is_count, args)):
         return counted_arange(*args, dtype=dtype)
     if any(isinstance(bound, Tracer) for bound in args):

@@ -6,8 +6,8 @@
 
 Elements that an earlier loop has appended are rows of an array, and are read from there.  If the list has a few other elements, these are
 joined with the rows before the outermost loop; what is read is then a copy, which must not be assigned to.  Lists of other arrays are not
-put into one array, since that would copy all of them.  Exceptions are small arrays in long loops (`lookups.at_places`), in
-objects that a loop iterates over.
+put into one array, since that would copy all of them; but for small arrays, also in objects that a loop iterates over
+(`lookups.at_places`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import is_written, share
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
 from bwcompiler.frontend.tracing.operands import stack_all
+from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.rows import are_rows, together
 from bwcompiler.frontend.tracing.storages.region import Region
-from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 from bwcompiler.ir.extent import lower, upper
 
 MOST_PARTS = 4                 # that are joined
+MOST_JOINED = 4096             # elements of small arrays that are put in one
 _WHY_NOT = ": it is one of several arrays that a list holds\n  hint: write to a copy, kept[k].copy()"
 
 
@@ -38,10 +40,12 @@ class Joined:
     """A list whose elements are in an array while a loop is traced, in which nothing assigns to them.
 
     held    what it held when the array was made, in the region around the loop.
+    site    of the loop, which is unrolled where somebody writes to what is read.
     """
 
-    def __init__(self, items: Sequence[Any]) -> None:
+    def __init__(self, items: Sequence[Any], site: Site) -> None:
         self.items = items
+        self.site = site
         self.held: tuple[Any, ...] = ()
         self.array: Any = None
 
@@ -65,7 +69,7 @@ class Joined:
             found._kind = first._kind
             return found
         found = found.copy()
-        share(found, [one._storage for one in self.held if isinstance(one, Tracer)], "what a list holds", _WHY_NOT)
+        share(found, [one._storage for one in self.held if isinstance(one, Tracer)], "what a list holds", _WHY_NOT, self.site)
         return found
 
     def end(self, region: Region) -> None:
@@ -80,6 +84,23 @@ def is_joined(items: Any) -> bool:
         call(together, items)) <= MOST_PARTS
 
 
+def are_small(items: Sequence[Any]) -> bool:
+    """Whether all are arrays or traced numbers of one type, and few enough to be copied to one array."""
+    kinds = {_type_of(item) for item in items}
+    return len(kinds) == 1 and None not in kinds and len(items) * items[0].size <= MOST_JOINED
+
+
+def _type_of(leaf: Any) -> Any:
+    """What arrays and traced numbers have in common that can be put in one array; None of those that cannot."""
+    if isinstance(leaf, np.ndarray):
+        return (leaf.dtype, leaf.shape) if leaf.dtype.kind in "biufc" else None
+    if type(leaf) not in (ArrayTracer, ScalarTracer) or not leaf._type.is_fixed:
+        return None
+    if leaf._type.shape and leaf._storage.writable:
+        return leaf.dtype, leaf._type.shape        # as known ones have, which are copied likewise
+    return leaf._type, leaf._kind, leaf._storage.writable
+
+
 def _are_alike(items: Sequence[Any]) -> bool:
     """Whether all are arrays of one dtype and shape."""
     first = items[0]
@@ -92,14 +113,15 @@ def element(items: Sequence[Any], index: Any, base: Any = None) -> Any:
     extent = extent_of(index)
     if extent is not None and upper(extent) < 0:
         index = index + len(items)
-    [first, *others] = call(together, items)
-    if not others:
-        return first[0][index]
+    if is_joined(items):
+        [first, *others] = call(together, items)
+        if not others:
+            return first[0][index]
     loop = next((scope.loop for scope in scopes_around(items if base is None else base)), None)
     if loop is None:
         return not_capturable("it reads a list of several arrays at places that move")
     if id(items) not in loop.joined:
-        loop.joined[id(items)] = Joined(items)
+        loop.joined[id(items)] = Joined(items, loop.site)
         raise Again(loop)
     return loop.joined[id(items)].read(index)
 
@@ -118,9 +140,10 @@ def element_in_side(items: Sequence[Any], index: Any) -> Any:
 
 
 def is_read(items: Any, index: Any) -> bool:
-    """Whether items[index] is at a place that moves with a loop, and surely in range, of what `is_joined`."""
+    """Whether items[index] is at a place that moves with a loop, and surely in range, of what `is_joined` or `are_small` arrays."""
     extent = extent_of(index) if isinstance(index, IndexTracer) else None
     if extent is None or isinstance(extent, int):
         return False
     count, least, most = len(items), lower(extent), upper(extent)
-    return ((least >= 0 and most < count) or (-count <= least and most < 0)) and is_joined(items)
+    is_inside = (least >= 0 and most < count) or (-count <= least and most < 0)
+    return is_inside and (is_joined(items) or (type(items) in (list, tuple) and are_small(items) and items[0].ndim > 0))

@@ -13,15 +13,13 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import boxed, unboxed
-from bwcompiler.frontend.source.array_backed.invariant_lists import Joined
+from bwcompiler.frontend.source.array_backed.invariant_lists import Joined, are_small
 from bwcompiler.frontend.source.undecided.choices import picked
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.rows import together
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
-
-MOST_JOINED = 4096             # elements of small arrays that are put in one
+from bwcompiler.frontend.tracing.tracer import Tracer
 
 
 def are_rows(source: Iterable[Any]) -> bool:
@@ -98,8 +96,7 @@ def _rows(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
 
 def _put_together(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
     """The k-th of some small arrays or traced numbers of one type, which are put in one array before the loop; None of others."""
-    first, kinds = leaves[0], {_type_of(leaf) for leaf in leaves}
-    if len(kinds) > 1 or None in kinds or len(leaves) * first.size > MOST_JOINED:
+    if not are_small(leaves):
         return None
 
     def at(k: Any) -> Any:
@@ -108,21 +105,10 @@ def _put_together(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
         if loop is None:
             return leaves[k] if type(k) is int else not_capturable("it reads small arrays of a list outside of its own body")
         if id(leaves) not in loop.joined:
-            loop.joined[id(leaves)] = Joined(leaves)
+            loop.joined[id(leaves)] = Joined(leaves, loop.site)
             raise Again(loop)
         return loop.joined[id(leaves)].read(k)
     return at
-
-
-def _type_of(leaf: Any) -> Any:
-    """What arrays and traced numbers have in common that can be put in one array; None of those that cannot."""
-    if isinstance(leaf, np.ndarray):
-        return (leaf.dtype, leaf.shape) if leaf.dtype.kind in "biufc" else None
-    if type(leaf) not in (ArrayTracer, ScalarTracer) or not leaf._type.is_fixed:
-        return None
-    if leaf._type.shape and leaf._storage.writable:
-        return leaf.dtype, leaf._type.shape        # as known ones have, which are copied likewise
-    return leaf._type, leaf._kind, leaf._storage.writable
 
 
 def lookup_in(numbers: Sequence[Any]) -> Callable[[Any], Any] | None:

@@ -28,6 +28,7 @@ from bwcompiler.frontend.source.library.bisection import BISECTION
 from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
 from bwcompiler.frontend.tracing.calls import call, call_function
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.indexing.data_windows import distance_between
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -371,6 +372,16 @@ _METHODS = {
     abs: "__abs__", round: "__round__", divmod: "__divmod__", math.floor: "__floor__", math.ceil: "__ceil__", math.trunc: "__trunc__",
     reversed: "__reversed__", float: "__float__", int: "__int__", complex: "__complex__", bool: "__bool__", len: "__len__"}
 
+def _range(*bounds: Any) -> Any:
+    """range() of data, where it is known how many numbers it has, as a list of these: range(3 * i, 3 * i + 3)."""
+    step = bounds[2] if len(bounds) == 3 else 1
+    is_traced = any(isinstance(bound, Tracer) for bound in bounds[:2]) and 2 <= len(bounds) <= 3 and type(step) is int and step
+    distance = call(distance_between, *bounds[:2]) if is_traced else None
+    if distance is None:
+        return builtins.range(*bounds)
+    return [bounds[0] + number for number in builtins.range(0, distance, step)]
+
+
 BUILTINS: dict[Any, Any] = {
     np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros, series.numpy_fit: series.fit,
     np.ndenumerate: iterators.ndenumerate, np.ndindex: iterators.Places, np.nditer: iterators.nditer, np.broadcast: iterators.broadcast,
@@ -378,7 +389,7 @@ BUILTINS: dict[Any, Any] = {
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, _less), max: _extreme(builtins.max, _greater), sum: _sum,
     sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,
-    hasattr: _hasattr, np.fromiter: _fromiter,
+    hasattr: _hasattr, range: _range, np.fromiter: _fromiter,
     **{kind: _scalar_type(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
                                              np.uint64, np.complex128, np.complex64, np.bool_)},
     **MATHEMATICS,

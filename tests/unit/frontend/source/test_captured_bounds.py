@@ -9,7 +9,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.errors import TracerError
-from tests.unit.frontend.comparing import compare
+from tests.unit.frontend.comparing import as_python, compare
 
 
 def halved(x: Any) -> Any:
@@ -122,3 +122,57 @@ def test_rows_of_selections(index: Any) -> None:
     with pytest.raises(IndexError):
         bw.jit(function)(x, mask - 9.0)
     np.testing.assert_array_equal(bw.jit(lambda x, m: x[m > 0][:, 1].sum())(x, mask), x[mask > 0][:, 1].sum())
+
+
+# ----- ranges between bounds that are data, of a known number of elements
+ELEMENTS = [(0, 2), (1, 3), (2, 0), (3, 1), (0, 1), (1, 2)] * 20
+
+
+def _assembled(x, places):
+    matrix = np.zeros((8, 8))
+    for number, (i, j) in enumerate(ELEMENTS):
+        at = places(i, j)
+        matrix[np.ix_(at, at)] += np.outer(x, x) * (number + 1)
+    return np.sum(matrix * matrix) + matrix[3, 4]
+
+
+PLACES = {
+    "r_": lambda i, j: np.r_[2 * i:2 * i + 2, 2 * j:2 * j + 2],
+    "arange": lambda i, j: np.concatenate([np.arange(2 * i, 2 * i + 2), np.arange(2 * (j + 1) - 1, 2 * j - 1, -1)]),
+    "range": lambda i, j: list(range(2 * i, 2 * i + 2)) + list(range(2 * j, 2 * j + 2)),
+    "hstack": lambda i, j: np.hstack([range(2 * i, 2 * i + 2), range(2 * j, 2 * j + 4, 2)]) % 8,
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_of_blocks(name):
+    def program(x):
+        return _assembled(x, PLACES[name])
+
+    as_python(program, np.array([0.3, 0.5, 0.7, 1.1]))
+    assert "unrolled" not in bw.jit(program).explain(np.ones(4))
+
+
+def test_loops_between_bounds_that_are_data():
+    table = np.array(ELEMENTS)
+
+    def program(x):
+        total = 0.0
+        for i, j in table:
+            for k in range(2 * j + 4, 2 * j, -2):
+                total = total + x[k] * i
+            for k in range(i + 3, i):
+                total = total + k
+        return total
+
+    as_python(program, np.linspace(0.3, 2.0, 12))
+    assert "unrolled" not in bw.jit(program).explain(np.ones(12))
+
+
+def test_ranges_of_data_that_are_results():
+    n = np.array([5, 6])
+    for program in (lambda n: np.arange(n[0], n[0] + 3), lambda n: np.arange(n[1], n[1] - 5, -2, dtype=np.float32),
+                    lambda n: np.r_[n[0]:n[0] + 3, 1.5], lambda n: np.array(range(n[1], n[1] + 2)), lambda n: np.arange(n[0] + 3, n[0])):
+        found, expected = bw.jit(program)(n), program(n)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)

@@ -327,3 +327,48 @@ def test_tables_of_traced_numbers_are_not_traced_again_and_again():
     x = np.array([0.31, 0.52, 0.73])
     as_python(program, x)
     assert not any("do not settle" in str(note) for note in trace(program, (x,)).notes)
+
+
+# ----- lists of small arrays, some of which are known
+def _places(x):
+    return [np.array([0.0, 1.0 * k]) for k in range(5)] + [x[k:k + 2] * 2 for k in range(6)]
+
+
+def chain_of_nodes(x):
+    nodes, total = _places(x), 0.0
+    for i in range(10):
+        edge = nodes[i + 1] - nodes[i]
+        total = total + edge @ edge * nodes[-1 - i][0]
+    return total
+
+
+def all_pairs(x):
+    nodes, total = tuple(_places(x)), 0.0
+    for i in range(11):
+        for j in range(i):
+            r = nodes[i] - nodes[j]
+            total = total + 1 / np.sqrt(r @ r + 0.1)
+    return total
+
+
+def written_through(x):
+    nodes, total = _places(x), 0.0
+    for i in range(10):
+        node = nodes[i]
+        node[0] += 1.0                             # is unrolled
+        total = total + nodes[i + 1] @ node
+    return total + nodes[3][0]
+
+
+def written_beside(x):
+    nodes, total = _places(x), 0.0
+    for i in range(10):
+        total = total + np.sum(nodes[-1 - i])
+        nodes[5][1] += 0.1 * total                 # is unrolled
+    return total + sum(np.sum(node) for node in nodes)
+
+
+@pytest.mark.parametrize("program", [chain_of_nodes, all_pairs, written_through, written_beside])
+def test_small_arrays_of_a_list(program):
+    as_python(program, X, X * 0.9)
+    assert ("unrolled" in bw.jit(program).explain(X)) == program.__name__.startswith("written")
