@@ -129,6 +129,7 @@ class Policy:
         """What data decide about."""
         self.choices = False                                        # whether they do, of which kind a variable is (`undecided.choices`),
         self.gaps = False                                           # and which elements a list has (`undecided.gaps`)
+        self.twins_written = 0                                      # writes to arrays that may be those that were written to
         self.unbound: dict[str, str] = {}                           # variables that Python would have bound or not, and what to do
         self.sure: dict[int, tuple[Any, Any]] = {}                  # those checked to have a value, by their ids, and in which region
         self.asked: list[tuple[Any, Value, int]] = []               # those that may be None, with tests that say it (`undecided.unbound`)

@@ -190,6 +190,8 @@ def indexed_list(base: list[Any], value: Any = None) -> IndexedList | None:
     if form is None:
         return None
     loop.joined.pop(id(base), None)
+    for scope in reversed(scopes):
+        scope.forget_items(base)
     loop.indexed[id(base)] = IndexedList(base, loop, form)
     raise Again(loop)
 

@@ -136,6 +136,13 @@ class Scope:
         for tail in (self.tails or {}).values():
             tail.taken()
 
+    def forget_items(self, base: list[Any]) -> None:
+        """What this attempt has assigned to elements of a list is undone: they are to be in arrays."""
+        for key, (place, value) in list(self.missing.items()):
+            if place.base is base:
+                put_into(place, value)
+                del self.missing[key]
+
     def adopt(self, names: Names) -> dict[str, Any]:
         """Make variables of the missing places; their names, with what they held."""
         self.undo()

@@ -12,13 +12,19 @@ from weakref import ReferenceType
 import numpy as np
 
 from bwcompiler import ops
+from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.storages.region import Storage, active_region
+from bwcompiler.frontend.tracing.storages.region import Storage, open_region
 from bwcompiler.frontend.tracing.storages.undecided_views import is_undecided
 from bwcompiler.frontend.tracing.storages.views import BroadcastView, Chain, ConcreteView, PickedView, broadcast_value, same_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.types import TensorType
+
+MOST_WRITTEN = 5000            # twins, in a whole program: each is an operation or more
+_TOO_MANY = ("an array is assigned to of which data decide in very many ways by which other names it is known: lists or variables have one "
+             "of two arrays, again and again\n  hint: copies in the branches, a[k] = b.copy(); or one array with a row for each element")
 
 
 class Link(NamedTuple):
@@ -82,7 +88,11 @@ def write_twins(storage: Storage) -> None:
     Every two of a number of arrays that may be one have a link, so what is linked with the storage itself is not reached through others
     of these as well (there would be a way for each order of them); and what is being written has no links meanwhile.
     """
-    region = active_region()
+    region = open_region()
+    if region.policy is not None:
+        region.policy.twins_written += 1
+        if region.policy.twins_written > MOST_WRITTEN:
+            raise UnsupportedError(at(current_source(region.outer), _TOO_MANY))
     links = storage.links or []
     direct = {id(other): other for link in links if (other := link.storage()) is not None and other.links is not None}
     before = [(other, other.links) for other in direct.values()]

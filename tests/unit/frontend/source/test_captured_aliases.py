@@ -415,3 +415,21 @@ def test_a_loop_writes_to_what_it_reads_by_another_name(program):
         assert "hint" in str(error)
     else:
         assert found == pytest.approx(program(x), rel=1e-12)
+
+
+def test_too_many_other_names_are_refused_soon():
+    """Each of these arrays may be any of the others, as data decide, whole or in part: there are as many ways as there are orders."""
+    def program(x):
+        n, y, z = 9, x * 1.0, np.cos(x)
+        a, b = [x * k for k in range(n)], [y] * n
+        for k in range(0, n, 2):
+            if np.sum(y) > 1.0:
+                b[2 * k % n] = z
+            else:
+                a[k] = z
+            a[-1] = a[-1] * 1.1
+        y += 1.0
+        return sum(np.sum(v) for v in a) + sum(np.sum(v * v) for v in b)
+
+    with pytest.raises(UnsupportedError, match="data decide in very many ways"):
+        bw.jit(program)(X)

@@ -183,6 +183,22 @@ def an_element_written_in_the_first_iteration(x):
     return total + sum(np.sum(v) for v in kept)
 
 
+def an_element_that_an_inner_loop_takes_from_others(x):
+    kept, total = [0.0] * 13, 0.0
+    for _ in range(9):
+        kept[-1] += 1.01
+        kept[2] = x[1]
+    for i in range(12):
+        total = total + x[i % 3]
+        for k in range(i + 1):
+            kept[-1] = 0.5 * kept[k] + total
+        kept[i] = kept[-1] * x[i % 3]
+    return total + sum(kept)
+
+
+RECORDED += (an_element_that_an_inner_loop_takes_from_others,)
+
+
 @pytest.mark.parametrize("program", [*RECORDED, elements_read_before_what_they_are_is_written,
                                      one_element_read_before_what_it_is_is_written, an_element_written_in_the_first_iteration,
                                      written_after_the_loop, written_in_the_loop, first_one_written_after_the_loop,
