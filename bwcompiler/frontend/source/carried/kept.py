@@ -29,6 +29,8 @@ def look_for_written(loop: Any) -> None:
         not_capturable(_WRITTEN)
     if any(is_written(storage, loop.region) for storage in loop.region.shared):
         not_capturable("it assigns to an array that it may read by another name: which array that is depends on data")
+    if any(is_written(storage, loop.region) for storage in _had_by_variables(loop)):
+        not_capturable(_WRITTEN)
     for name in loop.order():
         own = _storages(loop.given[name])
         for leaf in tree.leaves(loop.ends[name]):
@@ -40,6 +42,27 @@ def look_for_written(loop: Any) -> None:
                 one.kept or one in appended for one in possible(end)))
             if is_kept and given is not None and is_argument_written(given):
                 not_capturable(_WRITTEN)
+
+
+def _had_by_variables(loop: Any) -> dict[Storage, Site | bool]:
+    """Arrays from before the loop that a variable has when an iteration begins, which puts a copy of what that is in a list; with the
+    loop that is to be unrolled where somebody writes to them."""
+    slots = [slot for name in loop.order() for slot in zip(*[
+        _storages(held[name]) for held in (loop.entry, loop.given, loop.ends)], strict=False)]
+    pending = {given: given.kept for _, given, _ in slots if given is not None and given.kept}
+    found: dict[Storage, Site | bool] = {}
+    for given in (followed := list(pending)):
+        for start, own, end in slots:
+            if own is not given:
+                continue
+            for one in [*([] if start is None else [start]), *([] if end is None else possible(end))]:
+                if one in loop.region.arguments:
+                    if one not in pending:         # what the iteration before had by another name
+                        pending[one] = pending[given]
+                        followed.append(one)
+                elif not loop.region.encloses(one.region):
+                    found[one] = pending[given]
+    return found
 
 
 def _is_written_by(loop: Any, storage: Storage) -> bool:
@@ -72,10 +95,8 @@ def mark_after(loop: Any) -> None:
     for storage in appended:
         if storage.region is not loop.region:
             _mark([storage], site)
-    for name in loop.order():                      # what the first iteration began with, of which a list has got a copy as well
-        for start, given in zip(_storages(loop.entry[name]), _storages(loop.given[name]), strict=False):
-            if start is not None and given is not None and given.kept:
-                _mark([start], site if isinstance(given.kept, bool) else given.kept)
+    for storage, kept in _had_by_variables(loop).items():
+        _mark([storage], site if isinstance(kept, bool) else kept)
     for name in (*loop.order(), *[result.name for result in loop.results]):
         for end, after in zip(_storages(loop.ends[name]), _storages(loop.names[name]), strict=False):
             among = [] if end is None else possible(end)

@@ -183,6 +183,24 @@ def an_element_written_in_the_first_iteration(x):
     return total + sum(np.sum(v) for v in kept)
 
 
+def a_variable_that_is_another_array_from_the_second_iteration_on(x):
+    y, z, kept = x * 1.0, np.sin(x), [np.zeros(3) for _ in range(9)]
+    for k in reversed(range(8)):
+        kept[k] = y
+        y = z
+    y[0] = 2.0 * x[1]
+    return sum(np.sum(v) for v in kept) + np.sum(z * z)
+
+
+def written_while_a_variable_is_it(x):
+    y, z, w, kept = x * 1.0, np.sin(x), np.cos(x), [np.zeros(3) for _ in range(9)]
+    for k in range(8):
+        kept[k] = y
+        y, z = z, w
+        w[1] += x[0]
+    return sum(np.sum(v) for v in kept) + np.sum(w * w)
+
+
 def an_element_that_an_inner_loop_takes_from_others(x):
     kept, total = [0.0] * 13, 0.0
     for _ in range(9):
@@ -203,7 +221,8 @@ RECORDED += (an_element_that_an_inner_loop_takes_from_others,)
                                      one_element_read_before_what_it_is_is_written, an_element_written_in_the_first_iteration,
                                      written_after_the_loop, written_in_the_loop, first_one_written_after_the_loop,
                                      one_from_outside_written_after_the_loop, elements_changed_in_place, one_that_a_variable_has,
-                                     compared_with_none, an_array_assigned_to_after_it_was_put_before_the_loop],
+                                     compared_with_none, an_array_assigned_to_after_it_was_put_before_the_loop,
+                                     a_variable_that_is_another_array_from_the_second_iteration_on, written_while_a_variable_is_it],
                          ids=lambda program: program.__name__)
 def test_as_python(program):
     as_python(program, X, X * 1.3)
