@@ -89,12 +89,27 @@ def best_of(bw, u, a):
     return u * a
 
 
-@pytest.mark.parametrize("program", [upwind, best_of])
+def aligned(bw, u, a):
+    """A branch in a branch that updates the array reads other elements of it."""
+    u = u.copy()
+
+    def cell(i, _):
+        def step(_):
+            before = bw.cond(a[i] > 0.2, lambda _: u[i - 1] * a[i], lambda _: np.sin(u[i - 2]), None)
+            u[i] += before * u[i + 1]
+            again = bw.cond(u[i] > 0, lambda _: u[i] * u[i - 1], lambda _: 0.5 * u[i + 1], None)
+            u[i - 1] = again * u[i]
+        bw.cond(i == 4, lambda _: None, step, None)
+    bw.fori_loop(2, len(u) - 1, cell, None)
+    return u
+
+
+@pytest.mark.parametrize("program", [upwind, best_of, aligned])
 def test_branches_that_update_an_array(program, rng):
     check_gradients(program, rng.standard_normal(9), rng.standard_normal(9))
 
 
-@pytest.mark.parametrize("program", [upwind, best_of])
+@pytest.mark.parametrize("program", [upwind, best_of, aligned])
 def test_what_branches_read_of_an_array_is_kept_and_not_all_of_it(program, rng):
     n = 60
     traced = trace(lambda u, a: np.sum(program(bw, u, a)), (rng.standard_normal(n), rng.standard_normal(n)))
