@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler import ops
 from bwcompiler.frontend import trace
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.contracts.fusion import Call, FusionGroup
@@ -408,3 +409,38 @@ def test_what_fusion_noted_goes_with_it():
     noted = weakref.ref(fusion)
     del fusion
     assert noted() is None
+
+
+def residual_pairs(x, w):
+    """Both loops have y; m and n are quick to have again from it, which a root is not, nor what is read elsewhere."""
+    y = x * w + 1.0
+    m = np.maximum(y, 0.0)
+    n, root_of, r = m * m, np.sqrt(y * y + 1.0), m[::-1]
+    total = np.cumsum(n * root_of, axis=0)
+    return total * y + m * n + root_of + r
+
+
+def test_what_readers_can_have_from_what_they_load_is_not_stored(rng):
+    args = rng.standard_normal((6, 8)), rng.standard_normal((6, 8))
+    found = lowered(residual_pairs, *args, gradient=False)
+    names = {value.op.name for value in found.fused.stored}
+    assert "sqrt" in names and sum(value.op is ops.maximum for value in found.fused.stored) == 1
+    last = found.fused.steps[-1]
+    assert next(member.value.op.name for member in last.members) == "multiply"
+    np.testing.assert_array_equal(bw.jit(residual_pairs)(*args), residual_pairs(*args))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_few_operations_in_a_row_are_computed_again(count, rng):
+    def program(x):
+        chain = [x * 3.0]
+        for _ in range(count):
+            chain.append(np.maximum(chain[-1] - 0.25, -1.0))
+        total = np.cumsum(functools.reduce(np.add, chain))
+        return functools.reduce(np.add, chain, total)
+
+    x = rng.standard_normal(20)
+    np.testing.assert_allclose(bw.jit(program)(x), program(x), rtol=1e-15)
+    [*_, last] = lowered(program, x, gradient=False).fused.steps
+    again = [member.value for member in last.members if member.value.op is ops.maximum]
+    assert len(again) == (count + 1) // 2                          # each by two operations, from one that is loaded
