@@ -235,7 +235,7 @@ class _Steps:
         found: dict[tuple[str, str], list[int]] = {}           # (value, reason) -> loops and calls
         seen: set[int] = set()
         computed = self.fused.step_of
-        own = [member for member in group.members if member.is_number or computed.get(member.value, group) is group]
+        own = [member for member in group.members if (member.is_number and group.extents) or computed.get(member.value, group) is group]
         for number, member in enumerate(own):
             name = self.names[member.value]
             for refusal in self.refusals.get(member.value, ()):
