@@ -19,13 +19,14 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.scalar import IndexExpression
 from bwcompiler.ir.types import BOOL
 from bwcompiler.passes.fusion.attempt import MAX_MEMBERS, Attempt
+from bwcompiler.passes.fusion.reads import Reads
 
 MOST_IN_A_ROW = 3              # operations from what is loaded to such a value
 # One or two instructions each; a division takes as long as many loads.
 QUICK = frozenset((ops.absolute, ops.add, ops.maximum, ops.minimum, ops.multiply, ops.negative, ops.select, ops.subtract))
 
 
-def compute_where_read(graph: Graph, groups: Sequence[FusionGroup], attempts: Mapping[Value, Attempt], stored: set[Value],
+def compute_where_read(graph: Graph, groups: Sequence[FusionGroup], attempts: Mapping[Value, Attempt], reads: Reads, stored: set[Value],
                        kept: Collection[Value], written: Collection[Value]) -> None:
     """Take values out of `stored`, and add them to the groups that load them.
 
@@ -35,7 +36,7 @@ def compute_where_read(graph: Graph, groups: Sequence[FusionGroup], attempts: Ma
     for group in groups:
         for array in group.loads:
             loading.setdefault(array, []).append(group)
-    again = _Again(attempts, written)
+    again = _Again(attempts, reads, written)
     for value in graph.body:
         readers = loading.get(value)
         if readers is None or value in kept or value in written or not again.is_quick(value):
@@ -51,8 +52,9 @@ def compute_where_read(graph: Graph, groups: Sequence[FusionGroup], attempts: Ma
 class _Again:
     """added  per group what was added to it, its first members: how many operations in a row lead to each."""
 
-    def __init__(self, attempts: Mapping[Value, Attempt], written: Collection[Value]) -> None:
+    def __init__(self, attempts: Mapping[Value, Attempt], reads: Reads, written: Collection[Value]) -> None:
         self.attempts = attempts
+        self.reads = reads
         self.written = written
         self.added: dict[int, dict[Value, int]] = {}
 
@@ -90,8 +92,11 @@ class _Again:
                 found.add(axes)
         if len(found) != 1:
             return None
-        own = next(iter(found))
-        return Member(value, own, own, (), self.attempts[value].inlined | between)
+        own, inlined = next(iter(found)), self.attempts[value].inlined | between
+        attempt = Attempt(value, self.reads, inlined)
+        if any(base in group.by_value and (index != attempt.at or group.by_value[base].axes != own) for base, index in attempt.reads):
+            return None                                        # what the group computes is there in the same iteration only
+        return Member(value, own, own, (), inlined)
 
     def _between(self, value: Value, group: FusionGroup) -> frozenset[Value] | None:
         """The few values between what the group loads, or has been given, and this one; None where there is more to it."""
@@ -102,11 +107,16 @@ class _Again:
             for base, _ in self.attempts[pending.pop()].reads:
                 array = root(base)
                 depth = max(depth, added.get(array, 0))
-                if array in found or array in added or (array in group.loads and array not in group.by_value):
+                if array in group.loads and array not in group.by_value:
                     continue
-                if array is not base or array in group.by_value or not self.is_quick(array):
+                if array is not base:                              # a view of what has no memory
+                    return None
+                if array in found or array in added:
+                    continue
+                if array in group.by_value or not self.is_quick(array):
                     return None
                 found[array] = None
+                found.update(dict.fromkeys(self.attempts[array].inlined))
                 pending.append(array)
             if 1 + len(found) + depth > MOST_IN_A_ROW:
                 return None

@@ -79,8 +79,8 @@ class _Fusion:
             elif is_leaf(value, self.forced):
                 self._place(value)
         self._place_numbers()
-        compute_where_read(self.graph, [step for step in self.steps.opened if isinstance(step, FusionGroup)], self.attempts, self.stored,
-                           self.forced, self.versions.updates.arrays)
+        compute_where_read(self.graph, [step for step in self.steps.opened if isinstance(step, FusionGroup)], self.attempts, self.reads,
+                           self.stored, self.forced, self.versions.updates.arrays)
         for step in self.steps.opened:
             if isinstance(step, FusionGroup):
                 in_memory_order(step, self.attempts, self.stored)

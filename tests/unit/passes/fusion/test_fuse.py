@@ -444,3 +444,36 @@ def test_few_operations_in_a_row_are_computed_again(count, rng):
     [*_, last] = lowered(program, x, gradient=False).fused.steps
     again = [member.value for member in last.members if member.value.op is ops.maximum]
     assert len(again) == (count + 1) // 2                          # each by two operations, from one that is loaded
+
+
+def slopes(u, w):
+    """What lies between is computed again at shifted elements of something else."""
+    d = u[1:] - u[:-1]
+    a = d[1:] + d[:-1]
+    m = a * a * 0.5
+    total = np.cumsum(np.sqrt(m * m + 1.0), axis=0)
+    return total * m + a * (d[1:] - 0.1)
+
+
+def views(u, w):
+    """What is read through another shape, or turned, has memory."""
+    m = u * w
+    n = m.reshape(-1) * 0.5
+    total = np.cumsum(np.sqrt(m * m + 1.0), axis=0)
+    return total * m + n.reshape(u.shape) + (m * m)[::-1] + u
+
+
+def neighbours(u, w):
+    """A loop computes y again where it is, not beside it."""
+    y = u + w
+    beside = (y[1:] - 0.1) * y[:-1]
+    total = np.cumsum(np.sqrt(y * y + 1.0), axis=0)
+    last = total * y * u * w
+    return last[1:] + beside * total[1:]
+
+
+@pytest.mark.parametrize("program", [slopes, views, neighbours])
+def test_shifts_and_views_of_what_is_computed_again(program, rng):
+    args = rng.standard_normal((14, 14)), rng.standard_normal((14, 14))
+    np.testing.assert_allclose(bw.jit(program)(*args), program(*args), rtol=1e-14)
+    bw.check_grads(lambda u, w: np.sum(program(u, w)), args, modes=("rev",), order=1)
