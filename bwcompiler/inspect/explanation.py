@@ -234,7 +234,9 @@ class _Steps:
         """Why the group's first member is in no earlier group, and why later members are not in the groups that they read from."""
         found: dict[tuple[str, str], list[int]] = {}           # (value, reason) -> loops and calls
         seen: set[int] = set()
-        for number, member in enumerate(group.members):
+        computed = self.fused.step_of
+        own = [member for member in group.members if (member.is_number and group.extents) or computed.get(member.value, group) is group]
+        for number, member in enumerate(own):
             name = self.names[member.value]
             for refusal in self.refusals.get(member.value, ()):
                 if refusal.group in seen or refusal.group not in self.kernels:

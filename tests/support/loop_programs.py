@@ -277,6 +277,27 @@ def while_over_parts(bw, a):
     return bw.fori_loop(0, 4, row, 0.0)
 
 
+@program(VECTOR)
+def while_of_few_iterations(bw, x):
+    """At most seven, that data end earlier, or six."""
+    first = bw.while_loop(lambda c: (c[1] < 7) & (np.sum(c[0] ** 2) < 40.0), lambda c: (c[0] * 1.3 + np.sin(c[0]) * x, c[1] + 1), (x, 0))
+    second = bw.while_loop(lambda c: (np.sum(c[0] ** 2) < 1e9) & (c[1] < 16), lambda c: (c[0] * np.cos(c[0] * x), c[1] + 3), (x, 1))
+    never = bw.while_loop(lambda c: (c[1] < 5) & (np.sum(c[0]) > 1e9), lambda c: (c[0] * c[0], c[1] + 1), (x, 0))
+    return first[0] * 0.1 + second[0] + never[0]
+
+
+@program(ROWS)
+def while_of_few_iterations_in_loops(bw, rows):
+    """Its residuals are values that the loops around keep: a scan, and a while loop of few iterations itself."""
+    def until(y, x):
+        return bw.while_loop(lambda c: (c[1] < 4) & (c[0] < 1.9), lambda c: (np.sin(c[0]) + 0.6 + 0.2 * np.sin(x), c[1] + 1), (y, 0))[0]
+
+    def row(carry, x):
+        again = bw.while_loop(lambda c: (c[1] < 3) & (c[0] < 50.0), lambda c: (until(c[0] + 0.3, x[0]) * 0.8, c[1] + 1), (carry * 0.5, 0))
+        return again[0] + until(np.sum(x) * 0.2, carry), again[0]
+    return bw.scan(row, 0.4, rows)
+
+
 # ----- branches
 @program(VECTOR, ROWS[0])
 def branch_on_data(bw, x, y):

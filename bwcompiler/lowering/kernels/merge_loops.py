@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bwcompiler.ir.extent import Index, add_extents, scale_extent
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Loop, Reduce, Statement
 from bwcompiler.ir.product_loop import PRODUCT
 from bwcompiler.lowering.kernels.analysis.loop_bodies import Body
-from bwcompiler.lowering.loops.split_guards import Copy
-from bwcompiler.lowering.loops.tiling.join_rows import extents, is_one_walk
+from bwcompiler.lowering.loops.tiling.walks import joined
 
 
 def merge_loops(body: Sequence[Statement], memory_of: Callable[[Buffer], Buffer]) -> list[Statement]:
@@ -32,15 +30,8 @@ def _merged(loop: Loop, memory_of: Callable[[Buffer], Buffer]) -> Loop:
     if len(body) != 1 or not isinstance(body[0], Loop):
         return loop
     inner = body[0]
-    if not isinstance(inner.extent, int) or not inner.extent or not loop.extent or _feeds_others(inner):
-        return loop
-    if not all(is_one_walk(extent, loop.index, inner.index, inner.extent) for extent in extents(inner.body, set())):
-        return loop
-    extent = scale_extent(loop.extent, inner.extent)
-    index = Index(0, add_extents(extent, -1), inner.index.name)
-    copy = Copy({loop.index: 0, inner.index: index.extent()}, in_place=True)
-    merged = Loop(index, extent, copy.statements(inner.body), inner.kind)
-    return merged if inner.kind == "serial" or Body(merged, memory_of).independent else loop
+    merged = None if _feeds_others(inner) else joined(loop, inner, inner.kind)
+    return loop if merged is None or (inner.kind != "serial" and not Body(merged, memory_of).independent) else merged
 
 
 def _feeds_others(loop: Loop) -> bool:

@@ -240,7 +240,7 @@ class Copy:
         if op == "index":
             return index_value(substitute(scalar.data, self.replace))
         if op == "in_range":
-            return self._guard(*[substitute(extent, self.replace) for extent in scalar.data])
+            return self.guard(*scalar.data)
         if op == "select":
             condition = self.scalar(scalar.args[0])
             if condition.op == "const":
@@ -249,7 +249,9 @@ class Copy:
             return scalar
         return Scalar(op, tuple(self.scalar(arg) for arg in scalar.args), scalar.dtype, scalar.data)
 
-    def _guard(self, position: Extent, low: Extent, high: Extent) -> Scalar:
+    def guard(self, position: Extent, low: Extent, high: Extent) -> Scalar:
+        """The guard in the copy."""
+        position, low, high = [substitute(extent, self.replace) for extent in (position, low, high)]
         above, below = known_le(low, position), known_le(add_extents(position, 1), high)
         if above is False or below is False:
             return const(False, BOOL)

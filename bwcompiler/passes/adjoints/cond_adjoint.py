@@ -21,7 +21,6 @@ from bwcompiler.ir.types import TensorType
 from bwcompiler.passes.adjoints.bodies.cut_body import NOTHING, CutBody, Cutting, cut_body
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, totals, zeros
 from bwcompiler.passes.derivatives.activity import is_differentiable
-from bwcompiler.passes.loops.branch_states import branch_states
 
 Prepared = tuple[Graph, Sequence[Any]]         # a branch, and the arrays that are its last inputs
 
@@ -61,22 +60,33 @@ class CondRule:
         return totals(present, [k + 1 for k in self.active], {k + 1 for k in self.apart}, chosen)
 
 
-def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prepared], flags: Sequence[bool], masked: Set[int],
-                wanted: Set[int]) -> Value:
+class Choice(NamedTuple):
+    """What is known of a cond and its place.
+
+    states     the numbers of the branches' inputs that are arrays which both branches update, or leave as they are.
+    changed    of these, and of others that are written over later: of what lies in them, parts are kept that are read.
+    masked     the outputs of whose cotangents a choice may mask parts.
+    wanted     the outputs that get cotangents.
+    """
+
+    states: Set[int]
+    changed: Set[int]
+    masked: Set[int]
+    wanted: Set[int]
+
+
+def expand_cond(value: Value, operands: Sequence[Value], branches: Sequence[Prepared], flags: Sequence[bool], known: Choice) -> Value:
     """Emit the cond that gives residuals, and what ties its results to its operands.
 
     branches   prepared for a derivative with respect to the inputs that are flagged, with the arrays that are their last inputs.
-    masked     the outputs of whose cotangents a choice may mask parts.
-    wanted     the outputs that get cotangents.
     """
     record = current_record()
     if record is None:
         raise InternalError(f"{value!r} is expanded outside of any record")
     results, given = len(value.type.items), operands[1:]
-    seeded = [k for k, output in enumerate(value.attrs["then_branch"].outputs) if k in wanted and is_differentiable(output)]
-    updated = set(branch_states(value).values())
-    apart = {place for place in updated if flags[place]}
-    how = Cutting(NOTHING, apart=apart, updated=updated, masked=masked)
+    seeded = [k for k, output in enumerate(value.attrs["then_branch"].outputs) if k in known.wanted and is_differentiable(output)]
+    apart = {place for place in known.states if flags[place]}
+    how = Cutting(NOTHING, apart=apart, updated=known.changed, masked=known.masked)
     parts = [cut_body(body, 0, [*flags, *[False] * len(arrays)], seeded, how) for body, arrays in branches]
     fixed = [part.fixed_operands(given, arrays, record) for part, (_, arrays) in zip(parts, branches, strict=True)]
     captured = [values[len(given):] for values in fixed]

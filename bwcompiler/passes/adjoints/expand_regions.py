@@ -16,7 +16,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.passes.adjoints.bodies.cut_body import CutBody
 from bwcompiler.passes.adjoints.checkpoint_adjoint import expand_checkpoint
-from bwcompiler.passes.adjoints.cond_adjoint import expand_cond
+from bwcompiler.passes.adjoints.cond_adjoint import Choice, expand_cond
 from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop
 from bwcompiler.passes.adjoints.segment_loops import Segments, segments
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
@@ -33,6 +33,7 @@ from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rule
 from bwcompiler.passes.derivatives.expansion import Expanded, expanded
 from bwcompiler.passes.derivatives.masks import masked_outputs, masked_values
 from bwcompiler.passes.derivatives.transposed_rule import Regions
+from bwcompiler.passes.loops.branch_states import branch_states, changed_versions
 from bwcompiler.passes.loops.prune_regions import prune_regions
 from bwcompiler.passes.rewriting.simplify import simplify
 
@@ -41,19 +42,21 @@ EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
 
 
 def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None, restoring: bool = False,
-                   masked: Iterable[int] = (), seeded: Iterable[int] | None = None) -> Expanded:
+                   masked: Iterable[int] = (), seeded: Iterable[int] | None = None, changed: Iterable[int] = ()) -> Expanded:
     """Replace every loop and branch through which an output depends on the inputs `wrt`.
 
     carried    of the body of another region op: how many of its inputs it carries.
     restoring  whether loops restore the arrays that they pass on, even where that keeps more.
     masked     the outputs of whose cotangents a choice may mask parts.
     seeded     the outputs that get cotangents; None: all of them.
+    changed    the inputs that are written over where no undo log restores them: of branches.
     """
     if not any(value.op in EXPANDED for value in graph.body):
         return Expanded(graph)
     graph = prune_regions(graph)
     active = active_values(graph, [graph.inputs[k] for k in wrt])
     passed_on = _passed_on(graph, carried or 0)
+    lost = changed_versions(graph, carried or 0, changed)
     chosen = masked_values(graph, masked, carried is not None)
     pulled = seeded_values(graph, range(len(graph.outputs)) if seeded is None else seeded)
     hidden, wanted = _results_among(graph, chosen), _results_among(graph, pulled)
@@ -64,7 +67,7 @@ def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None,
         if value.op not in EXPANDED or value not in active or value not in wanted:
             return None
         place = Place(carried is not None, frozenset(passed_on.get(value, ())), restoring, frozenset(hidden.get(value, ())),
-                      frozenset(wanted[value]))
+                      frozenset(wanted[value]), frozenset([k for k, operand in enumerate(value.operands) if operand in lost]))
         given = [operand in active for operand in value.operands]
         link = _EXPAND[value.op](value, operands, given, place, known)
         if link.op is ops.region_link and value.op is not ops.checkpoint:
@@ -91,6 +94,7 @@ class Place(NamedTuple):
     restoring  whether that is restored, so that the loop around can restore it.
     masked     the numbers of the results of whose cotangents a choice may mask parts.
     seeded     the numbers of the results that get cotangents.
+    changed    the numbers of the operands that are written over where no undo log restores them.
     """
 
     inside: bool
@@ -98,6 +102,7 @@ class Place(NamedTuple):
     restoring: bool
     masked: Set[int]
     seeded: Set[int]
+    changed: Set[int]
 
 
 def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
@@ -119,10 +124,10 @@ def _passed_on(body: Graph, carried: int) -> dict[Value, list[int]]:
 
 # ----- bodies
 def _prepared(body: Graph, wrt: Sequence[int], masked: Set[int], seeded: Set[int], carried: int = 0,
-              restoring: bool = False) -> tuple[Graph, list[Any]]:
+              restoring: bool = False, changed: Iterable[int] = ()) -> tuple[Graph, list[Any]]:
     """A body with custom rules and regions expanded and simplified, and the arrays that it captured, its last inputs."""
     custom = expand_custom_rules(body, wrt, REGIONS)
-    expanded = expand_regions(simplify(custom.graph).graph, wrt, carried, restoring, masked, seeded)
+    expanded = expand_regions(simplify(custom.graph).graph, wrt, carried, restoring, masked, seeded, changed)
     return expanded.graph.replace(captured=0), [*custom.arrays, *expanded.arrays]
 
 
@@ -193,8 +198,10 @@ def _cond(value: Value, operands: Sequence[Value], given: Sequence[bool], place:
     branches = value.attrs["then_branch"], value.attrs["else_branch"]
     flags = [flag and is_differentiable(operand) for flag, operand in zip(given[1:], value.operands[1:], strict=True)]
     wrt = [k for k, flag in enumerate(flags) if flag]
-    prepared = [_prepared(branch, wrt, place.masked, place.seeded) for branch in branches]
-    return expand_cond(value, operands, prepared, flags, place.masked, place.seeded)
+    states = set(branch_states(value).values())
+    changed = {*states, *[k - 1 for k in place.changed]}
+    prepared = [_prepared(branch, wrt, place.masked, place.seeded, changed=changed) for branch in branches]
+    return expand_cond(value, operands, prepared, flags, Choice(states, changed, place.masked, place.seeded))
 
 
 def _checkpoint(value: Value, operands: Sequence[Value], given: Sequence[bool], place: Place, known: Known) -> Value:

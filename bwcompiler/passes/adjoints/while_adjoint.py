@@ -13,6 +13,10 @@ slots, about 1 + n / (2 K S) times more.  K is as large as `BUDGET` bytes allow,
 first runs the loop again.  There are no snapshots then, on which short loops would spend most of their time: iterations that are not in
 the rings are computed from the start.
 
+A loop that ends after a known number of iterations at the latest (`for k in range(9): ... break`: while k < 9 and not done) has rings with
+as many rows, if that is not too much: then nothing is ever computed again, there are no snapshots, and in the body of a loop such rings
+are values that it keeps, like others.
+
 Counters (`k = k + 1`) are known on the way back, and values that depend only on them and on what the loop does not change are computed
 there (`counted_adjoint`).  If the adjoint reads nothing else, there are no rings.
 """
@@ -37,6 +41,7 @@ BUDGET, LARGEST = 1 << 21, 1 << 25     # bytes of the rings of one loop
 FEWEST, ENOUGH, MOST = 8, 64, 4096     # rows
 SNAPSHOTS, LEAST = 16, 2               # of what is carried, as far as BYTES allow
 BYTES = 1 << 25
+FEW, SMALL = 8, 1 << 10                # most iterations, and bytes of their residuals, that are kept in each iteration of a loop around
 
 COUNT = tensor(I64)
 
@@ -62,6 +67,7 @@ class _Loop(NamedTuple):
     """The loop that fills the rings, until a condition over (carried, count, limit, rings, fixed) ends it.
 
     again    the body.
+    is_whole whether the rings hold all iterations.
     kept     types of the numbers of the iterations of which there are snapshots (-1: none), and of these; nothing where there are none.
     """
 
@@ -71,6 +77,7 @@ class _Loop(NamedTuple):
     again: Graph
     fixed: tuple[TensorType, ...]
     kept: tuple[TensorType, ...]
+    is_whole: bool
 
     def run(self, condition: Graph, carried: Sequence[Value], count: Value, limit: Value, rings: Sequence[Value],
             fixed: Sequence[Value]) -> list[Value]:
@@ -126,6 +133,10 @@ class WhileRule:
         carried, end = len(loop.carried), 1 + len(loop.fixed)
         count, fixed, kept = residuals[0], residuals[1:end], residuals[end:]
         start = [or_zero(cts[k] if k < carried else present[k], operands[k]) for k in parts.active]
+        if loop.is_whole:
+            begun, read = [operands[counter.number] for counter in self.counters], [fixed[k] for k in parts.kept]
+            backwards = _backwards(parts, loop, count, constant(0, COUNT), start, kept, read, self.counters, begun)
+            return totals(present, parts.active, range(carried), backwards, 1)
         rings, snapshots, filled = kept[:len(loop.types)], kept[len(loop.types):], count
         if not self.keeps_rings:
             rings, snapshots, filled = [unset(type_) for type_ in loop.types], operands[:carried], constant(0, COUNT)
@@ -168,30 +179,64 @@ def expand_while(value: Value, operands: Sequence[Value], cut: WhileCut) -> Valu
     if not parts.residuals:
         return expand_counted(value, operands, fixed, parts, cut.counters)
     kinds = [tensor(stored.dtype, padded(stored.shape)) for stored in parts.stored()]
-    size = rows(kinds)
+    most = most_iterations(value)
+    is_whole = most is not None and _fit(most, kinds, cut.keeps_rings)
+    size = most if is_whole and most is not None else rows(kinds)
     types = tuple([tensor(type_.dtype, (size, *type_.shape)) for type_ in kinds])
     states = tuple([operand.type for operand in operands[:carried]])
     count, zero = slots(states), constant(0, COUNT)
-    kept = tuple([tensor(type_.dtype, (count, *type_.shape)) for type_ in (COUNT, *states)]) if cut.keeps_rings else ()
-    loop = _Loop(states, size, types, _storing(parts, carried, size, types), tuple([one.type for one in fixed]), kept)
+    kept = tuple([tensor(type_.dtype, (count, *type_.shape)) for type_ in (COUNT, *states)]) if cut.keeps_rings and not is_whole else ()
+    loop = _Loop(states, size, types, _storing(parts, carried, None if is_whole else size, types), tuple([one.type for one in fixed]), kept,
+                 is_whole)
     condition = _first_condition(value, loop)
-    if cut.keeps_rings:
+    if kept:
         found = loop.run_with_snapshots(condition, operands[:carried], zero, fixed)
     else:
         found = loop.run(condition, operands[:carried], zero, zero, [unset(type_) for type_ in types], fixed)
-    residuals = [found[carried], *fixed, *(found[carried + 1:] if cut.keeps_rings else ())]
+    residuals = [found[carried], *fixed, *(found[carried + 1:] if cut.keeps_rings or is_whole else ())]
     rule = WhileRule(value, parts, loop, cut.counters, cut.keeps_rings)
     return ops.region_link(*operands, *found[:carried], *residuals, rule=rule, given=len(operands), results=carried)
 
 
+def most_iterations(value: Value) -> int | None:
+    """How many iterations a loop has at most, by a counter that its condition compares with a number; None if it does not."""
+    condition, carried = value.attrs["condition"], value.attrs["carried"]
+    steps = {counter.number: counter.step for counter in counters_in(value.attrs["body"], carried)}
+    found: list[int] = []
+    pending = [condition.outputs[0]]
+    while pending:
+        test = pending.pop()
+        if test.op is ops.bitwise_and:
+            pending += test.operands
+        elif test.op is ops.less and test.operands[0] in condition.inputs:
+            number = condition.inputs.index(test.operands[0])
+            first, last = [_number(one, condition, value.operands) for one in (condition.inputs[number], test.operands[1])]
+            if steps.get(number, 0) > 0 and first is not None and last is not None:
+                found.append(max(0, -((first - last) // steps[number])))
+    return min(found, default=None)
+
+
+def _number(value: Value, condition: Graph, operands: Sequence[Value]) -> int | None:
+    """What an integer of a condition is at the start, if the program says it."""
+    source = operands[condition.inputs.index(value)] if value in condition.inputs else value
+    return source.attrs["value"] if source.op is ops.full and source.type == COUNT and isinstance(source.attrs["value"], int) else None
+
+
+def _fit(most: int, kinds: Sequence[TensorType], keeps_rings: bool) -> bool:
+    """Whether rings hold the residuals of so many iterations; of one at least, as there are no rings without rows."""
+    size = sum([type_.nbytes for type_ in kinds])
+    return 0 < most <= rows(kinds) if keeps_rings else 0 < most <= FEW and most * size <= SMALL
+
+
 # ----- the loop forwards
-def _storing(parts: CutBody, carried: int, size: int, types: Sequence[TensorType]) -> Graph:
-    """(carried, count, rings, limit, fixed) -> what is carried, count + 1, rings with the residuals in row count mod size."""
+def _storing(parts: CutBody, carried: int, size: int | None, types: Sequence[TensorType]) -> Graph:
+    """(carried, count, rings, limit, fixed) -> what is carried, count + 1, rings with the residuals in row count mod size; None: in row
+    count, of which there always is one."""
     graph = parts.forward
     rings = stack_inputs(parts, types)
     count, limit = input_value(COUNT, "count"), input_value(COUNT, "limit")
     with Record() as record:
-        row = ops.remainder(count, constant(size, COUNT))
+        row = count if size is None else ops.remainder(count, constant(size, COUNT))
         filled = [ops.scatter_update(ring, _widened(residual), row, axes=(0,))
                   for ring, residual in zip(rings, parts.stored(), strict=True)]
         after = count + 1
@@ -297,7 +342,8 @@ def _chunks(parts: CutBody, loop: _Loop, counters: Sequence[Counter], state: Seq
         begin = ops.select(ops.equal(filled, left), left, number)
         again = loop.run(_below_limit(loop), entry, begin, left, rings, fixed)
         rings = again[len(loop.carried) + 1:]
-        back = _backwards(parts, loop, left, start, cotangents, rings, [fixed[k] for k in parts.kept], counters, starts)
+        looped = _backwards(parts, loop, left, start, cotangents, rings, [fixed[k] for k in parts.kept], counters, starts)
+        back = [ops.item(looped, index=k) for k in range(1, looped.attrs["carried"])]
         none = constant(-1, COUNT)
     return condition, cut("chunk", inputs, record.values, [start, none, *back, *rings])
 
@@ -311,8 +357,9 @@ def _last_before(start: Value, kept: Sequence[Value]) -> list[Value]:
 
 
 def _backwards(parts: CutBody, loop: _Loop, left: Value, start: Value, cotangents: Sequence[Value], rings: Sequence[Value],
-               kept: Sequence[Value], counters: Sequence[Counter], starts: Sequence[Value]) -> list[Value]:
-    """The adjoint body for iterations left - 1, ..., start: the cotangents afterwards.  starts: of the counters."""
+               kept: Sequence[Value], counters: Sequence[Counter], starts: Sequence[Value]) -> Value:
+    """The adjoint body for iterations left - 1, ..., start, in a loop that carries the number left and cotangents.  starts: of the
+    counters."""
     def regions(types: Sequence[TensorType]) -> list[Value]:
         return [input_value(type_) for type_ in types]
 
@@ -324,7 +371,7 @@ def _backwards(parts: CutBody, loop: _Loop, left: Value, start: Value, cotangent
     inputs = regions([value.type for value in (*state, *given)])
     with Record() as record:
         last = ops.subtract(inputs[0], constant(1, COUNT))
-        row = ops.remainder(last, constant(loop.size, COUNT))
+        row = last if loop.is_whole else ops.remainder(last, constant(loop.size, COUNT))
         first = len(state) + 1
         read = [_narrowed(ops.gather(ring, row, axes=(0,)), residual.shape)
                 for ring, residual in zip(inputs[first:first + len(rings)], parts.stored(), strict=True)]
@@ -332,7 +379,6 @@ def _backwards(parts: CutBody, loop: _Loop, left: Value, start: Value, cotangent
         counted = [counter.after(begin, last) for counter, begin in zip(counters, inputs[behind:], strict=True)]
         found = inline(parts.adjoint, [*inputs[1:len(state)], *read, *inputs[first + len(rings):behind], *counted])
     body = cut("step", inputs, record.values, [last, *found])
-    looped = ops.while_loop(*state, *given, carried=len(state), condition=condition, body=body)
-    return [ops.item(looped, index=k) for k in range(1, len(state))]
+    return ops.while_loop(*state, *given, carried=len(state), condition=condition, body=body)
 
 

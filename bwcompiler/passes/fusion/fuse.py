@@ -19,6 +19,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier, InnerLoop, Native
 from bwcompiler.passes.fusion.attempt import GROW, Attempt
 from bwcompiler.passes.fusion.axis_order import in_memory_order
+from bwcompiler.passes.fusion.computed_again import compute_where_read
 from bwcompiler.passes.fusion.reads import Reads
 from bwcompiler.passes.fusion.recomputation import Recomputation
 from bwcompiler.passes.fusion.steps import Steps
@@ -78,6 +79,8 @@ class _Fusion:
             elif is_leaf(value, self.forced):
                 self._place(value)
         self._place_numbers()
+        compute_where_read(self.graph, [step for step in self.steps.opened if isinstance(step, FusionGroup)], self.attempts, self.reads,
+                           self.stored, self.forced, self.versions.updates.arrays)
         for step in self.steps.opened:
             if isinstance(step, FusionGroup):
                 in_memory_order(step, self.attempts, self.stored)

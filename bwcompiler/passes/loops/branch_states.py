@@ -5,6 +5,8 @@ Such a result is in the memory of the operand (`lowering/regions.py`), and the o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
@@ -48,3 +50,30 @@ def _begins(graph: Graph, number: int) -> set[int]:
         elif value.op is ops.item and (before := passed_through(value)) is not None:
             pending.append(before)
     return found
+
+
+def changed_versions(graph: Graph, carried: int, changed: Iterable[int]) -> set[Value]:
+    """The versions of arrays that a body changes where the undo log of a loop cannot restore them, so that what is read of them later has
+    to be kept: of what it carries if choices change it, and of the inputs that are `changed`.
+    """
+    found = {graph.inputs[number] for number in changed}
+    for number in range(carried):
+        found |= _chosen_versions(graph.outputs[number], graph.inputs[number])
+    for value in graph.body:
+        before = value.operands[0] if value.op in ops.WRITES else passed_through(value) if value.op is ops.item else None
+        if before in found:
+            found.add(value)
+    return found
+
+
+def _chosen_versions(last: Value, entry: Value) -> set[Value]:
+    """The versions of a carried array, the first to the last; none if no choice makes one of them, or something else does."""
+    versions, value, chosen = {entry}, last, False
+    while value is not entry:
+        versions.add(value)
+        chosen |= value.op is ops.item and value.operands[0].op is ops.cond
+        before = value.operands[0] if value.op in ops.WRITES else passed_through(value) if value.op is ops.item else None
+        if before is None:
+            return set()
+        value = before
+    return versions if chosen else set()

@@ -42,6 +42,21 @@ def test_one_sum_over_two_axes() -> None:
 """
 
 
+def test_rows_under_a_guard() -> None:
+    assert joined("""  for i in 0..3
+    reduce m: f64 = add
+    for j in 0..4
+      for k in 0..5 vector
+        m add= %x[i, j - 1, k] if in_range(j - 1, 0, 2) else 1.0
+    store %s[i], m
+""") == """  for i in 0..3
+    reduce m: f64 = add
+    for k in 0..20 vector
+      m add= %x[+ 20*i + k - 5] if in_range(k - 5, 0, 10) else 1.0
+    store %s[i], m
+"""
+
+
 @pytest.mark.parametrize("total", ["%s[i]", "%s[2]"])
 def test_rows_whose_sums_are_added_to_one_total_have_one_sum(total: str) -> None:
     text = joined(f"""  for i in 0..3

@@ -194,7 +194,8 @@ def test_dear_loops_are_wide():
     made = kernel_to_llvm(parse_kernel(text.format("exp(%x[i])")), emit).text
     assert emit.math == {("exp", "f64", 16): None} and made.count("call <16 x double> @bw.exp.f64x16(<16 x double>") == 1
     assert "llvm.smin" in made
-    assert "@bw.exp.f64(double" in text_of(text.replace(" vector", "").format("exp(%x[i])"))
+    order = "kernel k0(%y: inout f64[91])\n  for i in 0..90\n    store %y[i + 1], exp(%y[i])\n"
+    assert "@bw.exp.f64(double" in text_of(order)                                   # each needs the one before
 
 
 STEPS = """\
@@ -297,6 +298,50 @@ kernel k0(%x: in f32[45], %y: out f32[90], %n: in i64[90], %z: out f32[90])
     NativeKernels([kernel], target).run("k0", found)
     for made, wanted in zip(found, expected, strict=True):
         np.testing.assert_array_equal(made, wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_functions_in_unrolled_iterations(target, rng):
+    """Three colours of a picture, one after the other, beside a fourth that is something else: functions are vectors along the rows."""
+    text = """\
+kernel k0(%x: in f64[40,3], %z: in f64[40], %y: out f64[40,4], %w: out f64[40,2])
+  for i in 0..40
+    store %y[i, 0], exp(%x[i, 0])
+    store %y[i, 1], exp(%x[i, 1])
+    store %y[i, 2], exp(%x[i, 2]) * %z[i]
+    store %y[i, 3], %z[i]
+  for i in 0..40
+    for j in 0..2 vector
+      store %w[i, j], exp(%x[i, 2*j])
+"""
+    assert "@bw.exp.f64(double" not in text_of(text, MASKS)
+    kernel = parse_kernel(text)
+    arrays = [rng.standard_normal((40, 3)), rng.standard_normal(40), np.zeros((40, 4)), np.zeros((40, 2))]
+    expected, found = copies(arrays), copies(arrays)
+    run_kernel(kernel, expected)
+    NativeKernels([kernel], target).run("k0", found)
+    for made, wanted in zip(found, expected, strict=True):
+        np.testing.assert_allclose(made, wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=str)
+def test_guards_of_whole_vectors(target, rng):
+    """Rows that are there or not: a branch around the vectors, in which single elements and those some steps apart can be read too."""
+    text = """\
+kernel k0(%x: in f64[6,40], %s: in f64[6], %p: in f64[6,80], %y: out f64[9,40])
+  for i in 0..9
+    for j in 0..40 vector
+      let a = %x[i - 2, j] * %s[i - 2] + %p[i - 2, 2*j] if in_range(i - 2, 0, 6) else 0.0
+      store %y[i, j], exp(a) + %s[3]
+"""
+    made = text_of(text, MASKS)
+    assert "masked" not in made and "@bw.exp.f64(double" not in made
+    kernel = parse_kernel(text)
+    arrays = [rng.standard_normal(shape) for shape in ((6, 40), 6, (6, 80), (9, 40))]
+    expected, found = copies(arrays), copies(arrays)
+    run_kernel(kernel, expected)
+    NativeKernels([kernel], target).run("k0", found)
+    np.testing.assert_allclose(found[-1], expected[-1], rtol=1e-15)
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)

@@ -44,6 +44,11 @@ def test_all_elements_of_an_array():
     ("store %y[i, j, k], %x[i, 5 - j, k]", [4, 6, 5]),
     ("store %y[i, j, k], f64(j)", [4, 6, 5]),
     ("store %y[i, j, k], %x[i, j, k] if in_range(k, 1, 4) else 0.0", [4 * 6, 5]),
+    ("store %y[i, j, k], %x[i, j - 1, k] if in_range(j - 1, 0, 5) else 0.0", [4, 6 * 5]),      # a guard on whole rows
+    ("store %y[i, j, k], %x[i, j - 1, k] if in_range(j + i - 1, 0, 5) & in_range(j, 1, 6) else 0.0", [4, 6 * 5]),
+    ("store %y[i, j, k], %x[i - 1, j, k] if in_range(i - 1, 0, 3) else 0.0", [4, 6 * 5]),
+    ("store %y[i, j, k], 0.5 if in_range(-1*j, -2, 1) else %x[i, j, k]", [4, 6, 5]),
+    ("store %y[i, j, k], 0.5 if in_range(5*j + k, 7, 12) else %x[i, j, k]", [4, 6 * 5]),
     ("%y[0, 0, k] add= %x[i, j, k]", [4 * 6, 5]),
     ("%y[0, 0, 0] add= %x[i, j, k]", [4 * 6, 5]),                              # all of them in one place: no vector
     ("store %z[30*i + 5*j + k], %z[30*i + 5*j + k] + 1.0", [120]),

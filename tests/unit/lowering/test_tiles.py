@@ -41,6 +41,15 @@ def test_what_stays(body: str) -> None:
     assert tiled(NEST + body) == NEST + body
 
 
+@pytest.mark.parametrize(("rows", "is_tiled"), [(2, False), (16, True)])
+def test_lines_that_loops_between_go_through(rows: int, is_tiled: bool) -> None:
+    """Nine colours are few, but all rows lie between one and the next."""
+    head = f"kernel k0(%x: in f64[9,{rows},30], %z: inout f64[{rows},30,9])\n"
+    nest = f"  for c in 0..9\n    for i in 0..{rows}\n      for j in 0..30 vector\n        store %z[i, j, c], %x[c, i, j] * 2.0\n"
+    arrays = [np.random.default_rng(0).uniform(-1, 1, (9, rows, 30)), np.zeros((rows, 30, 9))]
+    assert ("for t in 0..8" in changed(head + nest, in_tiles, arrays)) == is_tiled
+
+
 def test_sums_stay() -> None:
     body = "  for i in 0..66\n    reduce m: f64 = add\n    for j in 0..100 vector\n      m add= %x[j, i]\n    store %s[i], m\n"
     assert tiled(f"{NEST}      store %z[i, j], 0.0\n{body}").endswith(body)

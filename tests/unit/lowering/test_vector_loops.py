@@ -10,6 +10,7 @@ from bwcompiler.lowering.kernels.analysis.vector_loops import (
     LONGEST,
     Piece,
     can_mask,
+    is_outer,
     native_width,
     pieces,
     power_of_two,
@@ -57,6 +58,22 @@ def test_what_is_worth_a_vector():
     guarded = "store %y[i, j], %x[i, j - 1] if in_range(j, 1, 64) else 0.0"
     assert worthwhile(body(guarded), AVX512) and not worthwhile(body(guarded), Target("generic", "", 128))
     assert not worthwhile(body("store %y[i, j], %x[i, 5] if in_range(j, 1, 64) else 0.0"), AVX512)
+    assert worthwhile(body(f"let a = %z[5] * %z[2*j]\n{guarded.replace('0.0', 'a')}"), AVX512)
+    rows = body("store %y[i, j], %x[i, 5] if in_range(i, 1, 3) else 0.0")
+    assert not rows.masked and worthwhile(rows, Target("generic", "", 128))           # the same in all iterations: a branch
+
+
+def test_what_is_read_with_and_without_a_condition():
+    twice = body("let a = %x[i, j]\nstore %y[i, j], a + (%x[i, j] if in_range(j, 1, 64) else 0.0)")
+    assert [access.buffer.name for access in twice.masked] == ["x"]
+
+
+def test_loops_around_short_ones():
+    """Dear functions are worth storing elements one by one; other operations are not."""
+    for text, dear, cheap in (("store %z[9*j], {}", True, False), ("store %y[i, j], {}", True, False)):
+        for expression, expected in (("exp(%x[i, j])", dear), ("%x[i, j] * 2.0", cheap)):
+            assert is_outer(body(text.format(expression)), AVX512, ()) is expected
+    assert not is_outer(body("store %z[9*j], exp(%x[i, j - 1] if in_range(j, 1, 64) else 0.0)"), AVX512, ())
 
 
 def test_masks_of_small_elements():

@@ -42,7 +42,8 @@ class Body:
     feeds        accumulators from outside of the loop; opened: those from inside.
     operations   their number; expensive: whether they include mathematical functions; divides: or divisions without a vector instruction.
     sizes        bytes of the elements that it computes with.
-    guarded      whether elements are read under a condition only.
+    masked       the elements that are read only in those iterations in which a condition holds; conditions that are the same in all
+                 iterations are branches, and mask nothing.
     inner        the indices of inner loops.
     """
 
@@ -53,13 +54,15 @@ class Body:
         self.sums: list[tuple[Access, Access, tuple[Index, ...]]] = []
         self.around: tuple[Index, ...] = ()                                 # the inner loops around the current statement
         self.operations = 0
-        self.expensive = self.divides = self.guarded = False
+        self.expensive = self.divides = False
+        self.masked: set[Access] = set()
         self.sizes = {1}
         self.feeds: list[Accumulator] = []
         self.opened: set[Accumulator] = set()
         self.lets: dict[Let, bool] = {}                     # whether they differ between iterations
         self.inner: set[Index] = set()
         self._varies: dict[int, bool] = {}
+        self._under_masks: set[int] = set()                 # ids of scalars
         self._statements(loop.body)
         self.steps = [self.step(access.offset) for access in self.accesses]
         groups = [access for access, step in self.stepped()
@@ -111,15 +114,27 @@ class Body:
             self._scalar(term, False)
         self.accesses.append(Access(buffer, offset, True))
 
-    def _scalar(self, scalar: Scalar, guarded: bool) -> None:
-        if id(scalar) in self._varies:
+    def _scalar(self, scalar: Scalar, masked: bool) -> None:
+        known = id(scalar) in self._varies
+        if known and (not masked or id(scalar) in self._under_masks):
             return
-        self._varies[id(scalar)] = False
+        if masked:
+            self._under_masks.add(id(scalar))
+            if scalar.op == "load":
+                self.masked.add(Access(scalar.data[0], scalar.data[1], False))
+        if not known:
+            self._varies[id(scalar)] = False
+            self._count(scalar)
+        for number, arg in enumerate(scalar.args):
+            guarded = scalar.op == "select" and scalar.data == "lazy" and number > 0 and self.varies(scalar.args[0])
+            self._scalar(arg, masked or guarded)
+        self._varies[id(scalar)] = self._differs(scalar)
+
+    def _count(self, scalar: Scalar) -> None:
         if scalar.op == "load":
             buffer, offset = scalar.data
             self.sizes.add(buffer.dtype.itemsize)
             self.accesses.append(Access(buffer, offset, False))
-            self.guarded |= guarded
         elif scalar.op not in ("const", "word", "local", "index", "total", "found"):
             self.operations += 1
             if scalar.op in FUNCTIONS and scalar.args[0].dtype.is_float:
@@ -127,9 +142,6 @@ class Body:
                 if scalar.op in IN_DOUBLES:
                     self.sizes.add(F64.itemsize)
             self.divides |= scalar.op in DIVISIONS and shift_of(scalar) is None
-        for number, arg in enumerate(scalar.args):
-            self._scalar(arg, guarded or (scalar.op == "select" and scalar.data == "lazy" and number > 0))
-        self._varies[id(scalar)] = self._differs(scalar)
 
     # ----- variation between iterations
     def varies(self, scalar: Scalar) -> bool:

@@ -62,16 +62,16 @@ def can_mask(body: Body, target: Target) -> bool:
 def can_mask_any_number(body: Body, target: Target) -> bool:
     """Whether the remaining iterations can be a masked vector, if their number is unknown."""
     beside = all(step in (0, 1, -1) for step in body.steps) and not any(access.writes and not step for access, step in body.stepped())
-    return can_mask(body, target) and beside and not body.grouped and not body.guarded
+    return can_mask(body, target) and beside and not body.grouped and not body.masked
 
 
 def worthwhile(body: Body, target: Target) -> bool:
     """Whether vectors pay off: most elements are contiguous, or there is much to compute."""
     if body.divides and not body.expensive:
         return False
-    if body.guarded and not (can_mask(body, target) and _guards_are_simple(body, target)):
+    if body.masked and not (can_mask(body, target) and _masks_are_simple(body, target)):
         return False
-    if body.guarded and isinstance(body.loop.extent, int) and body.loop.extent < SHORTEST_GUARDED:
+    if body.masked and isinstance(body.loop.extent, int) and body.loop.extent < SHORTEST_GUARDED:
         return False                               # a masked load stalls on narrower stores to its memory
     beside = sum(step in (1, -1) for step in body.steps)
     scattered = any(access.writes and step not in (1, -1) for access, step in body.stepped())
@@ -79,17 +79,26 @@ def worthwhile(body: Body, target: Target) -> bool:
 
 
 def is_outer(body: Body, target: Target, lane_sums: Collection[Accumulator]) -> bool:
-    """Whether a loop around very short loops is vectorised: these do not fill vectors, and all stores are contiguous along it."""
-    loop, short = body.loop, _inner_iterations(body.loop.body)
-    if upper(loop.extent) < native_width(body, target) or not 1 < short <= SHORT_INSIDE:
+    """Whether a loop is vectorised that is none of vectors itself: one around very short loops, which do not fill vectors, or around their
+    unrolled iterations (`loops/split_guards.py`).
+
+    Stores have to be contiguous along it, and reads contiguous or grouped, except beside mathematical functions: a vector of these takes as
+    long as one call of the function for a number, and the elements of a vector are stored in a fraction of that.
+    """
+    lanes, around = native_width(body, target), _inner_iterations(body.loop.body) - 1
+    if upper(body.loop.extent) < lanes or around + 1 > SHORT_INSIDE:
         return False
+    if body.divides or body.masked or body.feeds or not body.opened.isdisjoint(lane_sums):
+        return False
+    if body.expensive and around <= lanes // 2:
+        return True
     stores = all(step in (1, -1) or access in body.in_order for access, step in body.stepped() if access.writes)
-    return stores and not body.apart and not body.divides and not body.guarded and body.opened.isdisjoint(lane_sums) and not body.feeds
+    return bool(around) and stores and not body.apart
 
 
-def _guards_are_simple(body: Body, target: Target) -> bool:
-    """Whether all guarded elements are contiguous, or can be read by a masked gather."""
-    return all(step in (1, -1) or (step is None and not access.writes and target.has_masks) for access, step in body.stepped())
+def _masks_are_simple(body: Body, target: Target) -> bool:
+    """Whether all masked elements are contiguous, or can be read by a masked gather."""
+    return all(step in (1, -1) or (step is None and target.has_masks) for access, step in body.stepped() if access in body.masked)
 
 
 def _inner_iterations(body: Sequence[Statement]) -> int:

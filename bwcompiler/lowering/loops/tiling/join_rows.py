@@ -11,13 +11,12 @@ be added sequentially, each waiting for the sum before it.  Loops without accumu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from bwcompiler.ir.extent import Extent, Index
-from bwcompiler.ir.loop import Accumulate, Accumulator, Fill, Kernel, Let, Loop, Offset, Reduce, Statement, Store, identity_of
-from bwcompiler.ir.scalar import Scalar
-from bwcompiler.lowering.loops.split_guards import Copy
+from bwcompiler.ir.loop import Accumulate, Accumulator, Kernel, Loop, Reduce, Statement, identity_of
 from bwcompiler.lowering.loops.tiling.tiles import is_elementwise
+from bwcompiler.lowering.loops.tiling.walks import joined
 
 LONG = 256                     # elements of a row that fills the lanes well
 
@@ -39,13 +38,10 @@ def _loop(loop: Loop) -> list[Statement]:
     if len(body) != len(loop.body) or any(new is not old for new, old in zip(body, loop.body, strict=True)):
         loop = Loop(loop.index, loop.extent, body, loop.kind)
     before, inner, after = _parts(body)
-    if inner is None or not isinstance(loop.extent, int) or not _is_joined(loop, inner) or not _may_stand_outside(before, after, loop):
+    if inner is None or not isinstance(loop.extent, int) or not _adds(inner) or not _may_stand_outside(before, after, loop):
         return [loop]
-    assert isinstance(inner.extent, int)
-    extent = loop.extent * inner.extent
-    index = Index(0, extent - 1, inner.index.name)
-    copy = Copy({loop.index: 0, inner.index: index.extent()}, in_place=True)
-    return [*before, Loop(index, extent, copy.statements(inner.body), "vector"), *after]
+    made = joined(loop, inner, "vector")
+    return [loop] if made is None else [*before, made, *after]
 
 
 def _parts(body: list[Statement]) -> tuple[list[Statement], Loop | None, list[Statement]]:
@@ -57,14 +53,11 @@ def _parts(body: list[Statement]) -> tuple[list[Statement], Loop | None, list[St
     return body[:loops[0]], inner, body[loops[0] + 1:]
 
 
-def _is_joined(loop: Loop, inner: Loop) -> bool:
-    """Whether the inner loop adds to accumulators, and the next iteration of the outer loop continues where it stops in memory."""
+def _adds(inner: Loop) -> bool:
+    """Whether the loop adds to accumulators, and otherwise computes each element by itself."""
     sums = [one for one in inner.body if isinstance(one, Accumulate) and isinstance(one.target, Accumulator)]
     rest = [one for one in inner.body if one not in sums]
-    if not sums or any(one.position is not None for one in sums) or not is_elementwise(rest, sums):
-        return False
-    assert isinstance(inner.extent, int)
-    return bool(loop.extent) and all(is_one_walk(extent, loop.index, inner.index, inner.extent) for extent in extents(inner.body, set()))
+    return bool(sums) and all(one.position is None for one in sums) and is_elementwise(rest, sums)
 
 
 def _may_stand_outside(before: list[Statement], after: list[Statement], loop: Loop) -> bool:
@@ -91,46 +84,3 @@ def _may_stand_outside(before: list[Statement], after: list[Statement], loop: Lo
 
 def _is_fixed(place: Extent, index: Index) -> bool:
     return isinstance(place, int) or index not in dict(place.terms)
-
-
-def is_one_walk(extent: Extent, outer: Index, inner: Index, count: int) -> bool:
-    """Whether one step of the outer loop moves as far as `count` steps of the inner one."""
-    steps = {} if isinstance(extent, int) else dict(extent.terms)
-    return steps.get(outer, 0) == count * steps.get(inner, 0)
-
-
-def extents(body: Sequence[Statement], seen: set[int]) -> Iterator[Extent]:
-    """All extents in the statements.  seen: ids of visited scalars."""
-    for statement in body:
-        if isinstance(statement, Loop):
-            yield statement.extent
-            yield from extents(statement.body, seen)
-        elif isinstance(statement, Let | Store | Accumulate | Fill):
-            yield from _of_scalar(statement.value, seen)
-            if isinstance(statement, Store):
-                yield from _of_offset(statement.offset, seen)
-            elif isinstance(statement, Accumulate):
-                if not isinstance(statement.target, Accumulator):
-                    yield from _of_offset(statement.target[1], seen)
-                if statement.position is not None:
-                    yield from _of_scalar(statement.position, seen)
-
-
-def _of_offset(offset: Offset, seen: set[int]) -> Iterator[Extent]:
-    yield offset.affine
-    for term, _ in offset.terms:
-        yield from _of_scalar(term, seen)
-
-
-def _of_scalar(scalar: Scalar, seen: set[int]) -> Iterator[Extent]:
-    if id(scalar) in seen:
-        return
-    seen.add(id(scalar))
-    if scalar.op == "index":
-        yield scalar.data
-    elif scalar.op == "in_range":
-        yield from scalar.data
-    elif scalar.op == "load":
-        yield scalar.data[1].affine
-    for arg in scalar.args:
-        yield from _of_scalar(arg, seen)

@@ -13,6 +13,7 @@ The computation of each iteration is unchanged, and the iterations are independe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
@@ -21,7 +22,8 @@ from bwcompiler.ir.semantics.loop_verifier import scalars, statements, targets
 from bwcompiler.lowering.loops.split_guards import Copy
 
 LINE_BYTES = 64                # one row of a tile
-LEAST_BYTES = 1 << 14          # least bytes accessed along columns: less stays in the L1 cache anyway
+LEAST_BYTES = 1 << 14          # least bytes accessed along columns: less stays in the L1 cache anyway;
+LEAST_LINES = 1 << 14          # or least bytes of lines between two accesses to one, in loops between as well
 
 
 def in_tiles(kernel: Kernel) -> Kernel:
@@ -89,9 +91,18 @@ def _across(nest: list[Loop]) -> tuple[int, int] | None:
             assert isinstance(loop.extent, int) and isinstance(inner.extent, int)
             side = LINE_BYTES // itemsize
             if abs(_step(offset, loop.index)) == 1 and min(loop.extent, inner.extent) >= side and (
-                    loop.extent * inner.extent * itemsize >= LEAST_BYTES):
+                    loop.extent * inner.extent * itemsize >= LEAST_BYTES or _lines(nest, number) * LINE_BYTES >= LEAST_LINES):
                 return number, side
     return None
+
+
+def _lines(nest: list[Loop], number: int) -> int:
+    """The lines that accesses along columns touch from one iteration of a loop to the next, which touches them again."""
+    inner, loop = nest[-1], nest[number]
+    count = math.prod([one.extent for one in nest[number + 1:] if isinstance(one.extent, int)])
+    across = {(buffer, offset) for buffer, offset in _accesses(inner.body)
+              if abs(_step(offset, loop.index)) == 1 and abs(_step(offset, inner.index)) * buffer.dtype.itemsize >= LINE_BYTES}
+    return count * len(across)
 
 
 def _accesses(body: list[Statement]) -> Iterator[tuple[Buffer, Extent]]:

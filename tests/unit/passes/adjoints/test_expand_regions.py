@@ -24,11 +24,37 @@ def test_gradients_are_those_of_differences(name):
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 20])
-@pytest.mark.parametrize("name", ["many_iterations", "while_below", "newton_in_a_scan", "while_in_a_while", "while_over_parts"])
+@pytest.mark.parametrize("name", ["many_iterations", "while_below", "newton_in_a_scan", "while_in_a_while", "while_over_parts",
+                                  "while_of_few_iterations", "while_of_few_iterations_in_loops"])
 def test_more_iterations_than_the_rings_hold(name, rows, monkeypatch):
     monkeypatch.setattr(while_adjoint, "rows", lambda types: rows)
     program, args = PROGRAMS[name]
     check_gradients(program, *args, order=2 if rows == 3 else 1)
+
+
+@pytest.mark.parametrize("start, limit, step, most", [(0, 7, 1, 7), (1, 16, 3, 5), (5, 5, 1, 0), (9, 2, 1, 0), (0, 7, -1, None)])
+def test_most_iterations(start, limit, step, most):
+    def loop(x):
+        return bw.while_loop(lambda c: (np.sum(c[0]) < 9.0) & (c[1] < limit), lambda c: (c[0] * x, c[1] + step), (x, start))[0]
+
+    graph = trace(loop, (np.ones(3),)).graph
+    [found] = [value for value in graph.body if value.op is ops.while_loop]
+    assert while_adjoint.most_iterations(found) == most
+
+
+def test_nothing_is_computed_again_of_few_iterations(monkeypatch):
+    """In a loop, too: the sine of each iteration is computed once, forwards, and its cosine once, backwards."""
+    def program(x):
+        def until(y):
+            return bw.while_loop(lambda c: (c[1] < 6) & (np.sum(c[0]) < 2.0), lambda c: (np.sin(c[0]) * c[0] + x, c[1] + 1), (y, 0))[0]
+        return until(bw.fori_loop(0, 5, lambda _, y: until(y) * 0.2, x))
+
+    joint = derive(trace(program, (np.float64(0.3),)).graph, (0,), [INPUT_SEED])
+    calls = []
+    monkeypatch.setattr(ops.cos, "reference", lambda x: (calls.append(1), np.cos(x))[1])
+    monkeypatch.setattr(ops.sin, "reference", lambda x: (calls.append(0), np.sin(x))[1])
+    interpret(joint.graph, [np.float64(0.3), np.float64(1.0)])
+    assert len(calls) > 30 and calls.count(0) <= 2 * calls.count(1) and not any(value.op is ops.argmax for value in joint.graph.body)
 
 
 def test_rings_have_the_size_that_the_budget_allows():
@@ -89,12 +115,27 @@ def best_of(bw, u, a):
     return u * a
 
 
-@pytest.mark.parametrize("program", [upwind, best_of])
+def aligned(bw, u, a):
+    """A branch in a branch that updates the array reads other elements of it."""
+    u = u.copy()
+
+    def cell(i, _):
+        def step(_):
+            before = bw.cond(a[i] > 0.2, lambda _: u[i - 1] * a[i], lambda _: np.sin(u[i - 2]), None)
+            u[i] += before * u[i + 1]
+            again = bw.cond(u[i] > 0, lambda _: u[i] * u[i - 1], lambda _: 0.5 * u[i + 1], None)
+            u[i - 1] = again * u[i]
+        bw.cond(i == 4, lambda _: None, step, None)
+    bw.fori_loop(2, len(u) - 1, cell, None)
+    return u
+
+
+@pytest.mark.parametrize("program", [upwind, best_of, aligned])
 def test_branches_that_update_an_array(program, rng):
     check_gradients(program, rng.standard_normal(9), rng.standard_normal(9))
 
 
-@pytest.mark.parametrize("program", [upwind, best_of])
+@pytest.mark.parametrize("program", [upwind, best_of, aligned])
 def test_what_branches_read_of_an_array_is_kept_and_not_all_of_it(program, rng):
     n = 60
     traced = trace(lambda u, a: np.sum(program(bw, u, a)), (rng.standard_normal(n), rng.standard_normal(n)))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler import ops
 from bwcompiler.frontend import trace
 from bwcompiler.ir.access import is_virtual, root
 from bwcompiler.ir.contracts.fusion import Call, FusionGroup
@@ -408,3 +409,71 @@ def test_what_fusion_noted_goes_with_it():
     noted = weakref.ref(fusion)
     del fusion
     assert noted() is None
+
+
+def residual_pairs(x, w):
+    """Both loops have y; m and n are quick to have again from it, which a root is not, nor what is read elsewhere."""
+    y = x * w + 1.0
+    m = np.maximum(y, 0.0)
+    n, root_of, r = m * m, np.sqrt(y * y + 1.0), m[::-1]
+    total = np.cumsum(n * root_of, axis=0)
+    return total * y + m * n + root_of + r
+
+
+def test_what_readers_can_have_from_what_they_load_is_not_stored(rng):
+    args = rng.standard_normal((6, 8)), rng.standard_normal((6, 8))
+    found = lowered(residual_pairs, *args, gradient=False)
+    names = {value.op.name for value in found.fused.stored}
+    assert "sqrt" in names and sum(value.op is ops.maximum for value in found.fused.stored) == 1
+    last = found.fused.steps[-1]
+    assert next(member.value.op.name for member in last.members) == "multiply"
+    np.testing.assert_array_equal(bw.jit(residual_pairs)(*args), residual_pairs(*args))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_few_operations_in_a_row_are_computed_again(count, rng):
+    def program(x):
+        chain = [x * 3.0]
+        for _ in range(count):
+            chain.append(np.maximum(chain[-1] - 0.25, -1.0))
+        total = np.cumsum(functools.reduce(np.add, chain))
+        return functools.reduce(np.add, chain, total)
+
+    x = rng.standard_normal(20)
+    np.testing.assert_allclose(bw.jit(program)(x), program(x), rtol=1e-15)
+    [*_, last] = lowered(program, x, gradient=False).fused.steps
+    again = [member.value for member in last.members if member.value.op is ops.maximum]
+    assert len(again) == (count + 1) // 2                          # each by two operations, from one that is loaded
+
+
+def slopes(u, w):
+    """What lies between is computed again at shifted elements of something else."""
+    d = u[1:] - u[:-1]
+    a = d[1:] + d[:-1]
+    m = a * a * 0.5
+    total = np.cumsum(np.sqrt(m * m + 1.0), axis=0)
+    return total * m + a * (d[1:] - 0.1)
+
+
+def views(u, w):
+    """What is read through another shape, or turned, has memory."""
+    m = u * w
+    n = m.reshape(-1) * 0.5
+    total = np.cumsum(np.sqrt(m * m + 1.0), axis=0)
+    return total * m + n.reshape(u.shape) + (m * m)[::-1] + u
+
+
+def neighbours(u, w):
+    """A loop computes y again where it is, not beside it."""
+    y = u + w
+    beside = (y[1:] - 0.1) * y[:-1]
+    total = np.cumsum(np.sqrt(y * y + 1.0), axis=0)
+    last = total * y * u * w
+    return last[1:] + beside * total[1:]
+
+
+@pytest.mark.parametrize("program", [slopes, views, neighbours])
+def test_shifts_and_views_of_what_is_computed_again(program, rng):
+    args = rng.standard_normal((14, 14)), rng.standard_normal((14, 14))
+    np.testing.assert_allclose(bw.jit(program)(*args), program(*args), rtol=1e-14)
+    bw.check_grads(lambda u, w: np.sum(program(u, w)), args, modes=("rev",), order=1)

@@ -8,7 +8,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.frontend import trace
-from bwcompiler.passes.loops.branch_states import branch_states
+from bwcompiler.passes.loops.branch_states import branch_states, changed_versions
 from bwcompiler.passes.rewriting.simplify import simplify
 
 LINE = np.linspace(0.5, 2.0, 12)
@@ -64,3 +64,17 @@ def test_values_and_gradients_in_a_loop(fun, k):
         return bw.fori_loop(0, 6, lambda i, y: fun(y, x, i + k - 3), y)
 
     bw.check_grads(steps, (LINE, np.cos(LINE)))
+
+
+def test_versions_that_no_undo_log_restores():
+    """Of what a loop carries: those of an array that choices change, and of none that only updates change."""
+    def body(y, x, k):
+        y = y.copy()
+        y[0] = x[3]
+        return updated(y, x, k), assigned(x, y)
+
+    graph = simplify(trace(body, (LINE, LINE[::-1].copy(), 1)).graph).graph
+    found = changed_versions(graph, 2, ())
+    assert {graph.inputs[0], graph.outputs[0]} < found and not found & {graph.inputs[1], graph.outputs[1]}
+    assert changed_versions(graph, 0, (1,)) == {graph.inputs[1], graph.outputs[1]}
+    assert changed_versions(graph, 0, ()) == set()
