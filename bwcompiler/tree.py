@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 NAMESPACE = "bw"
+_LEAVES = frozenset((float, int, bool, complex, str, type(None)))      # the most frequent kinds of nodes that hold nothing
 TreeDef: TypeAlias = "optree.PyTreeSpec"
 IsLeaf: TypeAlias = "Callable[[Any], bool] | None"
 Class = TypeVar("Class", bound=type)
@@ -237,6 +238,29 @@ def match_prefix(prefix: Any, whole: Any, root: str) -> list[tuple[Any, Any, str
     assert level is not None
     paths = [accessor.codify(root) for accessor in level.accessors()]
     return [row for one, part, path in zip(mine.children, other.children, paths, strict=True) for row in match_prefix(one, part, path)]
+
+
+def key_orders(tree: Any) -> tuple[Any, ...]:
+    """The keys of all dicts in a tree, in their order, with their types.  Structures are equal whatever these are, programs may not be."""
+    found: list[Any] = []
+    _note_key_orders(tree, found)
+    return tuple(found)
+
+
+def _note_key_orders(node: Any, found: list[Any]) -> None:
+    kind = type(node)
+    if kind is dict or (issubclass(kind, dict) and not optree.tree_is_leaf(node, namespace=NAMESPACE)):
+        found.append((tuple(node), tuple([type(key) for key in node])))
+        children: Iterable[Any] = node.values()
+    elif kind is tuple or kind is list:
+        children = node
+    elif optree.tree_is_leaf(node, namespace=NAMESPACE):
+        return
+    else:
+        children = optree.tree_flatten_one_level(node, namespace=NAMESPACE).children
+    for child in children:
+        if type(child) not in _LEAVES:
+            _note_key_orders(child, found)
 
 
 # ----- classes that are containers

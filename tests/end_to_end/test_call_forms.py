@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import enum
 import functools
 from collections.abc import Callable
@@ -283,6 +285,79 @@ def test_transposed_arrays_from_outside_are_read_where_they_lie(view: Any) -> No
     np.testing.assert_array_equal(function(np.ones(outside.shape)), expected())
     product = bw.value_and_grad(lambda x: np.sum((x @ base[0].T) ** 2))
     np.testing.assert_allclose(assert_native(product, np.ones((2, 4)))[1], 2 * np.ones((2, 4)) @ base[0].T @ base[0])
+
+
+# ----- dicts
+@dataclasses.dataclass
+class Held:
+    table: dict[Any, float]
+
+
+def first_less_second(table: Any, x: Any) -> Any:
+    first, second = (table.table if isinstance(table, Held) else table).values()
+    return np.sum(first * x - second * x ** 2)
+
+
+@pytest.mark.parametrize("make", [dict, lambda items: collections.defaultdict(float, items), collections.OrderedDict,
+                                  lambda items: Held(dict(items))], ids=["dict", "defaultdict", "OrderedDict", "dataclass"])
+@pytest.mark.parametrize("transform", [bw.jit, lambda function: bw.grad(function, argnums=1), lambda function: bw.vmap(function, in_axes=(None, 0))],
+                         ids=["jit", "grad", "vmap"])
+def test_dicts_have_the_order_of_their_keys(make: Any, transform: Any) -> None:
+    """As in NumPy: equal dicts whose keys are in another order are other arguments."""
+    items, compiled = [("b", 1.0), ("a", 5.0)], transform(first_less_second)
+    for _ in range(2):
+        for each in (items, items[::-1]):
+            alone = transform(lambda table, x: first_less_second(table, x))
+            np.testing.assert_array_equal(compiled(make(each), X), alone(make(each), X))
+    np.testing.assert_allclose(bw.jit(first_less_second)(make(items), X), first_less_second(make(items), X))
+
+
+def test_native_dicts_with_integers_as_keys() -> None:
+    function = bw.jit(first_less_second)
+    for table in ({3: 1.0, 1: 5.0}, {1: 5.0, 3: 1.0}, {"a": 1.0, 3: 2.0}, {"a": 2.0, "b": 3}):
+        np.testing.assert_allclose(assert_native(function, table, X), first_less_second(table, X))
+
+
+def test_keys_that_are_equal_but_of_other_types() -> None:
+    def halves(table: Any, x: Any) -> Any:
+        return sum(x[0] * value * (key if type(key) is int else 3) for key, value in table.items())
+
+    function = bw.jit(halves)
+    for table in ({1: 2.0, 2: 3.0}, {1.0: 2.0, 2.0: 3.0}, {True: 2.0, 2: 3.0}, {1: 2.0, 2: 3.0}):
+        np.testing.assert_allclose(function(table, X), halves(table, X))
+
+
+def test_results_have_the_order_of_their_keys() -> None:
+    function = bw.jit(lambda x: {"sum": np.sum(x), "all": {2: x, 1: -x}})
+    assert [list(function(X)), list(function(X)["all"])] == [["sum", "all"], [2, 1]]
+    assert list(bw.grad(lambda table: np.sum(table["w"] * table["b"]))({"w": X, "b": W})) == ["w", "b"]
+
+
+def test_keywords_have_an_order_where_a_function_takes_any() -> None:
+    def any_of_them(x: Any, **more: float) -> Any:
+        first, second = more.values()
+        return first * x - second
+
+    def named(x: Any, *, scale: float, shift: float) -> Any:
+        return scale * x - shift
+
+    function = bw.jit(any_of_them)
+    for _ in range(2):
+        np.testing.assert_allclose(function(X, a=2.0, b=1.0), 2 * X - 1)
+        np.testing.assert_allclose(function(X, b=1.0, a=2.0), X - 2)
+    traces: list[int] = []
+    function = bw.jit(lambda x, *, scale, shift: (traces.append(1), named(x, scale=scale, shift=shift))[1])
+    for _ in range(2):
+        np.testing.assert_allclose(function(X, scale=2.0, shift=1.0), 2 * X - 1)
+        np.testing.assert_allclose(function(X, shift=1.0, scale=2.0), 2 * X - 1)
+    assert len(traces) == 1
+
+
+def test_a_program_refuses_dicts_in_another_order() -> None:
+    program = bw.compile(first_less_second, {"b": 1.0, "a": 5.0}, X)
+    np.testing.assert_allclose(program({"b": 2.0, "a": 3.0}, X), first_less_second({"b": 2.0, "a": 3.0}, X))
+    with pytest.raises(SignatureError, match=r"argument 0 has a dict with the keys \['a', 'b'\], but the program was compiled for .*\['b', 'a'\]"):
+        program({"a": 3.0, "b": 2.0}, X)
 
 
 # ----- copies of what is written to

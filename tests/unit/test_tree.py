@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
 import numpy as np
@@ -173,3 +173,12 @@ def test_registered_dataclasses() -> None:
     tree.register_dataclass(Chosen, ["x"], ["n"])
     with pytest.raises(ValueError, match="Chosen is a node already"):
         tree.register_dataclass(Chosen)
+
+
+def test_orders_of_keys() -> None:
+    one = [Model({"b": 1.0, "a": 2.0}, None), {1: {"z": 0.0}, 0: 2.0}, np.ones(2), None]
+    tree.flatten(one)                                          # as dataclasses are nodes as soon as they are met
+    assert tree.key_orders(one) == ((("b", "a"), (str, str)), ((1, 0), (int, int)), (("z",), (str,)))
+    assert tree.key_orders(defaultdict(float, b=1.0, a=2.0)) == tree.key_orders({"b": 1.0, "a": 2.0})
+    assert tree.key_orders({1: 0.0}) != tree.key_orders({True: 0.0}) != tree.key_orders({1.0: 0.0})
+    assert tree.key_orders((1.0, [np.ones(2)], "text")) == ()

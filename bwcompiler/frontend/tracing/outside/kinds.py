@@ -50,7 +50,7 @@ def can_be_replaced(read: Read) -> bool:
         base = read.owner
         return not isinstance(base, type) and (read.key in getattr(base, "__dict__", {}) or isinstance(
             class_attribute(type(base), read.key), types.MemberDescriptorType))
-    return read.kind not in ("size", "items", "bytes")
+    return read.kind not in ("size", "keys", "items", "bytes")
 
 
 def is_supported(dtype: Any) -> bool:
