@@ -29,7 +29,7 @@ from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided import gaps, lookups
 from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_same, truth
 from bwcompiler.frontend.source.undecided.orders import is_undecided
-from bwcompiler.frontend.source.variables import Names, is_bounded, open_policy
+from bwcompiler.frontend.source.variables import Names, is_bounded, open_policy, parts_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -118,7 +118,7 @@ def in_(x: Any, items: Any) -> Any:
         want(items, x, 0)
         return lookups.contains(items, x)
     if lookups.is_traced_key(items, x) or (type(items) in (set, frozenset) and (lookups.has_choices(x) or any(
-            isinstance(part, Tracer) for part in (x if type(x) is tuple else (x,))))):
+            isinstance(part, Tracer) for part in parts_of(x)))):
         return lookups.contains(items, x)
     if isinstance(items, Selection) or (isinstance(items, Tracer) and items.ndim) or (
             isinstance(items, np.ndarray) and isinstance(x, Tracer)):
