@@ -287,6 +287,15 @@ def test_transposed_arrays_from_outside_are_read_where_they_lie(view: Any) -> No
     np.testing.assert_allclose(assert_native(product, np.ones((2, 4)))[1], 2 * np.ones((2, 4)) @ base[0].T @ base[0])
 
 
+def test_generators_made_inside() -> None:
+    """What makes them is a function of another library: it has no attributes of the user's that a call would have to look for."""
+    def noisy(x: Any, text: str = "a b c") -> Any:
+        generator = np.random.default_rng(len(text.split()))
+        return x + generator.normal(size=8)
+
+    np.testing.assert_array_equal(assert_native(bw.jit(noisy), X), noisy(X))
+
+
 # ----- dicts
 @dataclasses.dataclass
 class Held:

@@ -92,7 +92,7 @@ def is_hidden_type(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if module is None or cls.__module__ == "__main__" or file is None:
-        return cls.__module__ in ("builtins", "types", "functools")
+        return cls.__module__ in ("builtins", "types", "functools") or cls.__module__.startswith("_cython_")     # np.random.default_rng
     return is_library_file(file)
 
 
