@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 
 import bwcompiler as bw
 from bwcompiler.errors import SignatureError
@@ -287,13 +288,15 @@ def test_transposed_arrays_from_outside_are_read_where_they_lie(view: Any) -> No
     np.testing.assert_allclose(assert_native(product, np.ones((2, 4)))[1], 2 * np.ones((2, 4)) @ base[0].T @ base[0])
 
 
-def test_generators_made_inside() -> None:
-    """What makes them is a function of another library: it has no attributes of the user's that a call would have to look for."""
+def test_functions_of_other_libraries_inside() -> None:
+    """They are objects of classes that C code has made, without attributes of the user's that a call would have to look for."""
     def noisy(x: Any, text: str = "a b c") -> Any:
         generator = np.random.default_rng(len(text.split()))
         return x + generator.normal(size=8)
 
     np.testing.assert_array_equal(assert_native(bw.jit(noisy), X), noisy(X))
+    energy = lambda x: np.sum(np.abs(scipy.fft.rfft(x)).clip(0.5))
+    np.testing.assert_allclose(assert_native(bw.jit(energy), X), energy(X))
 
 
 # ----- dicts
