@@ -93,7 +93,7 @@ def is_hidden_type(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if module is None or cls.__module__ == "__main__" or file is None:
-        is_of_python = cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("_cython_")     # not np.random.default_rng, scipy.fft.fft
+        is_of_python = cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("_cython_")    # np.random.default_rng, scipy.fft.fft
         return not is_of_python or cls.__module__ in ("builtins", "types", "functools")
     return is_library_file(file)
 
