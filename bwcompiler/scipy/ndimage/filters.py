@@ -153,7 +153,7 @@ def _radius(sigma: Any, truncate: float) -> int:
 
 def gaussian_filter1d(input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
                       truncate: float = 4.0, *, radius: int | None = None) -> Any:
-    """`correlate1d` with a Gaussian, or with its derivative of an order; a sigma that data decide needs radius=, which says how many weights.
+    """`correlate1d` with a Gaussian, or with its derivative of an order; a sigma that data decide needs radius=, the number of weights.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.ndimage.gaussian_filter1d(np.array([0.0, 1.0, 0.0]), 0.5).round(3).tolist()
