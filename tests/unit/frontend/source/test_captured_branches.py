@@ -302,3 +302,37 @@ def test_arrays_of_one_element_decide():
     for x in (1.0, 2.999999, 17.0):
         assert bw.jit(settled)(x) == settled(x)
         assert bw.grad(settled)(x) == pytest.approx((settled(x + 1e-7) - settled(x - 1e-7)) / 2e-7, rel=1e-6, abs=1e-8)
+
+
+# ----- dicts, whose keys have an order
+def made_on_both_sides(x):
+    return {"a": x[1], "b": x[2]} if x[0] > 0.3 else {"b": x[1], "a": x[2]}
+
+
+def rebound_on_one(x):
+    table = {"a": x[1], "b": x[2]}
+    if x[0] > 0.3:
+        table = {"b": table["b"], "a": table["a"]}
+    return next(iter(table.values()))
+
+
+def one_of_a_list(x):
+    tables = [{"a": x[1], "b": x[2]}, {"b": x[1], "a": x[2]}]
+    return next(iter(tables[int(x[0] > 0.3)].values()))
+
+
+@pytest.mark.parametrize("program", [lambda x: sum((k + 1) * v for k, v in enumerate(made_on_both_sides(x).values())), made_on_both_sides,
+                                     rebound_on_one, one_of_a_list], ids=["summed", "returned", "rebound", "element"])
+def test_keys_in_another_order_on_one_side_are_refused(program):
+    """What is made of both sides would have the order of one of them."""
+    with pytest.raises(TracerBoolError, match="is a dict with its keys in another order on one side than on the other"):
+        bw.jit(program)(np.array([0.2, 1.0, 2.0]))
+
+
+def test_keys_in_one_order_on_both_sides():
+    def program(x):
+        table = {"b": x[1], "a": x[2]} if x[0] > 0.3 else {"b": x[2], "a": x[1] ** 2}
+        return sum((k + 1) * v for k, v in enumerate(table.values()))
+
+    for x in (np.array([0.2, 1.0, 2.0]), np.array([0.4, 1.5, 2.0])):
+        np.testing.assert_allclose(bw.jit(program)(x), program(x))
