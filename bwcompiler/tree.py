@@ -267,7 +267,8 @@ def _note_key_orders(node: Any, found: list[Any]) -> None:
 def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, meta_fields: Iterable[str] = ()) -> Class:
     """Make a dataclass a node of trees, and return it.  Dataclasses that are met are registered by themselves.
 
-    data_fields  names of the fields that hold leaves; None: all but those declared with `field(metadata={"static": True})`.
+    data_fields  names of the fields that hold leaves; None: all but those declared with `field(metadata={"static": True})`, and attributes
+                 that are no fields (which `__post_init__` may set).
     meta_fields  with data_fields: names of those that belong to the structure.  Others are not kept.
 
     Raises ValueError for a class that has been a node with other fields.
@@ -288,13 +289,17 @@ def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, met
     else:
         dynamic, static = tuple(data_fields), tuple(meta_fields)
 
+    is_whole, known = data_fields is None, {*dynamic, *static}
+
     def take_apart(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]:
-        children = tuple([getattr(node, name) for name in dynamic])
-        return children, tuple([getattr(node, name) for name in static]), dynamic
+        more = tuple([name for name in getattr(node, "__dict__", ()) if name not in known]) if is_whole else ()
+        names = (*dynamic, *more)
+        return tuple([getattr(node, name) for name in names]), (tuple([getattr(node, name) for name in static]), more), names
 
     def put_together(metadata: Any, children: Iterable[Any]) -> Any:
         node: Any = object.__new__(cls)  # not the constructor: leaves may be anything, __post_init__ may check them
-        for name, value in zip((*dynamic, *static), (*children, *metadata), strict=True):
+        values, more = metadata
+        for name, value in zip((*dynamic, *more, *static), (*children, *values), strict=True):
             object.__setattr__(node, name, value)
         return node
 
