@@ -254,14 +254,22 @@ def is_static(leaf: Any) -> bool:
         return False
     if isinstance(leaf, StaticArgument | type | enum.Enum | str | bytes):
         return True
-    if isinstance(leaf, Tracer | np.ndarray | np.generic | bool | int | float | complex) or hasattr(leaf, "__array__"):
+    if isinstance(leaf, Tracer | np.ndarray | np.generic | bool | int | float | complex) or _has(leaf, "__array__"):
         return False
-    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+    if _has(leaf, "shape", "dtype"):
         return False
-    if hasattr(leaf, "__next__"):
+    if _has(leaf, "__next__"):
         raise TracerError(f"an argument is a {type(leaf).__name__}: an iterator is used up while the function is traced\n"
                           "  hint: pass a list or an array")
     return True
+
+
+def _has(x: Any, *names: str) -> bool:
+    """Whether it has these attributes; a class with `__getattr__ = dict.__getitem__` says that it has not by a KeyError."""
+    try:
+        return all(hasattr(x, name) for name in names)
+    except LookupError:
+        return False
 
 
 def is_buffer(value: Any) -> bool:

@@ -105,11 +105,18 @@ def class_attribute(cls: type, name: str) -> Any:
     return None
 
 
+def _own_name(value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name, None)
+    except LookupError:                            # of a class of the user's with a `__getattr__` that asks a dictionary
+        return None
+
+
 def gives_other_things(value: Any) -> bool:
     """Whether it is a function that may give something else in each call: a clock, or what reads a file; or an iterator of Python's."""
     if hasattr(type(value), "__next__"):
         return not isinstance(class_attribute(type(value), "__next__"), types.FunctionType)
-    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    module, name = _own_name(value, "__module__"), _own_name(value, "__name__")
     if module == "numpy":
         return name in ("load", "loadtxt", "genfromtxt", "fromfile", "memmap")
     clock = (module == "time" and name != "sleep") or name in ("now", "utcnow", "today")
