@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 NAMESPACE = "bw"
+_LEAVES = frozenset((float, int, bool, complex, str, type(None)))      # the most frequent kinds of nodes that hold nothing
 TreeDef: TypeAlias = "optree.PyTreeSpec"
 IsLeaf: TypeAlias = "Callable[[Any], bool] | None"
 Class = TypeVar("Class", bound=type)
@@ -239,11 +240,35 @@ def match_prefix(prefix: Any, whole: Any, root: str) -> list[tuple[Any, Any, str
     return [row for one, part, path in zip(mine.children, other.children, paths, strict=True) for row in match_prefix(one, part, path)]
 
 
+def key_orders(tree: Any) -> tuple[Any, ...]:
+    """The keys of all dicts in a tree, in their order, with their types.  Structures are equal whatever these are, programs may not be."""
+    found: list[Any] = []
+    _note_key_orders(tree, found)
+    return tuple(found)
+
+
+def _note_key_orders(node: Any, found: list[Any]) -> None:
+    kind = type(node)
+    if kind is dict or (issubclass(kind, dict) and not optree.tree_is_leaf(node, namespace=NAMESPACE)):
+        found.append((tuple(node), tuple([type(key) for key in node])))
+        children: Iterable[Any] = node.values()
+    elif kind is tuple or kind is list:
+        children = node
+    elif optree.tree_is_leaf(node, namespace=NAMESPACE):
+        return
+    else:
+        children = optree.tree_flatten_one_level(node, namespace=NAMESPACE).children
+    for child in children:
+        if type(child) not in _LEAVES:
+            _note_key_orders(child, found)
+
+
 # ----- classes that are containers
 def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, meta_fields: Iterable[str] = ()) -> Class:
     """Make a dataclass a node of trees, and return it.  Dataclasses that are met are registered by themselves.
 
-    data_fields  names of the fields that hold leaves; None: all but those declared with `field(metadata={"static": True})`.
+    data_fields  names of the fields that hold leaves; None: all but those declared with `field(metadata={"static": True})`, and attributes
+                 that are no fields (which `__post_init__` may set).
     meta_fields  with data_fields: names of those that belong to the structure.  Others are not kept.
 
     Raises ValueError for a class that has been a node with other fields.
@@ -264,13 +289,17 @@ def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, met
     else:
         dynamic, static = tuple(data_fields), tuple(meta_fields)
 
+    is_whole, known = data_fields is None, {*dynamic, *static}
+
     def take_apart(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]:
-        children = tuple([getattr(node, name) for name in dynamic])
-        return children, tuple([getattr(node, name) for name in static]), dynamic
+        more = tuple([name for name in getattr(node, "__dict__", ()) if name not in known]) if is_whole else ()
+        names = (*dynamic, *more)
+        return tuple([getattr(node, name) for name in names]), (tuple([getattr(node, name) for name in static]), more), names
 
     def put_together(metadata: Any, children: Iterable[Any]) -> Any:
         node: Any = object.__new__(cls)  # not the constructor: leaves may be anything, __post_init__ may check them
-        for name, value in zip((*dynamic, *static), (*children, *metadata), strict=True):
+        values, more = metadata
+        for name, value in zip((*dynamic, *more, *static), (*children, *values), strict=True):
             object.__setattr__(node, name, value)
         return node
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import enum
 import functools
 from collections.abc import Callable
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.fft
 
 import bwcompiler as bw
 from bwcompiler.errors import SignatureError
@@ -283,6 +286,123 @@ def test_transposed_arrays_from_outside_are_read_where_they_lie(view: Any) -> No
     np.testing.assert_array_equal(function(np.ones(outside.shape)), expected())
     product = bw.value_and_grad(lambda x: np.sum((x @ base[0].T) ** 2))
     np.testing.assert_allclose(assert_native(product, np.ones((2, 4)))[1], 2 * np.ones((2, 4)) @ base[0].T @ base[0])
+
+
+@dataclasses.dataclass
+class Grid:
+    length: float
+    u: Any
+
+    def __post_init__(self) -> None:
+        self.step = self.length / len(self.u)
+        self.x = np.linspace(0.0, self.length, len(self.u))
+        self.rule = "trapezium"
+
+    @functools.cached_property
+    def mean(self) -> Any:
+        return np.mean(self.u)
+
+    def energy(self) -> Any:
+        return np.sum(self.u ** 2 * np.sin(self.x)) * self.step * (2.0 if self.rule == "trapezium" else 1.0) - self.mean
+
+
+def test_dataclasses_with_attributes_that_are_no_fields() -> None:
+    """They are arguments like the fields, as in NumPy: setting a field does not compute them again."""
+    energy = bw.jit(lambda grid: grid.energy())
+    changed, cached = Grid(2.0, X), Grid(2.0, X)
+    changed.step, changed.rule = 7.0, "other"
+    cached.u = cached.u + 0.0 * cached.mean + 1.0                              # the mean stays what it was
+    for grid in (Grid(2.0, X), Grid(3.0, W), Grid(2.0, X[:3]), changed, cached):
+        np.testing.assert_allclose(energy(dataclasses.replace(grid)), dataclasses.replace(grid).energy())
+        assert energy(grid) == pytest.approx(float(grid.energy()), rel=1e-12)
+    found = bw.grad(lambda grid: grid.energy())(Grid(2.0, X))
+    assert (found.length, found.rule) == (0.0, None)
+    np.testing.assert_allclose(found.step * 0.25, Grid(2.0, X).energy() + np.mean(X))
+    np.testing.assert_allclose(bw.grad(lambda u: dataclasses.replace(Grid(2.0, X), u=u).energy())(X), found.u)
+
+
+def test_functions_of_other_libraries_inside() -> None:
+    """They are objects of classes that C code has made, without attributes of the user's that a call would have to look for."""
+    def noisy(x: Any, text: str = "a b c") -> Any:
+        generator = np.random.default_rng(len(text.split()))
+        return x + generator.normal(size=8)
+
+    np.testing.assert_array_equal(assert_native(bw.jit(noisy), X), noisy(X))
+    energy = lambda x: np.sum(np.abs(scipy.fft.rfft(x)).clip(0.5))
+    np.testing.assert_allclose(assert_native(bw.jit(energy), X), energy(X))
+
+
+# ----- dicts
+@dataclasses.dataclass
+class Held:
+    table: dict[Any, float]
+
+
+def first_less_second(table: Any, x: Any) -> Any:
+    first, second = (table.table if isinstance(table, Held) else table).values()
+    return np.sum(first * x - second * x ** 2)
+
+
+@pytest.mark.parametrize("make", [dict, lambda items: collections.defaultdict(float, items), collections.OrderedDict,
+                                  lambda items: Held(dict(items))], ids=["dict", "defaultdict", "OrderedDict", "dataclass"])
+@pytest.mark.parametrize("transform", [bw.jit, lambda function: bw.grad(function, argnums=1), lambda function: bw.vmap(function, in_axes=(None, 0))],
+                         ids=["jit", "grad", "vmap"])
+def test_dicts_have_the_order_of_their_keys(make: Any, transform: Any) -> None:
+    """As in NumPy: equal dicts whose keys are in another order are other arguments."""
+    items, compiled = [("b", 1.0), ("a", 5.0)], transform(first_less_second)
+    for _ in range(2):
+        for each in (items, items[::-1]):
+            alone = transform(lambda table, x: first_less_second(table, x))
+            np.testing.assert_array_equal(compiled(make(each), X), alone(make(each), X))
+    np.testing.assert_allclose(bw.jit(first_less_second)(make(items), X), first_less_second(make(items), X))
+
+
+def test_native_dicts_with_integers_as_keys() -> None:
+    function = bw.jit(first_less_second)
+    for table in ({3: 1.0, 1: 5.0}, {1: 5.0, 3: 1.0}, {"a": 1.0, 3: 2.0}, {"a": 2.0, "b": 3}):
+        np.testing.assert_allclose(assert_native(function, table, X), first_less_second(table, X))
+
+
+def test_keys_that_are_equal_but_of_other_types() -> None:
+    def halves(table: Any, x: Any) -> Any:
+        return sum(x[0] * value * (key if type(key) is int else 3) for key, value in table.items())
+
+    function = bw.jit(halves)
+    for table in ({1: 2.0, 2: 3.0}, {1.0: 2.0, 2.0: 3.0}, {True: 2.0, 2: 3.0}, {1: 2.0, 2: 3.0}):
+        np.testing.assert_allclose(function(table, X), halves(table, X))
+
+
+def test_results_have_the_order_of_their_keys() -> None:
+    function = bw.jit(lambda x: {"sum": np.sum(x), "all": {2: x, 1: -x}})
+    assert [list(function(X)), list(function(X)["all"])] == [["sum", "all"], [2, 1]]
+    assert list(bw.grad(lambda table: np.sum(table["w"] * table["b"]))({"w": X, "b": W})) == ["w", "b"]
+
+
+def test_keywords_have_an_order_where_a_function_takes_any() -> None:
+    def any_of_them(x: Any, **more: float) -> Any:
+        first, second = more.values()
+        return first * x - second
+
+    def named(x: Any, *, scale: float, shift: float) -> Any:
+        return scale * x - shift
+
+    function = bw.jit(any_of_them)
+    for _ in range(2):
+        np.testing.assert_allclose(function(X, a=2.0, b=1.0), 2 * X - 1)
+        np.testing.assert_allclose(function(X, b=1.0, a=2.0), X - 2)
+    traces: list[int] = []
+    function = bw.jit(lambda x, *, scale, shift: (traces.append(1), named(x, scale=scale, shift=shift))[1])
+    for _ in range(2):
+        np.testing.assert_allclose(function(X, scale=2.0, shift=1.0), 2 * X - 1)
+        np.testing.assert_allclose(function(X, shift=1.0, scale=2.0), 2 * X - 1)
+    assert len(traces) == 1
+
+
+def test_a_program_refuses_dicts_in_another_order() -> None:
+    program = bw.compile(first_less_second, {"b": 1.0, "a": 5.0}, X)
+    np.testing.assert_allclose(program({"b": 2.0, "a": 3.0}, X), first_less_second({"b": 2.0, "a": 3.0}, X))
+    with pytest.raises(SignatureError, match=r"argument 0 has a dict with the keys \['a', 'b'\], but the program was compiled for .*\['b', 'a'\]"):
+        program({"a": 3.0, "b": 2.0}, X)
 
 
 # ----- copies of what is written to

@@ -162,6 +162,20 @@ def test_items_of_other_dicts(make: Any) -> None:
     assert all(follows(function, program, X) for function, program in zip(functions, compiled, strict=True))
 
 
+@pytest.mark.parametrize("make", [dict, collections.OrderedDict, lambda: collections.defaultdict(float), collections.Counter, Table])
+def test_order_of_items(make: Any) -> None:
+    table = make()
+    table.update(first=2.0, second=3.0)
+    functions = [lambda x: x * next(iter(table.values())), lambda x: sum((k + 1) * x * table[key] for k, key in enumerate(table))]
+    compiled = [bw.jit(function) for function in functions]
+    for _ in range(3):
+        assert all(follows(function, program, X) for function, program in zip(functions, compiled, strict=True))
+        table["first"] = table.pop("first")                    # moves it to the end
+        assert all(follows(function, program, X) for function, program in zip(functions, compiled, strict=True))
+        if isinstance(table, collections.OrderedDict):
+            table.move_to_end("second")
+
+
 def test_nested_namespaces() -> None:
     options = types.SimpleNamespace(layers=[types.SimpleNamespace(rate=2.0), collections.OrderedDict(rate=3.0)])
     function = lambda x: x * options.layers[0].rate + options.layers[1]["rate"]

@@ -315,3 +315,51 @@ def test_attributes_that_are_bound_later():
 def test_attributes_that_the_function_itself_adds():
     with pytest.warns(bw.errors.StaleValueWarning, match=r"self\.calls is assigned to"):
         bw.jit(Options().counted)(1.0)
+
+
+class Attributes(dict[str, Any]):
+    """Of which attributes are items, as in many configurations; there is a KeyError for one that is missing."""
+
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__  # type: ignore[assignment]
+
+
+class Asking(dict[str, Any]):
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+class Holding:
+    def __init__(self, **items: Any) -> None:
+        self.__dict__["_items"] = items
+
+    def __getattr__(self, name: str) -> Any:
+        return self.__dict__["_items"][name]
+
+
+class Itself(dict[str, Any]):
+    def __init__(self, **items: Any) -> None:
+        super().__init__(**items)
+        self.__dict__ = self
+
+
+@pytest.mark.parametrize("kind", [Attributes, Asking, Holding, Itself])
+def test_configurations_with_items_as_attributes(kind: Any) -> None:
+    x = np.array([2.0, 3.0])
+    items = {"w": np.array([0.5, 1.5]), "scale": 2.0, "mode": "sum", "inner": kind(k=3.0)}
+    config = kind(**items)
+
+    def total(config: Any, x: Any) -> Any:
+        return np.sum(config.w * x) * config.scale * config.inner.k if config.mode == "sum" else np.mean(x)
+
+    argument, outside = bw.jit(total), bw.jit(lambda x: total(config, x))
+    gradient = bw.grad(total, argnums=1)
+    held = config._items if kind is Holding else config
+    for change in ({}, {"scale": 5.0}, {"w": np.array([1.0, -1.0])}, {"mode": "mean"}, {"mode": "sum", "inner": kind(k=4.0)}, {"more": 1}):
+        held.update(change)
+        for found in (argument(config, x), outside(x), argument(kind(**held), x)):
+            np.testing.assert_allclose(found, total(config, x))
+        steps = [(total(config, x + h) - total(config, x - h)) / 2e-4 for h in 1e-4 * np.eye(2)]
+        np.testing.assert_allclose(gradient(config, x), steps, rtol=1e-8)
+    held["w"][0] = 7.0
+    np.testing.assert_allclose([argument(config, x), outside(x)], [total(config, x)] * 2)

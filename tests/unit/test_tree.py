@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import OrderedDict, namedtuple
+import functools
+from collections import OrderedDict, defaultdict, namedtuple
 from typing import Any
 
 import numpy as np
@@ -173,3 +174,37 @@ def test_registered_dataclasses() -> None:
     tree.register_dataclass(Chosen, ["x"], ["n"])
     with pytest.raises(ValueError, match="Chosen is a node already"):
         tree.register_dataclass(Chosen)
+
+
+def test_orders_of_keys() -> None:
+    one = [Model({"b": 1.0, "a": 2.0}, None), {1: {"z": 0.0}, 0: 2.0}, np.ones(2), None]
+    tree.flatten(one)                                          # as dataclasses are nodes as soon as they are met
+    assert tree.key_orders(one) == ((("b", "a"), (str, str)), ((1, 0), (int, int)), (("z",), (str,)))
+    assert tree.key_orders(defaultdict(float, b=1.0, a=2.0)) == tree.key_orders({"b": 1.0, "a": 2.0})
+    assert tree.key_orders({1: 0.0}) != tree.key_orders({True: 0.0}) != tree.key_orders({1.0: 0.0})
+    assert tree.key_orders((1.0, [np.ones(2)], "text")) == ()
+
+
+@dataclasses.dataclass
+class Grid:
+    length: float
+    count: int = dataclasses.field(metadata={"static": True})
+
+    def __post_init__(self) -> None:
+        self.step = self.length / self.count
+        self.names = ["left", "right"]
+
+    @functools.cached_property
+    def area(self) -> Any:
+        return self.length ** 2
+
+
+def test_attributes_that_are_no_fields_of_a_dataclass() -> None:
+    grid = Grid(2.0, 4)
+    leaves, structure = tree.flatten([grid])
+    assert leaves == [2.0, 0.5, "left", "right"]
+    assert tree.paths(grid, "grid") == ["grid.length", "grid.step", "grid.names[0]", "grid.names[1]"]
+    [twice] = tree.unflatten(structure, [4.0, 1.0, "l", "r"])
+    assert vars(twice) == {"length": 4.0, "count": 4, "step": 1.0, "names": ["l", "r"]}
+    assert grid.area == 4.0 and tree.leaves(grid)[-1] == 4.0                   # a property with a cache is an attribute once it is there
+    assert tree.structure([grid]) != structure == tree.structure([Grid(3.0, 4)]) != tree.structure([Grid(3.0, 5)])

@@ -29,9 +29,10 @@ from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided import gaps, lookups
 from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_same, truth
 from bwcompiler.frontend.source.undecided.orders import is_undecided
-from bwcompiler.frontend.source.variables import Names, is_bounded, open_policy
+from bwcompiler.frontend.source.variables import Names, is_bounded, not_capturable, open_policy, parts_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.provenance.source import current_source
+from bwcompiler.frontend.tracing.refusals.demands import ask_whose_truth
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -89,9 +90,27 @@ def is_(x: Any, y: Any) -> Any:
         return is_same(x, y)
     if x is POISON or y is POISON:
         bool(POISON)                               # which refuses
+    for one, other in ((x, y), (y, x)):
+        if isinstance(one, Tracer) and isinstance(other, bool | np.bool_):
+            ask_whose_truth(one)
+            _refuse_truth(one, other)
     if x is not y:
         refuse_identity(x, y)
     return x is y
+
+
+def _refuse_truth(x: Tracer, truth: Any) -> None:
+    """Data decide about x, and nobody knows whether Python would have True there (a flag) or np.True_ (a comparison of numbers)."""
+    if x.dtype.kind != "b" or x.ndim:
+        return
+    policy = open_policy()
+    reason = f"it is asked whether a traced value is {truth} itself"
+    hint = f"if x:, or x == {truth}, as x is {truth} fails for NumPy's {truth}"
+    if policy is not None and policy.depth:
+        not_capturable(reason, hint=hint)
+    if policy is not None:
+        policy.needed = True                       # Python alone would say that it is not
+    raise TracerBoolError(at(current_source(), f"{reason}\n  hint: {hint}"))
 
 
 def is_not(x: Any, y: Any) -> Any:
@@ -118,7 +137,7 @@ def in_(x: Any, items: Any) -> Any:
         want(items, x, 0)
         return lookups.contains(items, x)
     if lookups.is_traced_key(items, x) or (type(items) in (set, frozenset) and (lookups.has_choices(x) or any(
-            isinstance(part, Tracer) for part in (x if type(x) is tuple else (x,))))):
+            isinstance(part, Tracer) for part in parts_of(x)))):
         return lookups.contains(items, x)
     if isinstance(items, Selection) or (isinstance(items, Tracer) and items.ndim) or (
             isinstance(items, np.ndarray) and isinstance(x, Tracer)):

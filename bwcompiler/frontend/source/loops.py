@@ -31,7 +31,16 @@ from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import DONE
 from bwcompiler.frontend.source.undecided import gaps
-from bwcompiler.frontend.source.unrolling import SHORTEST, Unrolled, is_heavy_behind, is_short, reconsider_around, recorded, unrolling
+from bwcompiler.frontend.source.unrolling import (
+    SHORTEST,
+    Unrolled,
+    is_heavy_behind,
+    is_long_enough,
+    is_short,
+    reconsider_around,
+    recorded,
+    unrolling,
+)
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.policy import Policy, Reconsidered, Site
@@ -424,7 +433,7 @@ def _known(test: Callable[[], Any], body: Callable[..., None], names: Variables,
     if not policy.loops or site in policy.unrolled or site in policy.uncounted:
         return False
     found = counted_while(test, body, names, policy)
-    if found is None or found.iterations < SHORT:
+    if found is None or not is_long_enough(found.iterations, found.body, policy):
         policy.uncounted.add(site)
         return False
     elements = found.elements()

@@ -70,6 +70,14 @@ def recorded(before: int) -> int:
     return sum(map(_size, open_region().record.values[before:]))
 
 
+def is_long_enough(count: int, body: Graph, policy: Policy) -> bool:
+    """Whether a loop is to be recorded whose body has been traced already: it has many iterations, or a few that are long."""
+    if count >= SHORT:
+        return True
+    least, saved = _least(count)
+    return sum(map(_size, body.body)) * saved * policy.copies > least
+
+
 def is_short(elements: iteration.Elements, policy: Policy) -> bool:
     """Whether a loop is unrolled only for its few iterations, or because it goes over numbers that are known."""
     return policy.loops and isinstance(elements.count, int) and elements.count >= 2 and (elements.count <= SHORT or elements.is_table)
@@ -99,10 +107,15 @@ def reconsider_around(policy: Policy) -> None:
 
 def _is_heavy(loop: Unrolled, policy: Policy, size: int) -> bool:
     """Whether such a loop, an iteration of which records `size` values, is long enough to be recorded."""
-    least, saved = HEAVY_TABLE if loop.elements.is_table else HEAVY, loop.elements.count
-    if loop.elements.count <= SHORTEST:
-        least, saved = HEAVY_FEW, loop.elements.count - 1
+    least, saved = _least(loop.elements.count)
+    if loop.elements.is_table and loop.elements.count > SHORTEST:
+        least = HEAVY_TABLE
     return size * saved * loop.copies > least and _may_be_heavy(loop, policy)
+
+
+def _least(count: int) -> tuple[int, int]:
+    """How many values a short loop has to record, in how many of its `count` iterations, to be a long one."""
+    return (HEAVY, count) if count > SHORTEST else (HEAVY_FEW, count - 1)
 
 
 def _may_be_heavy(loop: Unrolled, policy: Policy) -> bool:

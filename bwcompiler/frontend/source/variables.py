@@ -222,6 +222,11 @@ def is_bounded(x: Any) -> bool:
     return getattr(type(x), "is_bounded", False)
 
 
+def parts_of(key: Any) -> list[Any]:
+    """What a key consists of: a tuple of what is in it, and in tuples in it."""
+    return [part for inside in key for part in parts_of(inside)] if type(key) is tuple else [key]
+
+
 def is_number(x: Any) -> bool:
     """Whether it is a number, traced or not, of which Python and NumPy have only values."""
     if isinstance(x, Tracer):

@@ -49,11 +49,12 @@ class Static:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An exact tuple, list, dict (with string `keys`) or None; a tuple of the class `cls`, for calls that do not go to the native entry."""
+    """An exact tuple, list, dict (its `keys`, in their order, are texts and integers) or None; a tuple of the class `cls`, for calls that
+    do not go to the native entry."""
 
     kind: ContainerKind
     children: tuple[Tree, ...] = ()
-    keys: tuple[str, ...] = ()
+    keys: tuple[str | int, ...] = ()
     cls: type | None = None
 
     def __str__(self) -> str:
@@ -173,16 +174,16 @@ class Read(NamedTuple):
 
     kind      "global": base is a dict, key a name in it; "cell": base is a closure's cell; "attribute": of base, named
               key; "item": of the list base at position key; "entry": of the dict base under the string key; "size": the
-              number of items of the list or dict base; "items": all of them, of any container (a dict's as pairs); "bytes":
-              the memory of the array base, of one axis and without gaps.
+              number of items of the list base; "keys": those of the dict base, in their order; "items": all items, of any
+              container (a dict's as pairs); "bytes": the memory of the array base, of one axis and without gaps.
     base      may be a read itself, of the object that this finds.
     expected  the required result: an identical object, or an equal plain value (`is_plain`), or an object of a class (`OfClass`), or
-              NOTHING; a tuple of these for "items".
+              NOTHING; a tuple of these for "keys" and "items".
     tree      alternatively: the result is an operand of the program, with these argument leaves: a number, an array, or a container
               of these.
     """
 
-    kind: Literal["global", "cell", "attribute", "item", "entry", "size", "items", "bytes"]
+    kind: Literal["global", "cell", "attribute", "item", "entry", "size", "keys", "items", "bytes"]
     base: Any
     key: Any
     expected: Any = None
@@ -220,6 +221,8 @@ class Read(NamedTuple):
                     return getattr(base, self.key)
                 case "size":
                     return len(base)
+                case "keys":
+                    return tuple(base)
                 case "items":
                     return items_of(base)
                 case "bytes":
@@ -231,7 +234,7 @@ class Read(NamedTuple):
     def holds(self) -> bool:
         """Whether the present value is the expected one."""
         found = self.look()
-        if self.kind == "items":
+        if self.kind in ("keys", "items"):
             return type(found) is tuple and len(found) == len(self.expected) and all(map(is_expected, found, self.expected))
         return is_expected(found, self.expected)
 

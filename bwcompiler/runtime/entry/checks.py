@@ -159,3 +159,33 @@ no:
   ret i1 false
 }}
 """
+
+# A dict with these keys and no others, in this order: functions may go over its items, so a dict with another order is another argument.
+KEYS_IN_ORDER = """
+define internal i1 @bw.keys_in_order(ptr %dict, ptr %keys, i64 %count) nounwind {
+start:
+  %position = alloca i64
+  %key.found = alloca ptr
+  store i64 0, ptr %position
+  br label %next
+next:
+  %k = phi i64 [ 0, %start ], [ %k.next, %compare ]
+  %k.next = add i64 %k, 1
+  %status = call i32 @py.PyDict_Next(ptr %dict, ptr %position, ptr %key.found, ptr null)
+  %has.next = icmp ne i32 %status, 0
+  %is.wanted = icmp slt i64 %k, %count
+  %go.on = and i1 %has.next, %is.wanted
+  br i1 %go.on, label %compare, label %end
+compare:
+  %key = load ptr, ptr %key.found
+  %wanted.at = getelementptr ptr, ptr %keys, i64 %k
+  %wanted = load ptr, ptr %wanted.at
+  %same = call i1 @bw.plain_equal(ptr %key, ptr %wanted)
+  br i1 %same, label %next, label %no
+end:
+  %all.found = icmp eq i1 %has.next, %is.wanted
+  ret i1 %all.found
+no:
+  ret i1 false
+}
+"""

@@ -13,6 +13,7 @@ _FUNCTIONS = {
     "py.PyDict_New": "ptr ()",
     "py.PyDict_SetItem": "i32 (ptr, ptr, ptr)",
     "py.PyDict_GetItemWithError": "ptr (ptr, ptr)",
+    "py.PyDict_Next": "i32 (ptr, ptr, ptr, ptr)",
     "py.PyObject_GetAttr": "ptr (ptr, ptr)",
     "py.PyErr_Clear": "void ()",
     "py.PyErr_Occurred": "ptr ()",

@@ -157,6 +157,10 @@ size:
   %count = load i64, ptr %size.at
   %count.ok = icmp eq i64 %count, %a
   br i1 %count.ok, label %accept, label %fail
+keys:
+  %keys.wanted = getelementptr i8, ptr %table, i64 %b
+  %keys.ok = call i1 @bw.keys_in_order(ptr %object, ptr %keys.wanted, i64 %a)
+  br i1 %keys.ok, label %accept, label %fail
 bytes:
 {field("memory", abi.ARRAY_DATA)}
   %difference = call i32 @c.memcmp(ptr %memory, ptr %a.pointer, i64 %b)
@@ -187,7 +191,8 @@ accept:
   br label %fetch
 """
 
-# Containers of the required size: their items become a register, in which the operations that follow find them.
+# Containers of the required size, dicts with their keys in the required order: their items become a register, in which the operations that
+# follow find them.
 _CONTAINERS = f"""\
 tuple:
   %is.tuple = icmp eq ptr %type, @py.PyTuple_Type
@@ -203,9 +208,13 @@ list.items:
   br label %sized
 dict:
   %is.dict = icmp eq ptr %type, @py.PyDict_Type
-  br i1 %is.dict, label %sized, label %fail
+  br i1 %is.dict, label %dict.keys, label %fail
+dict.keys:
+  %dict.wanted = getelementptr i8, ptr %table, i64 %b
+  %dict.ok = call i1 @bw.keys_in_order(ptr %object, ptr %dict.wanted, i64 %a)
+  br i1 %dict.ok, label %sized, label %fail
 sized:
-  %inner = phi ptr [ %tuple.base, %tuple.items ], [ %list.base, %list.items ], [ %object, %dict ]
+  %inner = phi ptr [ %tuple.base, %tuple.items ], [ %list.base, %list.items ], [ %object, %dict.keys ]
   %item.count = load i64, ptr %size.at
   %size.ok = icmp eq i64 %item.count, %a
   br i1 %size.ok, label %enter, label %fail

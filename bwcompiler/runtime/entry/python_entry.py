@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import SignatureError
-from bwcompiler.ir.contracts.call_signature import CallSignature, Layout, Leaf, Static, Tree, is_expected, leaf_indices
+from bwcompiler.ir.contracts.call_signature import CallSignature, Layout, Leaf, Static, Tree, is_expected, leaf_indices, same_plain
 from bwcompiler.ir.contracts.program_interface import ARENA_ERROR, ERROR_RECORD_BYTES
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.entry.table import int_shape
@@ -126,9 +126,9 @@ def flatten(tree: Tree, value: Any, statics: Sequence[object]) -> list[Any] | No
     expected: type[Any] = tree.cls or {"tuple": tuple, "list": list, "dict": dict}[tree.kind]
     if type(value) is not expected or len(value) != len(tree.children):
         return None
-    if tree.kind == "dict" and not all(key in value for key in tree.keys):
+    if tree.kind == "dict" and not all(map(same_plain, value, tree.keys)):
         return None
-    children = [value[key] for key in tree.keys] if tree.kind == "dict" else value
+    children = value.values() if tree.kind == "dict" else value
     leaves: list[Any] = []
     for child, item in zip(tree.children, children, strict=True):
         inner = flatten(child, item, statics)

@@ -32,7 +32,7 @@ HEADER = (
 # the object at address `base`: entry `key` of a dict, the contents of a cell, attribute `key`, item `key` of a list, the pointer at byte
 # offset `key`, or the object itself.
 GUARDS = {name: number for number, name in enumerate(
-    "end array number scalar plain none tuple list dict same size bytes holds known".split())}
+    "end array number scalar plain none tuple list dict same size keys bytes holds known".split())}
 SOURCES = {name: number for number, name in enumerate("item entry global cell attribute list_item slot itself".split())}
 GUARD_BYTES = 64
 COPY, STRIDES = 1 << 32, 1 << 33  # in word b of an array: it may be copied; its strides follow in the specification
@@ -108,7 +108,7 @@ class _Builder:
         self.guards: list[int] = []
         self.packing: list[int] = []
         self.specs: dict[tuple[TensorType, tuple[int, ...]], int] = {}
-        self.keys: dict[str, str] = {}
+        self.keys: dict[tuple[type, str | int], str | int] = {}
         self.registers = 1  # register 0 is the vector of arguments
         self.held = self.numbers = self.depth = 0
         self.questions: list[Question] = []
@@ -192,8 +192,12 @@ class _Builder:
             self.specs[type_, strides] = self.place(words)
         return self.specs[type_, strides]
 
-    def key(self, key: str) -> int:
-        return id(self.keys.setdefault(key, sys.intern(key)))
+    def key(self, key: str | int) -> int:
+        return id(self.keys.setdefault((type(key), key), sys.intern(key) if isinstance(key, str) else key))
+
+    def in_order(self, keys: Sequence[str | int]) -> tuple[int, int]:
+        """How many keys a dict must have, and the offset of these."""
+        return len(keys), self.place(list(map(self.key, keys)))
 
     def sizes(self) -> list[int]:
         """Bytes of the leaves and captured arrays that a result written into an argument must not overlap."""
@@ -212,7 +216,8 @@ class _Builder:
         if isinstance(tree, Static):
             self.expect(self.statics[tree.index], source)
             return
-        self.guards += [GUARDS[tree.kind], *source, len(tree.children), 0, 0, 0]
+        keys = self.in_order(tree.keys)[1] if tree.kind == "dict" else 0
+        self.guards += [GUARDS[tree.kind], *source, len(tree.children), keys, 0, 0]
         if tree.kind == "none":
             return
         register, self.registers = self.registers, self.registers + 1
@@ -236,6 +241,9 @@ class _Builder:
         """A guard for a value outside of the arguments, or the operands that are read there."""
         if read.kind == "size":
             self.guards += [GUARDS["size"], SOURCES["itself"], id(read.base), 0, read.expected, 0, 0, 0]
+            return
+        if read.kind == "keys":
+            self.guards += [GUARDS["keys"], SOURCES["itself"], id(read.base), 0, *self.in_order(read.expected), 0, 0]
             return
         if read.kind == "bytes":
             expected = id(read.expected) + abi.BYTES_DATA
@@ -319,5 +327,5 @@ class _Builder:
             return
         for number, child in enumerate(tree.children):
             self.pack(child, depth + number)
-        keys = self.place([self.key(key) for key in tree.keys]) if tree.keys else 0
+        keys = self.in_order(tree.keys)[1] if tree.keys else 0
         self.packing += [PACKING[tree.kind], len(tree.children), keys, 0]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
-from bwcompiler.errors import UnsupportedError
+from bwcompiler.errors import TracerIndexError, UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import cast, is_traced, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -143,17 +143,23 @@ def _gaussian(sigma: Any, order: int, radius: int) -> Any:
     return functools.reduce(lambda x, y: x + y, [coefficient * x**k for k, coefficient in enumerate(coefficients)]) * weights
 
 
+def _radius(sigma: Any, truncate: float) -> int:
+    try:
+        return int(np.floor(truncate * sigma + 0.5))
+    except TracerIndexError:
+        raise UnsupportedError("gaussian_filter of a sigma that is computed from data: how many weights there are depends on it\n"
+                               "  hint: give radius=") from None
+
+
 def gaussian_filter1d(input: Any, sigma: Any, axis: int = -1, order: int = 0, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
                       truncate: float = 4.0, *, radius: int | None = None) -> Any:
-    """`correlate1d` with a Gaussian, or with its derivative of an order; a traced sigma needs radius=, as the number of weights is fixed.
+    """`correlate1d` with a Gaussian, or with its derivative of an order; a sigma that data decide needs radius=, the number of weights.
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.scipy.ndimage.gaussian_filter1d(np.array([0.0, 1.0, 0.0]), 0.5).round(3).tolist()
     [0.107, 0.787, 0.107]
     """
-    if radius is None and is_traced(sigma):
-        raise UnsupportedError("gaussian_filter of a traced sigma: how many weights there are depends on it\n  hint: give radius=")
-    size = int(truncate * float(sigma) + 0.5) if radius is None else radius
+    size = _radius(sigma, truncate) if radius is None else radius
     if order < 0:
         raise ValueError("order must be non-negative")
     return correlate1d(input, _gaussian(sigma, order, size)[::-1], axis, output, mode, cval, 0)
@@ -172,7 +178,9 @@ def gaussian_filter(input: Any, sigma: Any, order: Any = 0, output: Any = None, 
     found = input
     for axis, deviation, number, edges, size in zip(chosen, per_axis(sigma, chosen, "sigma"), per_axis(order, chosen, "order"),
                                                     per_axis(mode, chosen, "mode"), per_axis(radius, chosen, "radius"), strict=True):
-        if is_traced(deviation) or deviation > 1e-15:
+        if is_traced(deviation):
+            size = _radius(deviation, truncate) if size is None else size
+        if (size != 0 or number != 0) if is_traced(deviation) else deviation > 1e-15:          # one weight, 1, leaves all as it is
             found = gaussian_filter1d(found, deviation, axis, number, output, edges, cval, truncate, radius=size)
     return found
 

@@ -115,4 +115,4 @@ NESTED_TEXT = copy_bytes([(0, 4, 40), (1, 5, 40), (2, 6, 40), (3, 7, 8)], 8)
 
 
 def nested_arguments() -> tuple[Any, ...]:
-    return ((X, [Y, None]), {"empty": [], "w": Z, "größe b": (1.5,)})
+    return ((X, [Y, None]), {"w": Z, "größe b": (1.5,), "empty": []})

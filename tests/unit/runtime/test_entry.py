@@ -238,6 +238,19 @@ def test_nested_trees(bind: Callable[..., Any]) -> None:
     assert copy(*nested_arguments())[2] == {}
 
 
+def test_keys_of_dicts_are_texts_and_integers_in_one_order(bind: Callable[..., Any]) -> None:
+    first = bind(copy_bytes([(0, 1, 40)], 2), replace(vectors(1), arguments=(Container("dict", (Leaf(0), Container("none")), (7, "name")),)))
+    made = "".join(["na", "me"])                               # not the very same text
+    np.testing.assert_array_equal(first({7: X, made: None}), X)
+    big = 10 ** 30
+    np.testing.assert_array_equal(bind(copy_bytes([(0, 1, 40)], 2), replace(
+        vectors(1), arguments=(Container("dict", (Leaf(0),), (big,)),)))({10 ** 29 * 10: X}), X)
+    for other in ({"name": None, 7: X}, {7.0: X, "name": None}, {7: X}, {7: X, "name": None, 8: None}, {8: X, "name": None}, {}):
+        assert takes_slow_path(first, other)
+    truth = bind(copy_bytes([(0, 1, 40)], 2), replace(vectors(1), arguments=(Container("dict", (Leaf(0),), (1,)),)))
+    assert takes_slow_path(truth, {True: X}) and not takes_slow_path(truth, {1: X})
+
+
 class Dict(dict):  # type: ignore[type-arg]
     pass
 
@@ -256,7 +269,7 @@ def test_other_structure_takes_the_slow_path(bind: Callable[..., Any]) -> None:
     for other in ([X, [Y, None]], (X, (Y, None)), (X, [Y]), (X, [Y, 0]), (X, [Y, None], X), X, None):
         assert takes_slow_path(copy, other, second)
     renamed = {"v" if key == "w" else key: value for key, value in second.items()}
-    for mapping in (renamed, {**second, "more": X}, Dict(second), {}, {**second, "größe b": [1.5]}):
+    for mapping in (renamed, dict(reversed(second.items())), {**second, "more": X}, Dict(second), {}, {**second, "größe b": [1.5]}):
         assert takes_slow_path(copy, first, mapping)
 
 

@@ -89,6 +89,22 @@ def test_sums_along_a_line_are_rounded_as_scipys() -> None:
             same(lambda m, x, weights=weights: m.convolve1d(x, weights), x, tolerance=0.0)
 
 
+def test_a_width_that_is_an_argument_says_how_many_weights_there_are() -> None:
+    """As a float that decides a size: its number is compiled in, and it has a derivative at that size."""
+    def both(module, x, s):
+        return module.gaussian_filter(x, [s, 2 * s], order=[0, 1]) + module.gaussian_laplace(x, np.exp(s))
+
+    compiled = bw.jit(lambda x, s: both(scipy.ndimage, x, s))
+    for s in (0.5, 1.2, 0.5):
+        np.testing.assert_allclose(compiled(X, s), both(scipy.ndimage, X, s), rtol=1e-12)
+    found = bw.grad(lambda s, x: np.sum(both(scipy.ndimage, x, s) ** 2))(1.2, X)
+    loss = [np.sum(both(scipy.ndimage, X, 1.2 + h) ** 2) for h in (1e-6, -1e-6)]
+    np.testing.assert_allclose(found, (loss[0] - loss[1]) / 2e-6, rtol=1e-7)
+    narrow = bw.jit(lambda x, s: scipy.ndimage.gaussian_filter(x, s))
+    for s in (0.0, 0.1):
+        np.testing.assert_array_equal(narrow(X, s), scipy.ndimage.gaussian_filter(X, s))
+
+
 def test_dtypes_of_filters() -> None:
     for x in (WHOLE, X.astype(np.float32), X + 1j * X[::-1], WHOLE.astype(np.uint8)):
         same(lambda m, x: m.correlate1d(x, np.array([0.3, 0.3, 0.4])), x, tolerance=1e-6)
@@ -103,7 +119,7 @@ def test_weights_and_widths_may_be_traced(rng: np.random.Generator) -> None:
     check_derivatives(lambda x, w: ours.convolve(x, w, mode="nearest"), X, weights)
     check_derivatives(lambda s: ours.gaussian_filter1d(LINE, s, radius=4, order=1), np.array(1.3))
     with pytest.raises(UnsupportedError, match="radius="):
-        bw.jit(lambda s: ours.gaussian_filter(X, s))(1.0)
+        bw.jit(lambda s: ours.gaussian_filter(X, s[0]))(np.ones(1))
     with pytest.raises(RuntimeError, match="mode"):
         ours.correlate1d(X, np.ones(3), mode="odd")
     with pytest.raises(ValueError, match="invalid origin"):

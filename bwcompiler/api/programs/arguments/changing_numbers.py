@@ -66,7 +66,7 @@ def _can_vary(read: Read) -> bool:
 
 def _is_rebound(read: Read) -> bool:
     """Whether an object was replaced by another one of its class."""
-    return (read.kind not in ("size", "items", "bytes") and type(read.expected) is not OfClass and can_be_rebound(read.expected)
+    return (read.kind not in ("size", "keys", "items", "bytes") and type(read.expected) is not OfClass and can_be_rebound(read.expected)
             and type(read.look()) is type(read.expected) and not is_operand(read.expected))
 
 

@@ -23,6 +23,7 @@ def fitting_leaves(function: str, compiled: Arguments, traced: TraceResult, layo
         if len(args) != len(compiled.args):
             raise SignatureError(f"{function} was compiled for {len(compiled.args)} arguments, got {len(args)}")
         raise _other_structure(function, compiled, args)
+    _check_key_orders(function, compiled, args)
     for position in compiled.static:
         expected, name = compiled.leaves[position], compiled.names()[position]
         given, expected = unwrapped(leaves[position]), unwrapped(expected)
@@ -44,6 +45,15 @@ def fitting_leaves(function: str, compiled: Arguments, traced: TraceResult, layo
             raise SignatureError(f"{name} has another memory layout (strides) than the program was compiled for, and what it "
                                  "computes depends on that\n  hint: pass np.ascontiguousarray(...), here and to bw.compile")
     return dynamic
+
+
+def _check_key_orders(function: str, compiled: Arguments, args: Sequence[Any]) -> None:
+    for place, (mine, given) in enumerate(zip(compiled.args, args, strict=True)):
+        for wanted, found in zip(tree.key_orders(mine), tree.key_orders(given), strict=True):
+            if wanted != found:
+                raise SignatureError(f"{function}: argument {place} has a dict with the keys {list(found[0])}, but the program was "
+                                     f"compiled for the order {list(wanted[0])}, in which it goes over them\n"
+                                     "  hint: {key: given[key] for key in expected}; or bw.jit and bw.grad, which compile for every order")
 
 
 def _other_structure(function: str, compiled: Arguments, args: Sequence[Any]) -> SignatureError:

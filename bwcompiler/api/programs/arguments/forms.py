@@ -51,10 +51,9 @@ def signature_tree(value: Any) -> Tree | None:
     if type(value) in (tuple, list):
         children = signature_trees(value)
         return None if children is None else Container("tuple" if type(value) is tuple else "list", children)
-    if type(value) is dict and all(type(key) is str for key in value):
-        keys = sorted(value)
-        children = signature_trees([value[key] for key in keys])
-        return None if children is None else Container("dict", children, tuple(keys))
+    if type(value) is dict and all(type(key) in (str, int) for key in value):
+        children = signature_trees(list(value.values()))
+        return None if children is None else Container("dict", children, tuple(value))
     return None
 
 

@@ -70,7 +70,7 @@ def _tree(value: Any) -> Tree:
     if type(value) in (tuple, list):
         return Container("tuple" if type(value) is tuple else "list", tuple(map(_tree, value)))
     if type(value) is dict:
-        return Container("dict", tuple([_tree(value[key]) for key in sorted(value)]), tuple(sorted(value)))
+        return Container("dict", tuple(map(_tree, value.values())), tuple(value))
     found = signature_tree(value)
     assert found is not None
     return found

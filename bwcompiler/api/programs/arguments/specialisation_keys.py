@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import tree
 from bwcompiler.frontend.tracing.boundary.arguments import Arguments, foreign_dtype, unwrapped
 from bwcompiler.frontend.tracing.boundary.known_arrays import contents_key
 from bwcompiler.ir.contracts.call_signature import is_plain
 
 
 def specialisation_key(arguments: Arguments) -> Any:
-    """The key of the specialisation for these arguments: their structure, types and static values."""
+    """The key of the specialisation for these arguments: their structure, types and static values, and the order of keys in dicts."""
     static = arguments.static
     return (arguments.treedef, tuple([
-        static_key(unwrapped(leaf)) if position in static else _leaf_key(leaf) for position, leaf in enumerate(arguments.leaves)]))
+        static_key(unwrapped(leaf)) if position in static else _leaf_key(leaf) for position, leaf in enumerate(arguments.leaves)]),
+        tree.key_orders((arguments.args, arguments.kwargs)))
 
 
 class _Identity:
@@ -66,6 +68,8 @@ def difference(key: Any, other: Any, names: Sequence[str]) -> tuple[str, str]:
     for name, mine, others in zip(names, key[1], other[1], strict=True):
         if mine != others:
             return f"{name} is {_described(mine)} after {_described(others)}", _advice(name, mine)
+    if key[2] != other[2]:
+        return "the keys of a dict are in another order", "pass dicts with their keys in one order, as functions may go over them"
     return ("the memory layout of an argument, or something that the function reads from outside, differs",
             "pass arrays in C order, and pass values that change as arguments")
 

@@ -23,6 +23,7 @@ from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import Index
+from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 
@@ -34,13 +35,15 @@ _OPS = frozenset((                 # that compute what Python computes
 
 
 class Counted(NamedTuple):
-    """How many iterations there are, what the numbers are after them; start and step of variables that grow by one number in each."""
+    """How many iterations there are, what the numbers are after them; start and step of variables that grow by one number in each; and
+    the body of one, as it was traced for that."""
 
     iterations: int
     names: Names
     finals: dict[str, Any]
     steps: dict[str, tuple[int, int]]
     traced: Traceable
+    body: Graph
 
     def elements(self) -> Elements:
         """What the loop goes over: nothing, but before each iteration variables that count are affine in its number."""
@@ -105,7 +108,7 @@ def _count(traceable: Traceable, traced: Traced, test: Callable[[], Any]) -> Cou
         if isinstance(going, Tracer):
             return None
         if not going:
-            return Counted(count, names, state, steps, traceable)
+            return Counted(count, names, state, steps, traceable, traced.result.graph)
         following = _step(plan, inputs, outputs, state, kinds_of)
         if following is None or following == state:
             return None

@@ -151,6 +151,9 @@ class _Merged:
         elif all(slot.places):
             if tree.structure(one) != tree.structure(other):
                 not_capturable(f"{_called(name)} has another structure on one side than on the other")
+            if tree.key_orders(one) != tree.key_orders(other):
+                not_capturable(f"{_called(name)} is a dict with its keys in another order on one side than on the other",
+                               hint="make it with its keys in one order")
             self.slots.append(slot)
         else:
             self._on_one_side(slot, one, other)

@@ -26,6 +26,7 @@ from bwcompiler.frontend.source.variables import (
     is_bounded,
     not_capturable,
     open_policy,
+    parts_of,
     put_into,
     same,
 )
@@ -236,7 +237,7 @@ class Holder:
 def _assigned_by_key(items: Any, key: Any, value: Any, put: Any) -> bool:
     """Whether a dictionary or list was assigned to by a traced key."""
     if type(items) is dict and (HANDLERS["is_one_of_known"](key) or any(
-            isinstance(part, Tracer) for part in (key if type(key) is tuple else (key,)))):
+            isinstance(part, Tracer) for part in parts_of(key))):
         HANDLERS["assign_by_key"](items, key, value, put.__setitem__)
         return True
     if type(items) is list and isinstance(key, Tracer):

@@ -32,7 +32,7 @@ from bwcompiler.frontend.tracing.indexing.data_windows import distance_between
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
-from bwcompiler.frontend.tracing.refusals.demands import may_be_known
+from bwcompiler.frontend.tracing.refusals.demands import ask_whose_truth, may_be_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import are_rows, together
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -331,6 +331,8 @@ def _truth(function: Any, joined: Any) -> Callable[[Any], Any]:
 def _isinstance(x: Any, kinds: Any, /) -> bool:
     if not isinstance(x, Tracer):
         return builtins.isinstance(x, kinds)
+    if issubclass(builtins.bool, kinds) != issubclass(np.bool_, kinds):
+        ask_whose_truth(x)
     return builtins.isinstance(x, kinds) or issubclass(type_stood_for(x), kinds)
 
 
@@ -348,6 +350,8 @@ def _hasattr(x: Any, name: str, /) -> Any:
 
 
 def _type(x: Any, *more: Any, **options: Any) -> Any:
+    if isinstance(x, Tracer) and not more:
+        ask_whose_truth(x)
     return type_stood_for(x) if isinstance(x, Tracer) and not more else builtins.type(x, *more, **options)
 
 

@@ -20,13 +20,14 @@ from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.choices import Choice, Options, chosen_of, is_known, is_one_of_known
 from bwcompiler.frontend.source.undecided.ragged import are_ragged, one_of
-from bwcompiler.frontend.source.variables import is_number, not_capturable, open_policy, same
+from bwcompiler.frontend.source.variables import is_number, not_capturable, open_policy, parts_of, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import share
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.provenance.source import current_source
+from bwcompiler.frontend.tracing.refusals.demands import may_become_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import lower, upper
@@ -42,7 +43,7 @@ def is_traced_key(items: Any, key: Any) -> bool:
     """Whether a dictionary is asked by a key that is traced, or has parts that are traced or one of several things."""
     if type(items) not in _DICTIONARIES:
         return False
-    return any(isinstance(part, Tracer) for part in key) or has_choices(key) if type(key) is tuple else isinstance(key, Tracer)
+    return any(isinstance(part, Tracer) for part in parts_of(key)) or has_choices(key)
 
 
 def has_choices(key: Any) -> bool:
@@ -89,7 +90,7 @@ def _choices(key: tuple[Any, ...]) -> tuple[list[Any], Any]:
     which: Any = 0
     for part in key:
         is_choice = type(part) is Choice and not part.has_value
-        if isinstance(part, Tracer) or (type(part) is Choice and not is_choice):
+        if any(isinstance(inside, Tracer) for inside in parts_of(part)) or (type(part) is Choice and not is_choice):
             not_capturable("it asks a dictionary for keys of which some parts are traced and others one of several things")
         options.append(part.options.things if is_choice else (part,))
         which = which * len(options[-1]) + (part.which if is_choice else 0)
@@ -108,6 +109,8 @@ def assign(items: Any, key: Any, value: Any, put: Any) -> None:
     which = _place(keys, key) if keys else -1
     if not keys or not is_among(keys, key):
         HANDLERS["want_bounded"](items, key, value)
+        if not keys or parts_of(key) != [*(key if type(key) is tuple else (key,))]:
+            _ask_for(key)
         _require(which, key, TracerError, f"{key} is a new key of a dictionary: compiled code assigns to keys that are there\n"
                  "  hint: give it all keys before, {k: 0.0 for k in keys}, or take an array")
     for place, one in enumerate(keys):
@@ -115,6 +118,13 @@ def assign(items: Any, key: Any, value: Any, put: Any) -> None:
 
 
 HANDLERS["assign_by_key"] = assign
+
+
+def _ask_for(key: Any) -> None:
+    """Trace again with the numbers known that a key consists of, where these are integer arguments."""
+    for part in parts_of(key):
+        if isinstance(part, Tracer) and may_become_known(part):
+            int(part)
 
 
 def _assign_known(items: Any, key: Any, value: Any, put: Any) -> None:
@@ -200,8 +210,7 @@ def _in_range(items: Any, index: Any) -> Any:
 
 def _comparable(items: Iterable[Any], key: Any) -> list[Any]:
     """The keys that a traced one may be equal to: numbers for a number, tuples of numbers for a tuple."""
-    parts = key if type(key) is tuple else (key,)
-    if any(isinstance(part, Tracer) and part._type.shape for part in parts):
+    if any(isinstance(part, Tracer) and part._type.shape for part in parts_of(key)):
         raise TypeError("unhashable type: 'numpy.ndarray'")
     found = [one for one in items if _fits(key, one)]
     if len(found) > MOST:
@@ -212,18 +221,17 @@ def _comparable(items: Iterable[Any], key: Any) -> list[Any]:
 
 def _fits(key: Any, one: Any) -> bool:
     if type(key) is tuple:
-        return type(one) is tuple and len(one) == len(key) and all(
-            isinstance(part, (*_PLAIN, np.number, np.bool_)) if isinstance(given, Tracer) else part == given
-            for given, part in zip(key, one, strict=True))
-    return isinstance(one, (*_PLAIN, np.number, np.bool_))
+        return type(one) is tuple and len(one) == len(key) and all(map(_fits, key, one))
+    return isinstance(one, (*_PLAIN, np.number, np.bool_)) if isinstance(key, Tracer) else bool(one == key)
 
 
 def _place(keys: Sequence[Any], key: Any) -> Any:
     """The number of the key that is equal, -1 where there is none."""
-    parts = [(key, keys)] if type(key) is not tuple else [
-        (part, [one[place] for one in keys]) for place, part in enumerate(key) if isinstance(part, Tracer)]
+    columns = zip(*map(parts_of, keys), strict=True)
     equal: Any = None
-    for part, column in parts:
+    for part, column in zip(parts_of(key), columns, strict=True):
+        if not isinstance(part, Tracer):
+            continue
         one = call(as_tracer, np.array(column)) == part
         equal = one if equal is None else np.logical_and(equal, one)
     return np.where(np.any(equal), np.argmax(equal), -1)
@@ -233,12 +241,12 @@ def is_among(keys: Sequence[Any], key: Any) -> bool:
     """Whether all values that a key can have are there, as is known of indices of loops and remainders."""
     if has_choices(key):
         return set(keys).issuperset(_choices(key)[0])
-    parts = key if type(key) is tuple else (key,)
+    parts = parts_of(key)
     spans = [_span(part) if isinstance(part, Tracer) else (part,) for part in parts]
     known = [span for span in spans if span is not None]
     if len(known) < len(spans) or math.prod(map(len, known)) > MOST:
         return False
-    return set(keys).issuperset(itertools.product(*known) if type(key) is tuple else known[0])
+    return {tuple(parts_of(one)) for one in keys if _fits(key, one)}.issuperset(itertools.product(*known))
 
 
 def _span(key: Any) -> range | None:
@@ -255,7 +263,7 @@ def _span(key: Any) -> range | None:
 def _require(which: Any, key: Any, kind: type[Exception], text: str) -> None:
     """Record that there is such a key; a loop whose index is the key is unrolled, which shows whether there is."""
     policy = open_policy()
-    is_by_index = any(isinstance(part, Tracer) and extent_of(part) is not None for part in (key if type(key) is tuple else (key,)))
+    is_by_index = any(isinstance(part, Tracer) and extent_of(part) is not None for part in parts_of(key))
     if policy is not None and policy.depth and (is_by_index or not isinstance(which, Tracer)):
         not_capturable(f"it asks a dictionary for {key}, which is not there for all of them")
     if not isinstance(which, Tracer):

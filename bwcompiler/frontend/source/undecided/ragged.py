@@ -55,7 +55,7 @@ def _block(columns: list[list[Any]], which: Any, count: Any) -> Block | None:
         options = Options(things)
         places = call(as_tracer, np.array([[options.place(one) for one in column] for column in columns]))
         return Block(present, chosen_of(options, places[:, which]), len(columns), True, (None,))
-    forms = {str(tree.structure(one)) for column in columns for one in column}
+    forms = {(str(tree.structure(one)), tree.key_orders(one)) for column in columns for one in column}
     rows = [[tree.leaves(one) for one in column] for column in columns]
     numbers = [leaf for column in rows for one in column for leaf in one]
     if len(forms) > 1 or not all(map(is_number, numbers)) or not numbers:

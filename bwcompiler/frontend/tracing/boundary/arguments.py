@@ -13,7 +13,7 @@ import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -209,6 +209,8 @@ def take_apart(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, A
     args, kwargs = tuple(args), dict(kwargs)
     while kwargs and len(args) < len(names) and names[len(args)] in kwargs:
         args = (*args, kwargs.pop(names[len(args)]))
+    if len(kwargs) > 1:                            # only **kwargs have an order
+        kwargs = {name: kwargs.pop(name) for name in (*names, *_signature(fun).named) if name in kwargs} | kwargs
     numbers = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
     chosen = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
     if numbers or chosen:
@@ -252,14 +254,22 @@ def is_static(leaf: Any) -> bool:
         return False
     if isinstance(leaf, StaticArgument | type | enum.Enum | str | bytes):
         return True
-    if isinstance(leaf, Tracer | np.ndarray | np.generic | bool | int | float | complex) or hasattr(leaf, "__array__"):
+    if isinstance(leaf, Tracer | np.ndarray | np.generic | bool | int | float | complex) or _has(leaf, "__array__"):
         return False
-    if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+    if _has(leaf, "shape", "dtype"):
         return False
-    if hasattr(leaf, "__next__"):
+    if _has(leaf, "__next__"):
         raise TracerError(f"an argument is a {type(leaf).__name__}: an iterator is used up while the function is traced\n"
                           "  hint: pass a list or an array")
     return True
+
+
+def _has(x: Any, *names: str) -> bool:
+    """Whether it has these attributes; a class with `__getattr__ = dict.__getitem__` says that it has not by a KeyError."""
+    try:
+        return all(hasattr(x, name) for name in names)
+    except LookupError:
+        return False
 
 
 def is_buffer(value: Any) -> bool:
@@ -331,11 +341,18 @@ def _array_layout(array: np.ndarray[Any, Any]) -> Layout:
 
 
 # ----- names
-_signatures: weakref.WeakKeyDictionary[Callable[..., Any], tuple[tuple[str, ...], str]] = weakref.WeakKeyDictionary()
+class _Signature(NamedTuple):
+    """Names of the parameters that can be passed by position, of *args, and of those that can only be passed by name."""
+
+    positional: tuple[str, ...]
+    rest: str
+    named: tuple[str, ...]
 
 
-def _signature(fun: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
-    """Names of the parameters that can be passed by position, and of *args."""
+_signatures: weakref.WeakKeyDictionary[Callable[..., Any], _Signature] = weakref.WeakKeyDictionary()
+
+
+def _signature(fun: Callable[..., Any]) -> _Signature:
     if type(fun) is FunctionType and not fun.__dict__:                       # no __wrapped__ or __signature__ of its own
         return _signature_of_code(fun.__code__)
     try:
@@ -347,31 +364,33 @@ def _signature(fun: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
     return known
 
 
-def _signature_of_code(code: CodeType) -> tuple[tuple[str, ...], str]:
+def _signature_of_code(code: CodeType) -> _Signature:
     count = code.co_argcount
-    rest = code.co_varnames[count + code.co_kwonlyargcount] if code.co_flags & inspect.CO_VARARGS else "arg"
-    return code.co_varnames[:count], rest
+    last = count + code.co_kwonlyargcount
+    rest = code.co_varnames[last] if code.co_flags & inspect.CO_VARARGS else "arg"
+    return _Signature(code.co_varnames[:count], rest, code.co_varnames[count:last])
 
 
-def _read_signature(fun: Callable[..., Any]) -> tuple[tuple[str, ...], str]:
+def _read_signature(fun: Callable[..., Any]) -> _Signature:
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
-        return (), "arg"
+        return _Signature((), "arg", ())
     names = tuple([parameter.name for parameter in parameters
                    if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)])
     rest = next((parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL), "arg")
-    return names, rest
+    named = tuple([parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY])
+    return _Signature(names, rest, named)
 
 
 def parameter_names(fun: Callable[..., Any]) -> tuple[str, ...]:
     """Names of fun's parameters that can be passed by position."""
-    return _signature(fun)[0]
+    return _signature(fun).positional
 
 
 def positional_names(fun: Callable[..., Any], count: int) -> list[str]:
     """Names of fun's positional arguments, at least `count` of them."""
-    names, rest = _signature(fun)
+    names, rest, _ = _signature(fun)
     return [*names, *[f"{rest}_{position - len(names)}" for position in range(len(names), count)]]
 
 

@@ -5,6 +5,7 @@ trace.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -44,7 +45,10 @@ def _items(x: Any) -> dict[Any, Any]:
         return dict(x)
     if isinstance(x, list | tuple):
         return dict(enumerate(x))
-    return {field.name: getattr(x, field.name, None) for field in dataclasses.fields(x)}
+    fields = {field.name: getattr(x, field.name, None) for field in dataclasses.fields(x)}
+    cached = functools.cached_property             # which the trace may fill: every call computes it
+    return fields | {name: value for name, value in getattr(x, "__dict__", {}).items()
+                     if not isinstance(getattr(type(x), name, None), cached)}
 
 
 def _same(before: dict[Any, Any], after: dict[Any, Any]) -> bool:

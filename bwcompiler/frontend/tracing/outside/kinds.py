@@ -19,6 +19,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import Read, is_plain
 from bwcompiler.ir.types import dtype_of
 
+_HEAP_TYPE = 1 << 9            # a flag of classes that statements make, and of some that C code makes
 _NAMESPACES = frozenset(("types.SimpleNamespace", "argparse.Namespace"))          # whose attributes are the user's
 
 
@@ -50,7 +51,7 @@ def can_be_replaced(read: Read) -> bool:
         base = read.owner
         return not isinstance(base, type) and (read.key in getattr(base, "__dict__", {}) or isinstance(
             class_attribute(type(base), read.key), types.MemberDescriptorType))
-    return read.kind not in ("size", "items", "bytes")
+    return read.kind not in ("size", "keys", "items", "bytes")
 
 
 def is_supported(dtype: Any) -> bool:
@@ -92,7 +93,8 @@ def is_hidden_type(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if module is None or cls.__module__ == "__main__" or file is None:
-        return cls.__module__ in ("builtins", "types", "functools")
+        is_of_python = cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("_cython_")    # np.random.default_rng, scipy.fft.fft
+        return not is_of_python or cls.__module__ in ("builtins", "types", "functools")
     return is_library_file(file)
 
 
@@ -103,11 +105,18 @@ def class_attribute(cls: type, name: str) -> Any:
     return None
 
 
+def _own_name(value: Any, name: str) -> Any:
+    try:
+        return getattr(value, name, None)
+    except LookupError:                            # of a class of the user's with a `__getattr__` that asks a dictionary
+        return None
+
+
 def gives_other_things(value: Any) -> bool:
     """Whether it is a function that may give something else in each call: a clock, or what reads a file; or an iterator of Python's."""
     if hasattr(type(value), "__next__"):
         return not isinstance(class_attribute(type(value), "__next__"), types.FunctionType)
-    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    module, name = _own_name(value, "__module__"), _own_name(value, "__name__")
     if module == "numpy":
         return name in ("load", "loadtxt", "genfromtxt", "fromfile", "memmap")
     clock = (module == "time" and name != "sleep") or name in ("now", "utcnow", "today")

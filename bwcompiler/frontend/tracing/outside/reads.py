@@ -350,9 +350,11 @@ class Outside:
         kind = container_kind(container)
         items: list[tuple[Any, Any]] = list(container.items() if hasattr(container, "items") else enumerate(container))
         one_by_one = kind is not None and len(self.repeated.reads) + len(items) <= ONE_BY_ONE and (
-            kind is list or all(type(key) is str for key, _ in items))
+            kind is list or (not isinstance(container, collections.OrderedDict) and all(type(key) is str for key, _ in items)))
         if not one_by_one:
             self.repeated.guard(Read("items", container, None, items_of(container)), path, source)
+        elif kind is dict:
+            self.repeated.guard(Read("keys", container, None, tuple([key for key, _ in items])), path, source)
         else:
             self.repeated.guard(Read("size", container, None, len(items)), path, source)
         for key, value in items:

@@ -53,6 +53,15 @@ def may_become_known(tracer: Any) -> bool:
     return not (tracer._chain or tracer._type.shape) and _arguments_of(storage.region, storage.value, floats=False) is not None
 
 
+def ask_whose_truth(tracer: Any) -> None:
+    """A program is to tell True from np.True_: trace again with the number of a truth value that is made of integer arguments alone.
+
+    Those that data decide are NumPy's.
+    """
+    if tracer._type.dtype.kind == "b" and may_become_known(tracer):
+        bool(tracer)
+
+
 def number_if_known(tracer: Any, value: Value, advice: Callable[[], str]) -> Any:
     """Likewise, but the handle itself for others."""
     region = open_region()

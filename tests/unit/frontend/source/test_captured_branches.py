@@ -302,3 +302,77 @@ def test_arrays_of_one_element_decide():
     for x in (1.0, 2.999999, 17.0):
         assert bw.jit(settled)(x) == settled(x)
         assert bw.grad(settled)(x) == pytest.approx((settled(x + 1e-7) - settled(x - 1e-7)) / 2e-7, rel=1e-6, abs=1e-8)
+
+
+# ----- dicts, whose keys have an order
+def made_on_both_sides(x):
+    return {"a": x[1], "b": x[2]} if x[0] > 0.3 else {"b": x[1], "a": x[2]}
+
+
+def rebound_on_one(x):
+    table = {"a": x[1], "b": x[2]}
+    if x[0] > 0.3:
+        table = {"b": table["b"], "a": table["a"]}
+    return next(iter(table.values()))
+
+
+def one_of_a_list(x):
+    tables = [{"a": x[1], "b": x[2]}, {"b": x[1], "a": x[2]}]
+    return next(iter(tables[int(x[0] > 0.3)].values()))
+
+
+@pytest.mark.parametrize("program", [lambda x: sum((k + 1) * v for k, v in enumerate(made_on_both_sides(x).values())), made_on_both_sides,
+                                     rebound_on_one, one_of_a_list], ids=["summed", "returned", "rebound", "element"])
+def test_keys_in_another_order_on_one_side_are_refused(program):
+    """What is made of both sides would have the order of one of them."""
+    with pytest.raises(TracerBoolError, match="is a dict with its keys in another order on one side than on the other"):
+        bw.jit(program)(np.array([0.2, 1.0, 2.0]))
+
+
+def test_keys_in_one_order_on_both_sides():
+    def program(x):
+        table = {"b": x[1], "a": x[2]} if x[0] > 0.3 else {"b": x[2], "a": x[1] ** 2}
+        return sum((k + 1) * v for k, v in enumerate(table.values()))
+
+    for x in (np.array([0.2, 1.0, 2.0]), np.array([0.4, 1.5, 2.0])):
+        np.testing.assert_allclose(bw.jit(program)(x), program(x))
+
+
+# ----- True itself
+FLAGS = {
+    "is True": lambda x, flag: x * (5 if flag is True else 9), "is False": lambda x, flag: x * (5 if flag is False else 9),
+    "is not True": lambda x, flag: x * (5 if flag is not True else 9), "np.True_": lambda x, flag: x * (5 if flag is np.True_ else 9),
+    "not": lambda x, flag: x * (5 if flag is not False else 9), "type": lambda x, flag: x * (5 if type(flag) is bool else 9),
+    "isinstance": lambda x, flag: x * (5 if isinstance(flag, int) else 9),
+    "isinstance of NumPy": lambda x, flag: x * (5 if isinstance(flag, np.bool_ | np.integer) else 9),
+    "computed": lambda x, flag: x * (5 if type(flag) is float or (flag == 1) is True else 9),
+    "in a loop": lambda x, flag: sum(x * (k + (2.0 if flag is True else 1.0)) for k in range(12))}
+
+
+@pytest.mark.parametrize("asked", FLAGS)
+def test_truth_of_arguments_is_pythons_or_numpys(asked):
+    compiled = bw.jit(FLAGS[asked])
+    for flag in (True, False, 1, 0, 1.0, None, np.True_, True):
+        assert compiled(2.0, flag) == FLAGS[asked](2.0, flag), flag
+
+
+def test_truth_that_data_decide_is_not_told_from_true():
+    def found(x):
+        negative = False
+        for k in range(len(x)):
+            if x[k] < 0:
+                negative = True
+        return 2 * x if negative is True else x
+
+    def last(x):
+        total = 0.0
+        for k in range(len(x)):
+            is_last = k == len(x) - 1
+            total = total + x[k] * (2 if is_last is True else 1)
+        return total
+
+    x = np.linspace(-1.0, 2.0, 20)
+    for program in (found, lambda x: x if (x[0] > 0) is True else 2 * x):
+        with pytest.raises(TracerBoolError, match="whether a traced value is True itself\n  hint: if x:"):
+            bw.jit(program)(x)
+    np.testing.assert_allclose(bw.jit(last)(x), last(x))

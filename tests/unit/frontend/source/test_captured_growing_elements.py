@@ -397,3 +397,17 @@ def test_parts_of_an_array_are_appended(program):
     as_python(program, X, X * 0.9)
     if program is objects_of_rows:
         assert "unrolled" not in bw.jit(program).explain(X)
+
+
+def test_loops_that_append_until_data_end_them_are_told_by_their_lines():
+    def halvings(x):
+        kept, y = [], x[0]
+        while y > 1e-2:
+            kept.append(y)
+            y = 0.5 * y * (1 + 0.1 * x[1])
+        return np.sum(np.array(kept))
+
+    x, line = np.array([1.3, 0.7]), halvings.__code__.co_firstlineno + 2
+    assert bw.jit(halvings)(x) == pytest.approx(halvings(x), rel=1e-12)
+    told = bw.jit(halvings).explain(x).splitlines()[0]
+    assert told == f"the loop in test_captured_growing_elements.py:{line} is one that ends when its test says so: it carries y, appends to 1 list"

@@ -372,3 +372,59 @@ def written_beside(x):
 def test_small_arrays_of_a_list(program):
     as_python(program, X, X * 0.9)
     assert ("unrolled" in bw.jit(program).explain(X)) == program.__name__.startswith("written")
+
+
+# ----- keys in keys, as of the value of an action in a state
+QUALITY = {((i, j), action): 0.3 * i - 0.2 * j for i in range(3) for j in range(3) for action in "lr"}
+
+
+def known_qualities(x):
+    total, state = 0.0, (0, 0)
+    for k in range(12):
+        best = max(QUALITY[state, action] for action in "lr")
+        total += (best + QUALITY.get((state, "l" if k < 30 else "r"), 0.0)) * x[k]
+        state = ((state[0] + 1) % 3, 2 - state[0])
+    return total
+
+
+def learned_qualities(x):
+    quality = {((i, j), action): x[0] * i for i in range(3) for j in range(3) for action in "lr"}
+    total, i, j = 0.0, 0, 1
+    for k in range(12):
+        if x[k] > 0.31:
+            i = (i + 1) % 3
+        else:
+            j = (j + 2) % 3
+        quality[(i, j), "l"] += 0.5 * x[k] * (quality[(j, i), "r"] - quality[(i, j), "l"] + 1.0)
+        if ((i, 0), "r") in quality and ((i, j), "x") not in quality:
+            total += quality[(i, j), "l"] * x[k]
+    return total
+
+
+@pytest.mark.parametrize("program", [known_qualities, learned_qualities], ids=lambda program: program.__name__)
+def test_keys_in_keys(program):
+    as_python(program, X)
+    assert not trace(program, (X,)).notes
+
+
+def test_keys_in_keys_of_integer_arguments():
+    def visited(x, start, moves):
+        trace_of, state, seen = {}, start, {(0, (0, 1))}
+        for k, move in enumerate(moves):
+            trace_of[state, move] = x[k]
+            state = (state[0] + 1, state[1]) if move == "s" else (state[0], state[1] + 1)
+        return sum(v * (2.0 if (0, (at[0], at[1])) in seen else 1.0) for (at, _), v in trace_of.items())
+
+    compiled = bw.jit(visited)
+    for start in ((0, 0), (0, 1), (2, 1)):
+        np.testing.assert_allclose(compiled(X, start, "sses"), visited(X, start, "sses"))
+
+
+def test_keys_in_keys_that_are_not_there():
+    def found(x, i):
+        return x * QUALITY[(int(x > 0) * 5, i), "r"]
+
+    compiled = bw.jit(found)
+    assert compiled(-1.0, 1) == found(-1.0, 1)
+    with pytest.raises(KeyError, match="test_captured_lookups"):
+        compiled(1.0, 1)

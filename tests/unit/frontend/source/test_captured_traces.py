@@ -463,3 +463,21 @@ def test_loops_around_a_heavy_one_are_found_with_it() -> None:
     x = np.array([0.7, -0.2, 0.4])
     np.testing.assert_allclose(bw.jit(counting)(x), heavy_inside(x), rtol=1e-12)
     assert len(calls) == 2
+
+
+def a_few_long_iterations(x):
+    t, y, steps = 1.0, x, 0
+    while 6 / t > 1e-3:
+        for k in range(3):
+            turned = rotation(t * y[k]) @ rotation(y[k - 1]) @ rotation(y[k - 2]) @ rotation(x[k] * y[k - 1])
+            y = y + 0.1 * turned @ y / t
+        t *= 10.0
+        steps += 1
+    return np.sum(y) * t * steps
+
+
+def test_a_while_loop_of_a_few_long_iterations_that_can_be_counted_is_recorded() -> None:
+    x = np.array([0.7, -0.2, 0.4])
+    traced = trace(a_few_long_iterations, (x,))
+    assert [value.op for value in traced.graph.body if value.op in ops.LOOPS] == [ops.loop]
+    np.testing.assert_allclose(bw.jit(a_few_long_iterations)(x), a_few_long_iterations(x), rtol=1e-13)
