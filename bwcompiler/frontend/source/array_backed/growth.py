@@ -352,8 +352,12 @@ def _leaf(leaf: Any, region: Region) -> Any:
         leaf = np.copy(call(as_tracer, leaf))
     if not isinstance(leaf, Tracer) or isinstance(leaf, IndexTracer):
         return leaf
-    if any(not isinstance(extent, int) for extent in leaf._storage.type.shape) or any(map(_moves, leaf._chain)):
-        not_capturable("it collects arrays whose place or shape depends on the iteration")
+    if any(not isinstance(extent, int) for extent in (*leaf._storage.type.shape, *leaf._type.shape)):
+        not_capturable("it collects arrays whose shape depends on the iteration")
+    if any(map(_moves, leaf._chain)):
+        part: Any = np.copy(leaf)
+        part._kind = leaf._kind
+        return Row(part._storage, part, leaf._storage)
     return Row(leaf._storage, leaf) if leaf._storage.region is region else leaf
 
 
