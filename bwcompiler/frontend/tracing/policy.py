@@ -118,7 +118,9 @@ class Policy:
         self.shown: dict[int, Any] = {}                             # those indexed with traced values: there may be traced views of them
         self.objects: dict[int, Any] = {}                           # objects that the function made
         self.doubles: dict[int, Any] = {}                           # those in the place of others, and these (`source.effects.doubles`);
-        self.undone: dict[int, Site] = {}                           # loops that are unrolled where one of them is changed
+        self.undone: dict[int, Site] = {}                           # loops that are unrolled where one of them is changed;
+        self.handed: dict[int, tuple[Any, list[Any], Site]] = {}    # of those that a list hands out: what it holds, and the loop;
+        self.handing: dict[type, dict[Site, None]] = {}             # such loops, by the class of what they are handed
         self.containers: dict[int, tuple[Any, Site, int]] = {}      # where containers are made, and of what size;
         self.wishes: dict[Site, Any] = {}                           # those that are to have room, if all else is refused
         self.remembered: dict[Any, Any] = {}                        # what functions with a cache gave (`source.library.wrappers`),

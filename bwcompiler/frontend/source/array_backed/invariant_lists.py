@@ -60,7 +60,7 @@ class Joined:
     def read(self, index: Any) -> Any:
         if len(self.items) != len(self.held) or any(one is not other for one, other in zip(self.items, self.held, strict=True)):
             not_capturable("it reads a list to which it assigns, at places that move")
-        found, first = self.array[index], self.held[0]
+        found, first = self.array[index], next((one for one in self.held if isinstance(one, Tracer)), self.held[0])
         if isinstance(first, Tracer) and not first._storage.writable and not first._type.shape:
             found._kind = first._kind
             return found
