@@ -70,7 +70,7 @@ def while_loop(going: Tracer, test: Callable[[], Any], body: Callable[[], None],
     names.once = held_once(entry)
     try:
         try:
-            _record_while(names, variables, going, test, body, policy)
+            _record_while(names, variables, going, test, body, body, policy)
         except Unbounded:
             names.restore(entry)
             _record_bounded(names, variables, going, test, body, policy, max(APPENDED, 2 * bound if type(bound) is int else 0))
@@ -84,12 +84,13 @@ def while_loop(going: Tracer, test: Callable[[], Any], body: Callable[[], None],
     policy.needed = True
 
 
-def _record_while(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], body: Callable[[], None], policy: Policy,
-                  capacity: int | None = None) -> None:
+def _record_while(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], run: Callable[[], None],
+                  body: Callable[[], None], policy: Policy, capacity: int | None = None) -> None:
+    """run: an iteration, which is the user's `body` and perhaps more."""
     try:
-        _record(names, variables, test, body, body, policy, capacity=capacity)
+        _record(names, variables, test, run, body, policy, capacity=capacity)
     except _ChangingTest:
-        _record_with_test(names, variables, going, test, body, policy, capacity)
+        _record_with_test(names, variables, going, test, run, body, policy, capacity)
 
 
 def _record_bounded(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], body: Callable[[], None], policy: Policy,
@@ -105,24 +106,24 @@ def _record_bounded(names: Names, variables: Variables, going: Tracer, test: Cal
         return np.logical_and(HANDLERS["truth_of"](test()), names[COUNTER] < capacity)
 
     more = variables._replace(stored=(*variables.stored, COUNTER), carried=(*variables.carried, COUNTER))
-    _record_while(names, more, going, bounded, run, policy, capacity)
+    _record_while(names, more, going, bounded, run, body, policy, capacity)
     text = _NO_ROOM.format(
         capacity, f"another bound, `while ... and len(kept) < {10 * capacity}`; or `for _ in range({10 * capacity})` with `break`")
     further = names[COUNTER] >= capacity if GOING in names else test()         # a test that changes things is not made once more
     raise_where(np.logical_and(further, True), TracerError(text))
 
 
-def _record_with_test(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], body: Callable[[], None],
-                      policy: Policy, capacity: int | None = None) -> None:
+def _record_with_test(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], run: Callable[[], None],
+                      body: Callable[[], None], policy: Policy, capacity: int | None = None) -> None:
     """A loop of which each iteration ends with the test of the next one."""
     names.add(GOING, CellType(_one_truth(going)))
 
-    def run() -> None:
-        body()
+    def run_and_test() -> None:
+        run()
         names[GOING] = _one_truth(HANDLERS["truth_of"](test()))
 
     more = variables._replace(stored=(*variables.stored, GOING), carried=(*variables.carried, GOING))
-    _record(names, more, lambda: names[GOING], run, body, policy, capacity=capacity)
+    _record(names, more, lambda: names[GOING], run_and_test, body, policy, capacity=capacity)
 
 
 def _one_truth(x: Any) -> Any:
