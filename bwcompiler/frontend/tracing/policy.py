@@ -43,6 +43,14 @@ class Reconsidered(Recapture):
         self.more = more
 
 
+class MovesWithData(Recapture):
+    """The indices of loops are to be data (`Policy.by_data`): by them, a function reads places that is called where they are unknown."""
+
+    def __init__(self, sites: Sequence[Site]) -> None:
+        BaseException.__init__(self, "the index of a loop is to be data")
+        self.sites = sites
+
+
 class Misremembered(Recapture):
     """A loop cannot be recorded as it was before (`Policy.carrying`, which has been told): the function is traced again."""
 
@@ -71,6 +79,7 @@ class Policy:
         self.unrolled: dict[Site, str] = {}                         # loops to be unrolled, and what makes arrays that are to be traced
         self.foreseen: set[Site] | None = set()                     # those that most probably are; None where that has led to an error
         self.heavy: set[Site] = set()                               # short loops that are recorded all the same: their iterations are long
+        self.by_data: set[Site] = set()                             # loops whose index is data, though they are counted
         self.uncounted: set[Site] = set()                           # `while` loops with no count
         self.carrying: dict[Any, Any] = {}                          # what loops carry (`source.carried.remembered`), by what they see
         self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
