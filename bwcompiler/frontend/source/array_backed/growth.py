@@ -8,7 +8,7 @@ elements can be read, `kept[-1]`; the loop carries them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -234,7 +234,7 @@ def element(base: list[Any], index: Any) -> Any:
     if extent is None:
         is_counted = len(growths) == 1 and growths[0][0].index is not None
         found = at_place(base, growths[0][1], index, _length(growths)) if is_counted else None
-        return not_capturable("it reads a list that grows in it at places that are not known") if found is None else found
+        return _refuse_place(growths) if found is None else found
     if isinstance(extent, int) and extent < 0:
         return _from_end(growths, -extent)
     if isinstance(extent, int) and extent < len(growths[0][1].entry):
@@ -242,12 +242,18 @@ def element(base: list[Any], index: Any) -> Any:
     if invariant_lists.is_read(growths[0][1].entry, index):
         return invariant_lists.element(growths[0][1].entry, index, base)
     if any(loop.index is None for loop, _ in growths):
-        return not_capturable("it reads a list that grows in it at places that are not known")
+        return _refuse_place(growths)
     distance = add_extents(_length(growths), scale_extent(extent, -1))
     if isinstance(distance, int) and distance > 0:
         return _from_end(growths, distance)
     found = from_history(base, growths[0][1], extent, _length(growths)) if len(growths) == 1 else None
-    return not_capturable("it reads a list that grows in it at places that are not known") if found is None else found
+    return _refuse_place(growths) if found is None else found
+
+
+def _refuse_place(growths: Sequence[tuple[Any, Growth]], place: str = "at places that are not known") -> NoReturn:
+    if growths[-1][1].is_guess:                    # it was thought to grow, as this is where it is read
+        not_capturable("it reads a list at places that move, whose elements are not alike, or change meanwhile")
+    not_capturable(f"it reads a list that grows in it {place}")
 
 
 def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
@@ -257,7 +263,7 @@ def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
         return growth.items[-place]
     place -= len(growth.items)
     if place > WINDOW:
-        not_capturable(f"it reads a list that grows in it more than {WINDOW} elements from its end")
+        _refuse_place(growths, f"more than {WINDOW} elements from its end")
     if place > growth.count:
         growth.count = place
         raise Again(loop)

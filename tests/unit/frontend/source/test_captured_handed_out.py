@@ -211,3 +211,7 @@ def test_as_python(program) -> None:
 @pytest.mark.parametrize("program", READ, ids=lambda program: program.__name__)
 def test_loops_that_only_read_are_recorded(program) -> None:
     assert "unrolled" not in bw.jit(program).explain(X)
+
+
+def test_the_reason_is_that_they_change() -> None:
+    assert "unrolled: it reads a list at places that move, whose elements are not alike, or change meanwhile" in bw.jit(changed_meanwhile).explain(X)
