@@ -6,7 +6,7 @@ function, whose derivative rules use the traced graphs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,14 @@ from bwcompiler.errors import GradientError, ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import is_tracing, value_as
+from bwcompiler.frontend.tracing.policy import MovesWithData
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.trace import call_user, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
-from bwcompiler.ir.graph import inline
+from bwcompiler.ir.extent import Affine, Index
+from bwcompiler.ir.graph import Graph, all_values, inline
+from bwcompiler.ir.types import TensorType
 
 
 class ClosedFunction:
@@ -33,6 +36,7 @@ class ClosedFunction:
         self.lifted: list[Tracer] = self.result.lifted
         if self.result.assigned:
             raise UnsupportedError(f"{self.result.graph.name} assigns to an array from outside of it")
+        _require_no_indices(self.result.graph)
 
     def __call__(self, outside: dict[Any, Any], *args: Any) -> Any:
         """The outputs, with the handles `outside` (by storage) in place of the outer values."""
@@ -41,6 +45,33 @@ class ClosedFunction:
         values = [value_of(one) if isinstance(one, Tracer) else value_as(one) for one in operands]
         found = inline(self.result.graph, [*values, *map(region.capture, self.result.captured)])
         return tree.unflatten(self.result.output_tree, [fresh(value) for value in found[:len(self.result.outputs)]])
+
+
+def _require_no_indices(graph: Graph) -> None:
+    """Indices of loops around are unknown where rules of derivatives and callbacks call a function: then they are data."""
+    policy = open_region().policy
+    if policy is None:
+        return
+    loops = [scope.loop for scope in policy.scopes if scope.loop is not None and scope.loop.index is not None]
+    mentioned = _indices_of(graph) if loops else set()
+    sites = [loop.site for loop in loops if loop.index in mentioned and loop.site not in policy.by_data]
+    if sites:
+        raise MovesWithData(sites)
+
+
+def _indices_of(graph: Graph) -> set[Index]:
+    """The indices that the places and sizes in a function mention."""
+    found: set[Index] = set()
+    pending: list[Any] = [[value.attrs, value.type.shape if isinstance(value.type, TensorType) else ()] for value in all_values(graph)]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, Affine):
+            found.update([index for index, _ in one.terms])
+        elif isinstance(one, list | tuple):
+            pending += one
+        elif isinstance(one, Mapping):
+            pending += one.values()
+    return found
 
 
 def _outside(*closed: ClosedFunction | None) -> tuple[list[Tracer], Callable[[Sequence[Any]], dict[Any, Any]]]:

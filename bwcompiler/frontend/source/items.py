@@ -18,7 +18,8 @@ from bwcompiler.frontend.source.bounded.groups import Group, Groups
 from bwcompiler.frontend.source.bounded.stacks import Heap, Stack
 from bwcompiler.frontend.source.concrete.makers import noted, shown
 from bwcompiler.frontend.source.concrete.texts import require_known
-from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.containers.parts import containers
+from bwcompiler.frontend.source.effects.places import is_plain_object, scopes_around
 from bwcompiler.frontend.source.undecided.choices import Choice, picked, place_of, table
 from bwcompiler.frontend.source.undecided.gaps import has_gaps, taken
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
@@ -86,7 +87,7 @@ def _moving(items: Any, index: Tracer) -> Any:
     if type(items) is list and isinstance(index, IndexTracer):
         foresee(items)
         found = invariant_lists.element_in_side(items, index)
-        if found is None and _are_tuples(items) and is_among(range(len(items)), index):
+        if found is None and is_among(range(len(items)), index) and _is_table(items):
             at = at_places(items, joins=False)
             found = None if at is None else at(index)
         if found is not None:
@@ -95,9 +96,13 @@ def _moving(items: Any, index: Tracer) -> Any:
     return element_at(items, index)
 
 
-def _are_tuples(items: list[Any]) -> bool:
-    """Whether it is a table: `a, alpha, d = JOINTS[i]`."""
-    return all(type(one) is tuple for one in items)
+def _is_table(items: list[Any]) -> bool:
+    """Whether it is a table: `a, alpha, d = JOINTS[i]`, or `pipes[i].length`, of what nothing around changes."""
+    if not all(type(one) in (tuple, list, dict) or is_plain_object(one) for one in items):
+        return False
+    policy = open_policy()
+    changed = set() if policy is None else {key[0] for scope in policy.scopes for key in (*scope.places, *scope.missing)}
+    return not changed or changed.isdisjoint([id(one) for item in items for one in containers(item)])
 
 
 def _is_traced(index: Any) -> bool:

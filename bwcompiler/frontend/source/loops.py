@@ -269,7 +269,7 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
     """Whether a loop was recorded, None where perhaps all its iterations but the first can be, or the first `Policy.ahead`; raises where it
     has to be, and cannot."""
     try:
-        if flag is not None or isinstance(elements.count, Tracer):
+        if flag is not None or isinstance(elements.count, Tracer) or site_of(body) in policy.by_data:
             for_loop(elements, body, names, flag, policy)
         else:
             counted(body, names, elements, policy, divisible=isinstance(elements.count, int) and elements.count > iteration.MOST_PARTS * 2,

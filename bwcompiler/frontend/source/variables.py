@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import types
 from collections.abc import Callable, Container, Iterable, Iterator
 from types import CellType
 from typing import Any, NoReturn
@@ -200,6 +201,8 @@ def same(x: Any, y: Any) -> bool:
         return True
     if isinstance(x, Tracer) and isinstance(y, Tracer):
         return x._storage is y._storage and same_chain(x._chain, y._chain)
+    if isinstance(x, types.MethodType) and isinstance(y, types.MethodType):        # which are made anew each time they are asked for
+        return x.__self__ is y.__self__ and x.__func__ is y.__func__
     return type(x) is type(y) and is_plain(x) and is_plain(y) and bool(x == y) and repr(x) == repr(y)
 
 

@@ -43,6 +43,14 @@ class Reconsidered(Recapture):
         self.more = more
 
 
+class MovesWithData(Recapture):
+    """The indices of loops are to be data (`Policy.by_data`): by them, a function reads places that is called where they are unknown."""
+
+    def __init__(self, sites: Sequence[Site]) -> None:
+        BaseException.__init__(self, "the index of a loop is to be data")
+        self.sites = sites
+
+
 class Misremembered(Recapture):
     """A loop cannot be recorded as it was before (`Policy.carrying`, which has been told): the function is traced again."""
 
@@ -71,6 +79,7 @@ class Policy:
         self.unrolled: dict[Site, str] = {}                         # loops to be unrolled, and what makes arrays that are to be traced
         self.foreseen: set[Site] | None = set()                     # those that most probably are; None where that has led to an error
         self.heavy: set[Site] = set()                               # short loops that are recorded all the same: their iterations are long
+        self.by_data: set[Site] = set()                             # loops whose index is data, though they are counted
         self.uncounted: set[Site] = set()                           # `while` loops with no count
         self.carrying: dict[Any, Any] = {}                          # what loops carry (`source.carried.remembered`), by what they see
         self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
@@ -118,7 +127,9 @@ class Policy:
         self.shown: dict[int, Any] = {}                             # those indexed with traced values: there may be traced views of them
         self.objects: dict[int, Any] = {}                           # objects that the function made
         self.doubles: dict[int, Any] = {}                           # those in the place of others, and these (`source.effects.doubles`);
-        self.undone: dict[int, Site] = {}                           # loops that are unrolled where one of them is changed
+        self.undone: dict[int, Site] = {}                           # loops that are unrolled where one of them is changed;
+        self.handed: dict[int, tuple[Any, list[Any], Site]] = {}    # of those that a list hands out: what it holds, and the loop;
+        self.handing: dict[type, dict[Site, None]] = {}             # such loops, by the class of what they are handed
         self.containers: dict[int, tuple[Any, Site, int]] = {}      # where containers are made, and of what size;
         self.wishes: dict[Site, Any] = {}                           # those that are to have room, if all else is refused
         self.remembered: dict[Any, Any] = {}                        # what functions with a cache gave (`source.library.wrappers`),

@@ -21,7 +21,7 @@ from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.outside.varying import Written, narrowed, replaced, without
-from bwcompiler.frontend.tracing.policy import Misremembered, Policy, Recapture, Reconsidered
+from bwcompiler.frontend.tracing.policy import Misremembered, MovesWithData, Policy, Recapture, Reconsidered
 from bwcompiler.frontend.tracing.provenance.source import observe_below, stop_at
 from bwcompiler.frontend.tracing.provenance.user_names import name_values
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
@@ -173,6 +173,10 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions
             if policy is None:
                 raise
             policy.heavy.update((found.site, *found.more))
+        except MovesWithData as found:
+            if policy is None:
+                raise
+            policy.by_data.update(found.sites)
         except Misremembered:
             if policy is None:
                 raise

@@ -9,6 +9,7 @@ import numpy as np
 
 from bwcompiler import lazy
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.scipy.integrate.chosen_steps import ChosenSteps
 from bwcompiler.scipy.integrate.ordinary_differential_equations import solution_at
 from bwcompiler.scipy.integrate.right_hand_sides import STIFF, returning_array, right_hand_side, slopes
 from bwcompiler.scipy.integrate.stiff_equations import stiff_solution
@@ -33,8 +34,8 @@ def solve_ivp(fun: Function, t_span: Sequence[float], y0: Any, method: Any = "RK
 
     Everything else goes to SciPy as it is.  Inside of a traced function it is a native loop with derivatives: for "RK45", "RK23" and
     "DOP853" that of `bw.scipy.integrate.odeint`, for "Radau", "BDF" and "LSODA" an implicit method, both to rtol and atol.  There the
-    result has t, y (at t_eval; without it at the end of t_span alone), success and, with dense_output=True, sol(times), which solves again.
-    Raises UnsupportedError there for events and other options.
+    result has t, y (at t_eval; without it, of the steps only the first and the last: y[:, 0] and y[:, -1]), success and, with
+    dense_output=True, sol(times), which solves again.  Raises UnsupportedError there for other steps, events and other options.
 
     >>> import numpy as np, bwcompiler as bw
     >>> stiff = lambda t, y, k: np.array([y[1], k * (1 - y[0] ** 2) * y[1] - y[0]])
@@ -81,6 +82,8 @@ def _solved_in_trace(fun: Function, t_span: Sequence[Any], y0: Any, method: Any,
     times = np.reshape(end, (1,)) if t_eval is None else handle(_stacked(t_eval))
     found = at(times)
     result = scipy_optimize.OptimizeResult(t=times, y=found, success=np.all(np.isfinite(found)))
+    if t_eval is None:
+        result.t, result.y = ChosenSteps(start, end), ChosenSteps(whole(y0), found[:, 0])
     if dense_output:
         result.sol = sol
     return result

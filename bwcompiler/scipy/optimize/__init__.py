@@ -1,6 +1,7 @@
 """SciPy's solvers, with derivatives computed from the functions that they are given: see `minimize`.
 
-Inside traced functions, programs call SciPy back, and solutions are differentiated by the implicit function theorem.
+Inside traced functions, programs call SciPy back, and solutions are differentiated by the implicit function theorem.  `minimizers.py` is
+a good beginning; `brackets.py` has the solvers that are loops of the program itself.
 """
 
 from typing import TYPE_CHECKING

@@ -13,10 +13,12 @@ from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.programs.functions import jit
 from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.transforms.forward import jvp
+from bwcompiler.api.transforms.implicit import custom_root
 from bwcompiler.api.transforms.reverse import value_and_grad
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.scipy.optimize.brackets import bisection, brent
 from bwcompiler.scipy.optimize.minimizers import as_arguments, first_result
 from bwcompiler.scipy.packing import Derived, Packing, as_vector, is_traced_call, number_packing
 from bwcompiler.scipy.solutions import COUNT, FLAG, NUMBER, called_back, differentiated_root, elementwise_root, handle
@@ -229,6 +231,13 @@ def _newton_in_trace(func: Function, x0: Any, args: tuple[Any, ...], keywords: d
     return elementwise_root(equation, found)
 
 
+NATIVE = {"brentq": brent, "bisect": bisection}
+
+
+def _tangent(g: Function, y: Any) -> Any:
+    return y / g(np.ones(y.shape, y.dtype))
+
+
 def _bracketing(name: str) -> Function:
     """A method that finds a root between two places, without derivatives."""
     def between(f: Function, a: Any, b: Any, args: Any = (), **keywords: Any) -> Any:
@@ -239,6 +248,11 @@ def _bracketing(name: str) -> Function:
 
         def equation(x: Any) -> Any:
             return call_user(f, (x, *args), {})
+
+        if name in NATIVE:
+            keywords.pop("full_output", None)
+            solver = NATIVE[name]
+            return custom_root(equation, handle(0.0), lambda equation, _: solver(equation, handle(a), handle(b), **keywords), _tangent)
 
         def solve(function: Any, outside: tuple[Any, ...], a: Any, b: Any) -> Any:
             return np.float64(between(function, float(a), float(b), outside, **keywords))

@@ -145,12 +145,30 @@ def test_solve_ivp_inside_of_traced_functions() -> None:
     found = bw.jit(at)(np.array([2.0, 0.0]), 1.5, times)
     expected = scipy.integrate.solve_ivp(oscillator, (0.0, 2.0), [2.0, 0.0], t_eval=times, args=(1.5,), rtol=1e-10, atol=1e-12).y
     np.testing.assert_allclose(found, expected, rtol=1e-8)
-    last = lambda k: np.sum(integrate.solve_ivp(lambda t, y: oscillator(t, y, k), (0.0, 2.0), np.array([2.0, 0.0]), rtol=1e-10, atol=1e-12).y)
+    last = lambda k: np.sum(integrate.solve_ivp(lambda t, y: oscillator(t, y, k), (0.0, 2.0), np.array([2.0, 0.0]), rtol=1e-10, atol=1e-12).y[:, -1])
     evaluate = bw.jit(last)
     np.testing.assert_allclose(bw.grad(last)(1.5), (evaluate(1.5001) - evaluate(1.4999)) / 2e-4, rtol=1e-6)
     for keywords, hint in (({"method": "Euler"}, "method='RK45'"), ({"events": lambda t, y: y[0]}, "brentq"), ({"max_step": 0.1}, "leave it out")):
         with pytest.raises(UnsupportedError, match=f"hint: .*{hint}"):
-            bw.jit(lambda k, keywords=keywords: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), **keywords).y)(1.0)
+            bw.jit(lambda k, keywords=keywords: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), **keywords).y[:, -1])(1.0)
+
+
+def test_steps_that_the_integrator_chooses_are_known_at_the_ends_only() -> None:
+    """What would differ from SciPy, whose steps are as many as data make them, is refused."""
+    solved = lambda k: scipy.integrate.solve_ivp(oscillator, (0.5, 2.0), [2.0, 0.0], args=(k,), rtol=1e-9, atol=1e-11)
+
+    def ends(k: Any) -> Any:
+        found = solved(k)
+        position, speed = found.y
+        return np.hstack([found.y[:, -1], found.y[0, 0], found.y[:, 0], found.y.T[-1], found.y[0][-1], found.y[..., -1], found.y[:, -1:].ravel(),
+                          found.t[-1], found.t[0], position[-1], speed[0], len(found.y), k * found.success])
+
+    np.testing.assert_allclose(bw.jit(ends)(1.5), ends(1.5), rtol=1e-6)
+    for use in (lambda found: np.max(found.y[0]), lambda found: np.trapezoid(found.y[0], found.t), lambda found: found.y[0, 1], lambda found: len(found.t),
+                lambda found: found.y.sum(), lambda found: 2.0 * found.y, lambda found: np.array(found.t), lambda found: found.y[:, 1:],
+                lambda found: list(found.t), lambda found: found.y.shape[1], lambda found: found.y[:, found.y[0] > 0]):
+        with pytest.raises(UnsupportedError, match=r"hint: t_eval=np.linspace"):
+            bw.jit(lambda k, use=use: use(solved(k)))(1.5)
 
 
 @pytest.mark.parametrize("method", ["RK45", "BDF"])
@@ -193,7 +211,7 @@ def test_stiff_equations_inside_of_traced_functions() -> None:
 @pytest.mark.parametrize("method", ["RK45", "BDF"])
 def test_both_kinds_of_methods_in_every_mode(method: str) -> None:
     """Towards smaller times, from a start that is a list, to a function that gives one."""
-    last = lambda k: integrate.solve_ivp(lambda t, y: [-k * y[0]], (0.7, 0.0), [1.0], method, rtol=1e-8, atol=1e-10).y[0, 0]
+    last = lambda k: integrate.solve_ivp(lambda t, y: [-k * y[0]], (0.7, 0.0), [1.0], method, rtol=1e-8, atol=1e-10).y[0, -1]
     expected = np.exp(0.7 * 1.3) * np.array([1.0, 0.7, 0.49])
     slope = bw.jacfwd(last)
     np.testing.assert_allclose([*bw.value_and_grad(last)(1.3), bw.jacfwd(slope)(1.3)], expected, rtol=1e-6)
@@ -204,7 +222,7 @@ def test_both_kinds_of_methods_in_every_mode(method: str) -> None:
 
 
 def test_reverse_over_reverse_of_an_implicit_method() -> None:
-    last = lambda k: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), "Radau", rtol=1e-6).y[0, 0]
+    last = lambda k: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), "Radau", rtol=1e-6).y[0, -1]
     np.testing.assert_allclose(bw.grad(bw.grad(last))(0.5), np.exp(-0.5), rtol=1e-4)
 
 

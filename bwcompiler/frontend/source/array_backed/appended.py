@@ -23,10 +23,14 @@ from bwcompiler.ir.op import Value
 
 
 class Row(NamedTuple):
-    """A leaf of an appended element: a view, by `chain`, of what is a row of the buffer of a storage of the body."""
+    """A leaf of an appended element: a view, by `chain`, of what is a row of the buffer of a storage of the body.
+
+    origin   what it is a copy of a part of, at another place in each iteration; nobody writes to either (`carried/kept.py`).
+    """
 
     storage: Storage
     leaf: Tracer
+    origin: Storage | None = None
 
 
 class Moved(NamedTuple):

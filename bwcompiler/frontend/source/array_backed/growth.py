@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -237,7 +237,7 @@ def element(base: list[Any], index: Any) -> Any:
     if extent is None:
         is_counted = len(growths) == 1 and growths[0][0].index is not None
         found = at_place(base, growths[0][1], index, _length(growths)) if is_counted else None
-        return not_capturable("it reads a list that grows in it at places that are not known") if found is None else found
+        return _refuse_place(growths) if found is None else found
     if isinstance(extent, int) and extent < 0:
         return _from_end(growths, -extent)
     if isinstance(extent, int) and extent < len(growths[0][1].entry):
@@ -245,12 +245,18 @@ def element(base: list[Any], index: Any) -> Any:
     if invariant_lists.is_read(growths[0][1].entry, index):
         return invariant_lists.element(growths[0][1].entry, index, base)
     if any(loop.index is None for loop, _ in growths):
-        return not_capturable("it reads a list that grows in it at places that are not known")
+        return _refuse_place(growths)
     distance = add_extents(_length(growths), scale_extent(extent, -1))
     if isinstance(distance, int) and distance > 0:
         return _from_end(growths, distance)
     found = from_history(base, growths[0][1], extent, _length(growths)) if len(growths) == 1 else None
-    return not_capturable("it reads a list that grows in it at places that are not known") if found is None else found
+    return _refuse_place(growths) if found is None else found
+
+
+def _refuse_place(growths: Sequence[tuple[Any, Growth]], place: str = "at places that are not known") -> NoReturn:
+    if growths[-1][1].is_guess:                    # it was thought to grow, as this is where it is read
+        not_capturable("it reads a list at places that move, whose elements are not alike, or change meanwhile")
+    not_capturable(f"it reads a list that grows in it {place}")
 
 
 def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
@@ -260,7 +266,7 @@ def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
         return growth.items[-place]
     place -= len(growth.items)
     if place > WINDOW:
-        not_capturable(f"it reads a list that grows in it more than {WINDOW} elements from its end")
+        _refuse_place(growths, f"more than {WINDOW} elements from its end")
     if place > growth.count:
         growth.count = place
         raise Again(loop)
@@ -296,11 +302,9 @@ def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
 def elements_of(growth: Growth, region: Region) -> list[Element]:
     """What the iteration has appended; raises NotCapturable for what the rows of arrays cannot hold."""
     items = [boxed(item) for item in packed(growth.items)]
-    found = [Element(tree.structure(item), [_leaf(leaf, region) for leaf in _leaves(item)], call(value_of, item.present) if type(
+    is_read = bool(growth.count)
+    return [Element(tree.structure(item), [_leaf(leaf, region, is_read) for leaf in _leaves(item)], call(value_of, item.present) if type(
         item) is Maybe and isinstance(item.present, Tracer) else None) for item in items]
-    if growth.count and any(isinstance(leaf, Moved) for one in found for leaf in one.leaves):
-        not_capturable("it reads what it has collected, which are parts of an array")
-    return found
 
 
 def require_gaps(growth: Growth, elements: Sequence[Element], region: Region) -> None:
@@ -356,16 +360,22 @@ def _leaves(item: Any) -> list[Any]:
     return tree.leaves(item)
 
 
-def _leaf(leaf: Any, region: Region) -> Any:
+def _leaf(leaf: Any, region: Region, is_read: bool) -> Any:
+    """is_read: the next iteration reads it."""
     if isinstance(leaf, np.ndarray):
         leaf = np.copy(call(as_tracer, leaf))
     if not isinstance(leaf, Tracer) or isinstance(leaf, IndexTracer):
         return leaf
+    if any(not isinstance(extent, int) for one in (leaf._storage.type, *leaf._chain, leaf._type) for extent in one.shape):
+        not_capturable("it collects arrays whose shape depends on the iteration")
     is_own = leaf._storage.region is region
-    moves = any(isinstance(step, StridedView) and step.moves for step in leaf._chain)
-    if (moves and is_own) or any(not isinstance(extent, int) for one in (leaf._storage.type, *leaf._chain) for extent in one.shape):
-        not_capturable("it collects arrays whose place or shape depends on the iteration")
-    return Row(leaf._storage, leaf) if is_own else Moved(leaf) if moves else leaf
+    if not any(isinstance(step, StridedView) and step.moves for step in leaf._chain):
+        return Row(leaf._storage, leaf) if is_own else leaf
+    if not is_own and not is_read:
+        return Moved(leaf)
+    part: Any = np.copy(leaf)
+    part._kind = leaf._kind
+    return Row(part._storage, part, leaf._storage)
 
 
 def store(buffer: Tracer, index: Any, storage: Storage, region: Region) -> None:

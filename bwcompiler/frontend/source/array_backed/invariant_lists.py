@@ -64,7 +64,7 @@ class Joined:
     def read(self, index: Any) -> Any:
         if len(self.items) != len(self.held) or any(one is not other for one, other in zip(self.items, self.held, strict=True)):
             not_capturable("it reads a list to which it assigns, at places that move")
-        found, first = self.array[index], self.held[0]
+        found, first = self.array[index], next((one for one in self.held if isinstance(one, Tracer)), self.held[0])
         if isinstance(first, Tracer) and not first._storage.writable and not first._type.shape:
             found._kind = first._kind
             return found
@@ -85,20 +85,23 @@ def is_joined(items: Any) -> bool:
 
 
 def are_small(items: Sequence[Any]) -> bool:
-    """Whether all are arrays or traced numbers of one type, and few enough to be copied to one array."""
+    """Whether all are arrays or numbers of one type, and few enough to be copied to one array."""
     kinds = {_type_of(item) for item in items}
-    return len(kinds) == 1 and None not in kinds and len(items) * items[0].size <= MOST_JOINED
+    return len(kinds) == 1 and None not in kinds and len(items) * np.size(items[0]) <= MOST_JOINED
 
 
 def _type_of(leaf: Any) -> Any:
-    """What arrays and traced numbers have in common that can be put in one array; None of those that cannot."""
+    """What arrays and numbers have in common that can be put in one array, traced and known ones; None of those that cannot."""
     if isinstance(leaf, np.ndarray):
-        return (leaf.dtype, leaf.shape) if leaf.dtype.kind in "biufc" else None
+        return (leaf.dtype, leaf.shape, leaf.dtype, True) if leaf.dtype.kind in "biufc" else None
+    if type(leaf) in (float, int):
+        return np.dtype(type(leaf)), (), type(leaf), False
+    if isinstance(leaf, np.number):
+        return leaf.dtype, (), leaf.dtype, False
     if type(leaf) not in (ArrayTracer, ScalarTracer) or not leaf._type.is_fixed:
         return None
-    if leaf._type.shape and leaf._storage.writable:
-        return leaf.dtype, leaf._type.shape        # as known ones have, which are copied likewise
-    return leaf._type, leaf._kind, leaf._storage.writable
+    kind = leaf._kind if isinstance(leaf._kind, type) else leaf._kind.numpy
+    return leaf._type.dtype.numpy, leaf._type.shape, kind, leaf._storage.writable
 
 
 def _are_alike(items: Sequence[Any]) -> bool:
@@ -146,4 +149,4 @@ def is_read(items: Any, index: Any) -> bool:
         return False
     count, least, most = len(items), lower(extent), upper(extent)
     is_inside = (least >= 0 and most < count) or (-count <= least and most < 0)
-    return is_inside and (is_joined(items) or (type(items) in (list, tuple) and are_small(items) and items[0].ndim > 0))
+    return is_inside and (is_joined(items) or (type(items) in (list, tuple) and are_small(items) and getattr(items[0], "ndim", 0) > 0))

@@ -14,9 +14,12 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import boxed, unboxed
 from bwcompiler.frontend.source.array_backed.invariant_lists import Joined, are_small
+from bwcompiler.frontend.source.containers.parts import containers
+from bwcompiler.frontend.source.effects.doubles import note_handed_out
 from bwcompiler.frontend.source.undecided.choices import picked
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.rows import together
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -47,8 +50,23 @@ def at_places(source: Iterable[Any], joins: bool = True) -> Callable[[Any], Any]
     def at(k: Any) -> Any:
         if any(scope.places or scope.missing for scope in getattr(open_policy(), "scopes", ())):
             _require_unchanged(source, lines)
-        return unboxed(tree.unflatten(structure, [column(k) for column in columns if column is not None]), double=True)
+        found = unboxed(tree.unflatten(structure, [column(k) for column in columns if column is not None]), double=True)
+        _note_handed_out(found, source, k)
+        return found
     return at
+
+
+def _note_handed_out(found: Any, source: Iterable[Any], k: Any) -> None:
+    """Something that stands for one of what a sequence holds, in the loop whose index says which."""
+    policy, objects = open_policy(), containers(found)
+    if policy is None or not objects or not isinstance(k, Tracer):
+        return
+    extent = extent_of(k)
+    indices = {} if extent is None or isinstance(extent, int) else dict(extent.terms)
+    loops = [scope.loop for scope in policy.scopes if scope.loop is not None]
+    loop = next((one for one in reversed(loops) if one.index in indices), loops[-1] if loops else None)
+    if loop is not None:
+        note_handed_out(objects, [one for item in source for one in containers(item)], loop.site)
 
 
 def _require_unchanged(source: Iterable[Any], lines: Sequence[Sequence[Any]]) -> None:
@@ -68,7 +86,7 @@ def _column(leaves: Sequence[Any], joins: bool) -> Callable[[Any], Any] | None:
     first = leaves[0]
     if all(same(leaf, first) for leaf in leaves):
         return lambda k: first
-    if isinstance(first, Tracer | np.ndarray):
+    if any(isinstance(leaf, Tracer | np.ndarray) for leaf in leaves):
         return _rows(leaves) or (_put_together(leaves) if joins else None)
     if all(type(leaf) is int for leaf in leaves) and len({y - x for x, y in itertools.pairwise(leaves)}) == 1:
         return lambda k: first + k * (leaves[1] - first)
@@ -95,7 +113,7 @@ def _rows(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
 
 
 def _put_together(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
-    """The k-th of some small arrays or traced numbers of one type, which are put in one array before the loop; None of others."""
+    """The k-th of some small arrays or numbers of one type, which are put in one array before the loop; None of others."""
     if not are_small(leaves):
         return None
 

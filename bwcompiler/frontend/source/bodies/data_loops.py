@@ -86,7 +86,7 @@ def while_loop(going: Tracer, test: Callable[[], Any], body: Callable[[], None],
 
 def _record_while(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], run: Callable[[], None],
                   body: Callable[[], None], policy: Policy, capacity: int | None = None) -> None:
-    """run: what an iteration does, the user's body and perhaps more."""
+    """run: an iteration, which is the user's `body` and perhaps more."""
     try:
         _record(names, variables, test, run, body, policy, capacity=capacity)
     except _ChangingTest:
@@ -118,12 +118,12 @@ def _record_with_test(names: Names, variables: Variables, going: Tracer, test: C
     """A loop of which each iteration ends with the test of the next one."""
     names.add(GOING, CellType(_one_truth(going)))
 
-    def tested() -> None:
+    def run_and_test() -> None:
         run()
         names[GOING] = _one_truth(HANDLERS["truth_of"](test()))
 
     more = variables._replace(stored=(*variables.stored, GOING), carried=(*variables.carried, GOING))
-    _record(names, more, lambda: names[GOING], tested, body, policy, capacity=capacity)
+    _record(names, more, lambda: names[GOING], run_and_test, body, policy, capacity=capacity)
 
 
 def _one_truth(x: Any) -> Any:

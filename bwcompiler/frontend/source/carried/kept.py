@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.storages.region import Storage
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-_WRITTEN = "it appends an array to a list as data decide, and assigns to that array, too"
+_WRITTEN = "it appends an array to a list, which gets a copy of it, and assigns to that array, too"
 
 
 def look_for_written(loop: Any) -> None:
@@ -79,10 +79,17 @@ def _appended(loop: Any) -> set[Storage]:
     """
     found: set[Storage] = set()
     for one in [one for _, elements in loop.elements for one in elements]:
-        for storage in [leaf.storage for leaf in one.leaves if isinstance(leaf, Row)]:
-            if storage.writable and (one.present is not None or storage.links or loop.index is None):
+        for leaf in [leaf for leaf in one.leaves if isinstance(leaf, Row)]:
+            storage = leaf.storage if leaf.origin is None else leaf.origin
+            if storage.writable and (one.present is not None or storage.links or loop.index is None or leaf.origin is not None):
                 found.update(possible(storage))
     return found
+
+
+def _parts(loop: Any) -> list[Storage]:
+    """The buffers of what are copies of parts of arrays."""
+    leaves = [leaf for _, elements in loop.elements for one in elements for leaf in one.leaves if isinstance(leaf, Row)]
+    return [loop.buffers[leaf.storage]._storage for leaf in leaves if leaf.origin is not None and leaf.origin.writable]
 
 
 def _storages(held: Any) -> list[Storage | None]:
@@ -92,6 +99,7 @@ def _storages(held: Any) -> list[Storage | None]:
 def mark_after(loop: Any) -> None:
     """After a loop: mark what it has appended copies of, and what its variables hold of that."""
     appended, site = _appended(loop), loop.site
+    _mark(_parts(loop), site)
     for storage in appended:
         if storage.region is not loop.region:
             _mark([storage], site)

@@ -8,11 +8,12 @@ are refused: in a body that is traced once by unrolling the loop, elsewhere with
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
-from bwcompiler.frontend.tracing.policy import Recapture, Site
+from bwcompiler.frontend.tracing.policy import Policy, Recapture, Site
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -28,6 +29,22 @@ def note_double(*objects: Any, site: Site | None = None) -> None:
     policy.doubles.update({id(x): x for x in objects})
     if site is not None:
         policy.undone.update({id(x): site for x in objects})
+    for held, loop in [policy.handed[id(x)][1:] for x in objects if is_handed_out(x, policy)]:
+        note_double(*held, site=loop)              # it has a name for longer than an iteration: they are not changed meanwhile
+
+
+def note_handed_out(objects: Iterable[Any], held: list[Any], site: Site) -> None:
+    """Doubles that the loop at `site` is handed out by a list, each of which is one of what that holds, as an index says."""
+    policy = open_policy()
+    assert policy is not None
+    for x in objects:
+        policy.handed[id(x)] = x, held, site
+        policy.handing.setdefault(type(x), {})[site] = None
+
+
+def is_handed_out(x: Any, policy: Policy) -> bool:
+    """Whether it is a double that a list has handed out."""
+    return id(x) in policy.handed and policy.handed[id(x)][0] is x
 
 
 def is_double(x: Any) -> bool:
@@ -58,10 +75,21 @@ def _refuse(reason: str, hint: str, *objects: Any) -> NoReturn:
     policy = open_policy()
     assert policy is not None
     error = UnsupportedError(at(current_source(open_region().outer), f"{reason}\n  hint: {hint}"))
-    sites = [policy.undone[id(x)] for x in objects if is_double(x) and id(x) in policy.undone]
-    if sites and sites[0] not in policy.unrolled:
-        raise Recapture(sites[0], error)
+    sites = [site for site in _sites(objects, policy) if site not in policy.unrolled]
+    if sites:
+        raise Recapture(sites[0], error, sites[1:])
     HANDLERS["tell_apart"](objects, policy, error)
     if policy.depth:
         not_capturable(reason, hint=hint)
     raise error
+
+
+def _sites(objects: tuple[Any, ...], policy: Policy) -> list[Site]:
+    """Of the loops without which something might be no double: that which made it one, or those that are handed out objects of its class.
+
+    The latter where what changes it is in no loop, or in one that cannot be unrolled.
+    """
+    known = [policy.undone[id(x)] for x in objects if is_double(x) and id(x) in policy.undone]
+    if known or (policy.depth and all(scope.loop is None or scope.loop.count is not None for scope in policy.scopes)):
+        return known
+    return list(dict.fromkeys([site for x in objects for site in policy.handing.get(type(x), ())]))

@@ -173,6 +173,8 @@ def is_known(x: Any) -> bool:
     """Whether something can be one of the options: compared by identity, or as a string is."""
     if isinstance(x, _KNOWN):
         return True
+    if type(x) is types.MethodType:
+        return type(x.__func__) is types.FunctionType and is_known(x.__self__)
     if not is_plain_object(x) or isinstance(x, Tracer | np.ndarray | np.generic | Choice) or is_library_module(type(x)):
         return False
     return not dataclasses.is_dataclass(x) or are_told_apart(type(x), open_policy())
@@ -213,10 +215,14 @@ def is_unsure(x: Choice) -> bool:
     return any(thing is UNBOUND for thing in x.options.things)
 
 
-def refuse(x: Choice) -> NoReturn:
-    """A choice of known things is asked for more than which it is."""
-    raise TracerError(at(current_source(), f"it depends on traced values which of {x.options} this is: it can be compared, be tested in "
-                         "an `if` and asked for attributes\n  hint: if ... elif ... by it, or a dictionary of numbers with it as a key"))
+def refuse(x: Choice, objects: Sequence[Any] = ()) -> NoReturn:
+    """A choice of known things is asked for more than which it is: for one of these objects, say."""
+    refusal = TracerError(at(current_source(), f"it depends on traced values which of {x.options} this is: it can be compared, be tested "
+                             "in an `if` and asked for attributes\n  hint: if ... elif ... by it, or a dictionary of numbers by it"))
+    policy = open_policy()
+    if policy is not None:
+        HANDLERS["tell_apart"](objects, policy, refusal)
+    raise refusal
 
 
 def unwrapped(x: Any) -> Any:
@@ -325,10 +331,9 @@ def attribute(x: Choice, name: str) -> Any:
     """x.name: of the value, or what the known things have."""
     if x.has_value:
         return getattr(decided(x), name)
-    things = [thing for thing in x.options.things if thing is not None]
-    if things and all(isinstance(getattr(type(thing), name, None), types.FunctionType) for thing in things) and len(
-            {getattr(type(thing), name) for thing in things}) == 1:
-        return types.MethodType(getattr(type(things[0]), name), x)
+    first, *others = [getattr(type(thing), name, None) for thing in x.options.things if thing is not None] or [None]
+    if isinstance(first, types.FunctionType) and "__class__" not in first.__code__.co_freevars and all(one is first for one in others):
+        return types.MethodType(first, x)          # but super() asks what self is
     try:
         return _of_each(x, lambda thing: HANDLERS["attribute_of"](thing, name))
     except AttributeError:
@@ -385,7 +390,7 @@ def _of_each(x: Choice, take: Callable[[Any], Any]) -> Any:
         order = [places.index(place) if place in places else 0 for place in range(len(x.options.things))]
         return HANDLERS["one_of_values"](found, call(as_tracer, np.array(order))[x.which])
     if not all(map(is_known, found)):
-        refuse(x)
+        refuse(x, found)
     joined = Options(found)
     numbers = dict(zip(places, [joined.place(one) for one in found], strict=True))
     which = _where(x, [np.int64(numbers.get(place, 0)) for place in range(len(x.options.things))], None)

@@ -145,3 +145,22 @@ def test_what_is_joined_with_the_rows_is_joined_before_the_loop():
     """Once, not in every iteration: so its derivative is not one of all rows either."""
     joins = [line for line in bw.jit(backwards).as_text("forward", X).splitlines() if "= concatenate" in line]
     assert len(joins) == 1 and joins[0].startswith("  %")          # bodies of loops stand further to the right
+
+
+def test_loops_that_end_as_data_say_are_told_apart_and_have_their_lines():
+    def program(x, y):
+        first, second = [], []
+        while x < 20.0:
+            x = x + 0.1 * y
+            y += 1.5
+            first.append(x)
+        z = np.ones(3) * x
+        while np.sum(z) > 1.0:
+            z = z * 0.7 * (1 + 0.01 * y)
+            second.append(z)
+        return np.sum(np.array(first)) * len(second) + np.sum(np.array(second)) / len(first) + y
+
+    np.testing.assert_allclose(bw.jit(program)(0.3, 0.4), program(0.3, 0.4), rtol=1e-12)
+    line = program.__code__.co_firstlineno
+    text = bw.jit(program).explain(0.3, 0.4)
+    assert all(f"test_captured_collections.py:{line + k} is one that ends" in text for k in (2, 7))

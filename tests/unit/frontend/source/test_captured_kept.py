@@ -141,6 +141,108 @@ def test_what_is_only_bound_anew_is_recorded():
     np.testing.assert_allclose(bw.jit(program)(X), program(X))
 
 
+# ----- parts of arrays at places that move
+class Edge:
+    def __init__(self, i, z):
+        self.i, self.z = i, z
+
+
+def frames(x):
+    return sum(np.sum(f * f) * (k + 1) for k, f in enumerate([x[2 * i:2 * i + 4] for i in range(12)]))
+
+
+def rows_in_objects(x):
+    y, edges, total = x.reshape(-1, 2), [], 0.0
+    for i in range(len(y)):
+        edges.append(Edge(i, y[i]))
+    for e in edges:
+        total = np.sin(total) + e.i * np.sum(e.z)
+    return total
+
+
+def of_what_the_iteration_makes(x):
+    kept = []
+    for i in range(12):
+        z = np.roll(x, i) * x[0]
+        kept.append((z[i:i + 3], i))
+    return sum(k * np.sum(f * f) for f, k in kept)
+
+
+def in_some_iterations(x):
+    kept = []
+    for i in range(12):
+        if x[i] > 0.3:
+            kept.append(x[2 * i:2 * i + 4])
+    return sum(np.sum(f * f) for f in kept)
+
+
+MOVING = [frames, rows_in_objects, of_what_the_iteration_makes, in_some_iterations]
+
+
+def windows(y):
+    return [y[2 * i:2 * i + 4] for i in range(12)]
+
+
+def array_written_later(x):
+    y = x.copy()
+    kept = windows(y)
+    y[5] = x[0]
+    return sum(np.sum(f * f) for f in kept)
+
+
+def part_written_later(x):
+    y = x.copy()
+    kept = windows(y)
+    kept[3][2] = x[0]
+    return sum(np.sum(f * f) for f in kept) + np.sum(y**3)
+
+
+def parts_written_in_a_later_loop(x):
+    y, total = x.copy(), 0.0
+    kept = windows(y)
+    for i in range(12):
+        kept[i][1] *= x[0]
+        total += np.sum(y[i:i + 5])
+    return total + sum(np.sum(f * f) for f in kept)
+
+
+def array_written_meanwhile(x):
+    y, kept = x.copy(), []
+    for i in range(12):
+        kept.append(y[2 * i:2 * i + 4])
+        y[2 * i + 3] *= x[0]
+    return sum(np.sum(f * f) for f in kept) + np.sum(y**3)
+
+
+def last_part_written_meanwhile(x):
+    y = x.copy()
+    kept = [y[:4]]
+    for i in range(12):
+        kept[-1][0] *= x[0]
+        kept.append(y[2 * i:2 * i + 4])
+    return sum(np.sum(f * f) for f in kept) + np.sum(y**3)
+
+
+def written_by_its_other_name(x):
+    y, kept, last = x.copy(), [], x
+    for i in range(12):
+        last = y[2 * i:2 * i + 4]
+        kept.append(last)
+    last[3] = x[0]
+    return sum(np.sum(f * f) for f in kept) + np.sum(y**3)
+
+
+@pytest.mark.parametrize("program", [*MOVING, array_written_later, part_written_later, parts_written_in_a_later_loop, array_written_meanwhile,
+                                     last_part_written_meanwhile, written_by_its_other_name], ids=lambda program: program.__name__)
+def test_parts_that_move(program):
+    as_python(program, np.linspace(0.9, -0.4, 26) ** 2)
+
+
+@pytest.mark.parametrize("program", MOVING, ids=lambda program: program.__name__)
+def test_parts_to_which_nobody_writes_are_collected_by_a_loop(program):
+    assert "unrolled" not in bw.jit(program).explain(np.linspace(0.9, -0.4, 26))
+
+
 # ----- never a number that is not Python's
 def a_row_that_data_choose(x):
     rows, y = np.zeros((5, 3)), x * 0

@@ -279,6 +279,21 @@ def a_table_of_traced_numbers(x):
     return total
 
 
+def a_table_of_known_and_traced_ones(x):
+    """Of numbers and arrays."""
+    total, table = 0.0, [(x[0] * x[1], np.float64(0.5), np.eye(3))] + [(np.float64(k), x[1] * k, np.diag(x) * k) for k in (3, 1, 4, 1, 5, 9, 2, 6)]
+    for u, v, m in table:
+        total = np.tanh(0.1 * total * u) + 0.01 * v * np.sum(m @ (x + total))
+    return total
+
+
+def layers_of_python_numbers(x):
+    w, total = float(x[0]), 0.0
+    for n, d in [(1.0, w)] + [(w * k, 0.1 * k) for k in (3, 1, 4, 1, 5, 9, 2, 6)] + [(1.5, 0.2)]:
+        total = np.tanh(total * n) + d * np.cos(total + n) + x[1] * np.exp(-total * total)
+    return total
+
+
 def rows_in_range_as_a_test_says(x):
     rows = []
     for i in range(12):
@@ -293,7 +308,8 @@ def rows_in_range_as_a_test_says(x):
     return total
 
 
-@pytest.mark.parametrize("program", [a_known_table, a_table_of_traced_numbers, rows_in_range_as_a_test_says],
+@pytest.mark.parametrize("program", [a_known_table, a_table_of_traced_numbers, a_table_of_known_and_traced_ones, layers_of_python_numbers,
+                                     rows_in_range_as_a_test_says],
                          ids=lambda program: program.__name__)
 def test_tables_and_rows_at_places_that_move(program):
     as_python(program, np.array([0.31, 0.52, 0.73]))
