@@ -161,9 +161,13 @@ def note_results(loop: Any) -> None:
     written to."""
     names = [*_arrays(loop), *[one.name for one in loop.results if one.storage is not None]]
     held = {name: loop.ends[name]._storage for name in names if isinstance(loop.names[name], Tracer)}
-    for result in loop.results:
-        if result.storage is None:
-            continue
+    results = [result for result in loop.results if result.storage is not None and isinstance(loop.names[result.name], Tracer)]
+    for name in _arrays(loop):                     # what is a copy of one of these
+        sources = [one for origin in origins(loop.ends[name])[1:] for one in possible(origin)]
+        bound = [loop.names[result.name]._storage for result in results if result.storage in sources]
+        if bound and isinstance(loop.names[name], Tracer):
+            share(loop.names[name], [*origins(loop.names[name])[1:], *bound], name, _WHY_NOT.format(name), _site(loop))
+    for result in results:
         taken = possible(result.storage)[1:]
         others = [name for name, storage in held.items() if storage in taken and storage.region is loop.region
                   and storage not in loop.region.arguments]

@@ -433,3 +433,28 @@ def test_too_many_other_names_are_refused_soon():
 
     with pytest.raises(UnsupportedError, match="data decide in very many ways"):
         bw.jit(program)(X)
+
+
+def _kept_by_a_loop_inside(x):
+    last = np.zeros(3)
+    for i in range(8):
+        y = np.sin(x) * i
+        for _ in range(i):
+            last = y
+    y[0] = 2.0 * x[1]
+    return np.sum(last * last) + np.sum(y)
+
+
+def _kept_as_an_element_by_a_loop_inside(x):
+    kept = [x * 1.0] * 9
+    for i in range(8):
+        y = np.sin(x - kept[2 * i % 9])
+        for _ in range(i):
+            kept[-1] = y
+    y[0] = 2.0 * x[1]
+    return sum(np.sum(v * v) for v in kept) + np.sum(y)
+
+
+@pytest.mark.parametrize("program", [_kept_by_a_loop_inside, _kept_as_an_element_by_a_loop_inside])
+def test_what_a_loop_inside_may_have_given_another_name(program):
+    as_python(program, X * 0.4)
