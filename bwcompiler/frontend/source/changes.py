@@ -58,6 +58,8 @@ def changed(x: Any) -> Any:
         found = whole(x) if x.has_value else refuse(x)
         refuse_double(found)
         return found
+    if type(x) is list:
+        HANDLERS["assigned_row"](x)
     refuse_double(x)
     methods = by_methods(x)
     if methods is not None:

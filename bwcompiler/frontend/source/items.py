@@ -11,8 +11,9 @@ from bwcompiler.frontend.numpy.manipulation.sequences import c_, r_
 from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.dictionaries import is_new, table_of, tabled
 from bwcompiler.frontend.source.array_backed.growth import element, expect, is_growing, refuse_whole
-from bwcompiler.frontend.source.array_backed.indexed_lists import foresee, is_indexed, taken_from
+from bwcompiler.frontend.source.array_backed.indexed_lists import foresee, foresee_table, is_indexed, taken_from
 from bwcompiler.frontend.source.array_backed.lookups import at_places, lookup_in
+from bwcompiler.frontend.source.array_backed.nested_lists import Row, note_row
 from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, want
 from bwcompiler.frontend.source.bounded.groups import Group, Groups
 from bwcompiler.frontend.source.bounded.stacks import Heap, Stack
@@ -33,7 +34,7 @@ from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-BOUNDED = (Dictionary, Groups, Group, Stack, Heap)
+BOUNDED = (Dictionary, Groups, Group, Stack, Heap, Row)
 
 
 def indexed(array: Any, index: Any) -> Any:
@@ -84,12 +85,14 @@ def _moving(items: Any, index: Tracer) -> Any:
         return numbers(index)
     if invariant_lists.is_read(items, index):
         return invariant_lists.element(items, index)
+    if type(items) is list and items and not isinstance(index, IndexTracer):
+        foresee_table(items)
     if type(items) is list and isinstance(index, IndexTracer):
         foresee(items)
         found = invariant_lists.element_in_side(items, index)
         if found is None and is_among(range(len(items)), index) and _is_table(items):
             at = at_places(items, joins=False)
-            found = None if at is None else at(index)
+            found = None if at is None else note_row(at(index), items)
         if found is not None:
             return found
         expect(items)

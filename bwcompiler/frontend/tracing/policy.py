@@ -129,6 +129,7 @@ class Policy:
         self.doubles: dict[int, Any] = {}                           # those in the place of others, and these (`source.effects.doubles`);
         self.undone: dict[int, Site] = {}                           # loops that are unrolled where one of them is changed;
         self.handed: dict[int, tuple[Any, list[Any], Site]] = {}    # of those that a list hands out: what it holds, and the loop;
+        self.table_rows: dict[int, tuple[Any, Any]] = {}            # lists that lists of lists hand out, and these;
         self.handing: dict[type, dict[Site, None]] = {}             # such loops, by the class of what they are handed
         self.containers: dict[int, tuple[Any, Site, int]] = {}      # where containers are made, and of what size;
         self.wishes: dict[Site, Any] = {}                           # those that are to have room, if all else is refused

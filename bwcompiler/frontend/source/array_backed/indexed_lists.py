@@ -28,6 +28,7 @@ from bwcompiler.frontend.source.array_backed.element_forms import (
 from bwcompiler.frontend.source.array_backed.growth import POISON, is_growing, require_noted, row
 from bwcompiler.frontend.source.array_backed.growth import write as write_in_growing
 from bwcompiler.frontend.source.array_backed.key_order import Event, order_of_keys
+from bwcompiler.frontend.source.array_backed.nested_lists import NestedList, base_of, made_for, shape_of
 from bwcompiler.frontend.source.containers.queues import is_queue
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.variables import Again, is_number, not_capturable, open_policy
@@ -172,7 +173,7 @@ def _rows(array: Any, kind: Any) -> Callable[[int], Any]:
 
 
 # ----- which lists
-def indexed_list(base: list[Any], value: Any = None) -> IndexedList | None:
+def indexed_list(base: list[Any], value: Any = None) -> IndexedList | NestedList | None:
     """The list in arrays, if it is so in the body that is being traced, or shall be: then the loop is traced again.
 
     value   of an element that is assigned to it.
@@ -180,24 +181,28 @@ def indexed_list(base: list[Any], value: Any = None) -> IndexedList | None:
     scopes = scopes_around(base)
     for scope in scopes:
         if scope.loop is not None and id(base) in scope.loop.indexed:
-            return _fitting(scope.loop.indexed[id(base)], value)
+            found: IndexedList | NestedList = _fitting(scope.loop.indexed[id(base)], value)
+            return found
     if not scopes or not base or is_queue(base):
         return None
     loop = scopes[0].loop
     if loop is None or id(base) in loop.kept or any(scope.loop is not None and id(base) in scope.loop.growths for scope in scopes):
         return None
     form = _form_of_list(base, value)
-    if form is None:
+    nested = made_for(base, loop) if form is None and value is None else None
+    if form is None and nested is None:
         return None
     loop.joined.pop(id(base), None)
     for scope in reversed(scopes):
         scope.forget_items(base)
-    loop.indexed[id(base)] = IndexedList(base, loop, form)
+    loop.indexed[id(base)] = IndexedList(base, loop, form) if form is not None else nested
     raise Again(loop)
 
 
-def _fitting(found: IndexedList, value: Any) -> IndexedList:
+def _fitting(found: Any, value: Any) -> Any:
     """The list; one of another form, where what it held before has another one than all that is assigned: [0.0] * n and then arrays."""
+    if type(found) is NestedList:
+        return found
     form = None if value is None or has_form(value, (found.structure, found.kinds)) else form_of(value)
     if form is None or not all(map(is_number, found.entry)) or not any(kind[1].shape for kind in form[1]):
         return found
@@ -223,8 +228,26 @@ def _form_of_list(base: list[Any], value: Any) -> Form | None:
 
 def foresee(base: list[Any]) -> None:
     """A list is read at a place that moves: that can be had if it is one of numbers, or the statements of the loop assign to elements."""
-    if all(map(is_number, base)) or any(_holds(cell, base) for scope in scopes_around(base) for cell in scope.changed):
+    if all(map(is_number, base)) or _is_assigned_to(base):
         indexed_list(base)
+
+
+def foresee_table(base: list[Any]) -> None:
+    """A list is read at a place that is data: if it is a list of lists, that can be had if the statements of the loop assign to it."""
+    if type(base[0]) is list and _is_assigned_to(base) and shape_of(base) is not None:
+        indexed_list(base)
+
+
+def assigned_row(x: list[Any]) -> None:
+    """A list is assigned to, which a list of lists may have handed out: then that is to be in an array, in the next attempt."""
+    base = base_of(x)
+    if base is not None:
+        indexed_list(base)
+
+
+def _is_assigned_to(base: list[Any]) -> bool:
+    """Whether the statements of a body around always assign to elements of a variable that has it."""
+    return any(_holds(cell, base) for scope in scopes_around(base) for cell in scope.changed)
 
 
 def _holds(cell: Any, base: Any) -> bool:
@@ -256,7 +279,7 @@ def assign(base: Any, index: Any, value: Any) -> bool:
     return indexed is not None
 
 
-HANDLERS["assign_to_list"] = assign
+HANDLERS.update(assign_to_list=assign, assigned_row=assigned_row)
 
 
 def is_indexed(base: Any) -> bool:
