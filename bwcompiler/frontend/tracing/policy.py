@@ -24,10 +24,13 @@ class Recapture(BaseException):
     an array that the function made is to take traced values, so that it has to be a traced one.
     site  of the loop, or of the call that made the array; `refusal` is the error where that has been done already.
     more  sites of the same kind, for which the function would have to be traced again later; foreseen: likewise, most probably.
+    why   in words, for `explain`.
     """
 
-    def __init__(self, site: Site, refusal: Exception, more: Sequence[Site] = (), foreseen: Sequence[Site] = ()) -> None:
+    def __init__(self, site: Site, refusal: Exception, more: Sequence[Site] = (), foreseen: Sequence[Site] = (),
+                 why: str = "a value of one iteration is used outside of the loop") -> None:
         super().__init__(str(refusal))
+        self.why = why
         self.site = site
         self.more = more
         self.foreseen = foreseen

@@ -212,7 +212,7 @@ def _unroll(found: Recapture, policy: Policy | None) -> None:
         policy.carrying.clear()
     if policy.foreseen is not None:
         policy.foreseen.update(foreseen)
-    policy.unrolled.update(dict.fromkeys((found.site, *found.more, *foreseen), "a value of one iteration is used outside of the loop"))
+    policy.unrolled.update(dict.fromkeys((found.site, *found.more, *foreseen), found.why))
 
 
 def _may_go_on(policy: Policy | None) -> bool:

@@ -77,7 +77,7 @@ def _refuse(reason: str, hint: str, *objects: Any) -> NoReturn:
     error = UnsupportedError(at(current_source(open_region().outer), f"{reason}\n  hint: {hint}"))
     sites = [site for site in _sites(objects, policy) if site not in policy.unrolled]
     if sites:
-        raise Recapture(sites[0], error, sites[1:])
+        raise Recapture(sites[0], error, sites[1:], why=reason)
     HANDLERS["tell_apart"](objects, policy, error)
     if policy.depth:
         not_capturable(reason, hint=hint)

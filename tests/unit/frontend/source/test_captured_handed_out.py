@@ -215,3 +215,5 @@ def test_loops_that_only_read_are_recorded(program) -> None:
 
 def test_the_reason_is_that_they_change() -> None:
     assert "unrolled: it reads a list at places that move, whose elements are not alike, or change meanwhile" in bw.jit(changed_meanwhile).explain(X)
+    found = "unrolled: an object of Part is changed, which may be another name of one that a loop or branch before it has bound anew"
+    assert found in bw.jit(the_best_of_a_loop_over_them).explain(X)
