@@ -3,8 +3,9 @@
     k0: d = x - y; store d; m = maximum(d, 0); store m               k0: d = x - y; store d
     k1: load d; load m; z = d * m                             ->     k1: load d; m = maximum(d, 0); z = d * m
 
-An operation takes less than storing its result and loading it again.  The backward pass of a loop that computes its iterations again reads
-many such pairs.  It is done when all groups are known, since what one of them loads depends on all values in it.
+An operation takes less than storing its result and loading it again.  So it does where d, which has memory anyway, is loaded instead of m:
+one such array per value.  The backward pass of a loop that computes its iterations again reads many such pairs.  It is done when all groups
+are known, since what one of them loads depends on all values in it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def compute_where_read(graph: Graph, groups: Sequence[FusionGroup], attempts: Ma
     for group in groups:
         for array in group.loads:
             loading.setdefault(array, []).append(group)
-    again = _Again(attempts, reads, written)
+    again = _Again(attempts, reads, written, kept, stored)
     for value in graph.body:
         readers = loading.get(value)
         if readers is None or value in kept or value in written or not again.is_quick(value):
@@ -52,7 +53,10 @@ def compute_where_read(graph: Graph, groups: Sequence[FusionGroup], attempts: Ma
 class _Again:
     """added  per group what was added to it, its first members: how many operations in a row lead to each."""
 
-    def __init__(self, attempts: Mapping[Value, Attempt], reads: Reads, written: Collection[Value]) -> None:
+    def __init__(self, attempts: Mapping[Value, Attempt], reads: Reads, written: Collection[Value], kept: Collection[Value],
+                 stored: Collection[Value]) -> None:
+        self.kept = kept
+        self.stored = stored
         self.attempts = attempts
         self.reads = reads
         self.written = written
@@ -73,6 +77,7 @@ class _Again:
         group.members.insert(len(before), member)
         group.by_value[member.value] = member
         group.loads.discard(member.value)
+        group.loads.update([array for array in arrays if array not in group.by_value and array in self.stored])
         before[member.value] = 1 + len(between) + max([before.get(array, 0) for array in arrays], default=0)
 
     def member(self, value: Value, group: FusionGroup) -> Member | None:
@@ -98,11 +103,15 @@ class _Again:
             return None                                        # what the group computes is there in the same iteration only
         return Member(value, own, own, (), inlined)
 
+    def _may_take_its_place(self, array: Value, value: Value) -> bool:
+        """Whether an array may be loaded instead of a value: it has memory anyway, which nothing else waits for."""
+        return array in self.stored and array not in self.kept and array.op.kind != "input" and array.type.nbytes <= value.type.nbytes
+
     def _between(self, value: Value, group: FusionGroup) -> frozenset[Value] | None:
-        """The few values between what the group loads, or has been given, and this one; None where there is more to it."""
+        """The few values between what the group loads, has been given, or loads instead, and this one; None where there is more to it."""
         added = self.added.get(group.position, {})
         found: dict[Value, None] = {}
-        depth, pending = 0, [value]
+        depth, pending, more = 0, [value], list[Value]()
         while pending:
             for base, _ in self.attempts[pending.pop()].reads:
                 array = root(base)
@@ -113,7 +122,12 @@ class _Again:
                     return None
                 if array in found or array in added:
                     continue
-                if array in group.by_value or not self.is_quick(array):
+                if array in group.by_value:
+                    return None
+                if not more and self._may_take_its_place(array, value):
+                    more.append(array)
+                    continue
+                if not self.is_quick(array):
                     return None
                 found[array] = None
                 found.update(dict.fromkeys(self.attempts[array].inlined))

@@ -255,10 +255,11 @@ def test_updates_write_into_the_array_they_get(monkeypatch, rng):
     values = {value.name: value for value in (*graph.inputs, *graph.body)}
     assert [tuple(update)[:2] for update in step.updates] == [(values["y"], values["w"])]
     assert kernel_to_text(step.kernel) == """\
-kernel k2(%w: inout f64[4,5], %v: in f64[1,5], %twice: in f64[1,5])
+kernel k1(%w: inout f64[4,5], %v: in f64[1,5])
   for i0 in 0..5 vector
     %w[1, i0] add= %v[0, i0]
-    store %w[3, i0], %twice[0, i0]
+    let twice = %v[0, i0] + %v[0, i0]
+    store %w[3, i0], twice
 """
     arguments = arguments_of(graph, rng)
     np.testing.assert_array_equal(run_steps(graph, steps, arguments)[0], interpret(graph, arguments)[0])

@@ -477,3 +477,18 @@ def test_shifts_and_views_of_what_is_computed_again(program, rng):
     args = rng.standard_normal((14, 14)), rng.standard_normal((14, 14))
     np.testing.assert_allclose(bw.jit(program)(*args), program(*args), rtol=1e-14)
     bw.check_grads(lambda u, w: np.sum(program(u, w)), args, modes=("rev",), order=1)
+
+
+def test_what_has_memory_anyway_is_loaded_instead(rng):
+    """The last loop loads y, which is in memory to be read backwards, and has z from it."""
+    def program(x):
+        y = np.sin(x)
+        z = np.maximum(y, 0.1)
+        beside = y[::-1] * z
+        return np.cumsum(beside, axis=0) * z
+
+    x = rng.standard_normal((20, 30))
+    found = lowered(program, x, gradient=False)
+    last = found.fused.steps[-1]
+    assert {value.op.name for value in last.loads} == {"sin", "cumsum"}
+    np.testing.assert_allclose(bw.jit(program)(x), program(x), rtol=1e-13)
