@@ -7,9 +7,12 @@ rules of derivatives (`gradient_reasons`), of fusion (`fusion/rules.py`), of upd
 
 from __future__ import annotations
 
+import itertools
 import linecache
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +40,7 @@ from bwcompiler.passes.memory import find_updates, plan_memory
 SHOWN = 40                     # entries of a section; unrolled loops have thousands
 STOPS_SHOWN = 3                # paths of one argument
 NAMES_SHOWN = 6                # names in one line
+ITEMS_SHOWN = 4                # lines of the numbers of one list of which the same is to be said
 
 Names = Mapping[Value, str]
 
@@ -92,6 +96,31 @@ def _shortened(lines: list[str], stage: str) -> list[str]:
     return [*lines[:SHOWN], f"  ... and {left} more; as_text({stage!r}) shows all"] if left > 0 else lines
 
 
+class _Told(NamedTuple):
+    """A line about an argument, and its end in a line about it and others of the same list."""
+
+    before: str
+    name: str
+    one: str
+    many: str
+
+    @property
+    def family(self) -> tuple[str, str, str]:
+        return self.before, re.sub(r"\.\d+", ".*", self.name), self.many
+
+
+def _together(told: Iterable[_Told]) -> list[str]:
+    """Lines about arguments: one of the numbers of a list, if the same is said of all of them."""
+    lines: list[str] = []
+    for (before, family, many), group in itertools.groupby(told, lambda one: one.family):
+        members = list(group)
+        if len(members) > ITEMS_SHOWN:
+            lines.append(f"{before}{members[0].name} and {len(members) - 1} more of {family}{many}")
+        else:
+            lines += [f"{one.before}{one.name}{one.one}" for one in members]
+    return lines
+
+
 # ----- the trace
 def _traced(program: ProgramLike) -> list[str]:
     """How Python's loops were compiled, and which arguments are compiled in."""
@@ -100,15 +129,18 @@ def _traced(program: ProgramLike) -> list[str]:
     lines += [f"the loop in {Source(file, line).short} is {text}" for (file, line, _), text in traced.loops]
     if traced.unrolled_for is not None:
         lines.append(f"all loops are unrolled: {traced.unrolled_for}")
-    names = traced.arguments.names()
+    names, told = traced.arguments.names(), []
     for position in sorted(traced.arguments.static):
         where = traced.demanded.get(position)
-        why = f": its value is needed while tracing ({where.short})" if where is not None else ""
+        one, many = [f": {whose} needed while tracing ({where.short})" if where is not None else ""
+                     for whose in ("its value is", "their values are")]
         if isinstance(traced.arguments.leaves[position], np.ndarray):
-            lines.append(f"the contents of {names[position]} are compiled in: the program depends on them; other contents compile again")
+            end = " are compiled in: the program depends on them; other contents compile again"
+            told.append(_Told("the contents of ", names[position], end, end))
             continue
-        lines.append(f"{names[position]} = {unwrapped(traced.arguments.leaves[position])!r} is compiled in{why}")
-    return lines
+        value = unwrapped(traced.arguments.leaves[position])
+        told.append(_Told("", names[position], f" = {value!r} is compiled in{one}", f" are compiled in{many}"))
+    return lines + _together(told)
 
 
 # ----- gradients
@@ -119,18 +151,23 @@ def _gradients(program: ProgramLike) -> list[str]:
     found = dict(zip(program.default_wrt, program.lowered().simplified.outputs[len(traced.outputs):], strict=True))
     flow = derivative_flow(program.graph, stopped)
     lines: list[str] = []
+    without: list[_Told] = []
     passed: dict[Value, tuple[Stop, list[str]]] = {}           # where some paths stop, for arguments that have a gradient
     for number, (argument, name) in enumerate(zip(traced.argument_types, traced.input_names, strict=True)):
         if not argument.type.dtype.is_differentiable:
-            lines.append(f"gradient of {name} is None: its dtype is {argument.type.dtype.numpy}")
+            dtype = argument.type.dtype.numpy
+            without.append(_Told("gradient of ", name, f" is None: its dtype is {dtype}", f" is None: their dtype is {dtype}"))
             continue
         if number not in found:
-            lines.append(f"gradient of {name} is None: it is not in wrt")
+            without.append(_Told("gradient of ", name, " is None: it is not in wrt", " is None: they are not in wrt"))
             continue
+        lines += _together(without)
+        without.clear()
         ways = ways_from(flow, program.graph.inputs[number])
         lines += _differentiated(name, found[number], ways, flow)
         for stop in ways.stops if ways.flows else ():
             passed.setdefault(stop.value, (stop, []))[1].append(name)
+    lines += _together(without)
     if passed:
         lines.append("no derivative flows back through")
         width = _width(passed)

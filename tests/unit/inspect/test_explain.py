@@ -128,6 +128,18 @@ def test_wrt():
     assert "gradient of x is None: it is not in wrt" in text and "gradient of y is computed" in text
 
 
+def test_numbers_of_a_list_of_which_the_same_is_said_are_told_together():
+    def rows(x, trials, sizes):
+        return sum(x * time * (2.0 if choice == 1 else 3.0) for time, choice in trials) + len(np.zeros(sizes[0] + sizes[1]))
+
+    text = bw.grad(rows).explain(1.0, [(0.5, k % 2) for k in range(20)], [2, 3]).splitlines()
+    [told] = [line for line in text if "trials." in line]
+    assert told.startswith("trials.0.0 and 39 more of trials.*.* are compiled in: their values are needed while tracing (test_explain.py:")
+    assert [line.partition(":")[0] for line in text if line.startswith("sizes.")] == ["sizes.0 = 2 is compiled in", "sizes.1 = 3 is compiled in"]
+    text = bw.grad(lambda x, ys: x * sum(ys)).explain(1.0, [1.0, 2.0, 3.0, 4.0, 5.0]).splitlines()
+    assert "gradient of ys.0 and 4 more of ys.* is None: they are not in wrt" in text
+
+
 def test_way_shows_the_lines_in_order():
     function = from_text(HEADER + "def way(x):\n    twice = x * 2.0\n    up = np.ceil(twice)\n    return up + 1.0\n", "way")
     assert bw.compile(function, X).explain().splitlines()[1:4] == [
