@@ -42,9 +42,11 @@ def form_of(x: Any) -> Form | None:
 
 
 def _kind(leaf: Any) -> Kind | None:
-    """Of a real number float and f64, whatever it is; of an array its type."""
+    """Of a real number float and f64, whatever it is, but for floats of other dtypes; of these and of an array the type."""
     if is_number(leaf):
         kind = leaf.dtype.kind if isinstance(leaf, Tracer | np.generic) else ""
+        if kind == "f" and leaf.dtype != np.float64:
+            return None, tensor(dtype_of(leaf.dtype), ())
         is_real = kind in "fi" if kind else type(leaf) in (int, float)
         return (float, tensor(dtype_of(np.dtype(float)), ())) if is_real else None
     if isinstance(leaf, Tracer):

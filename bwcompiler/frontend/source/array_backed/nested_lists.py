@@ -74,8 +74,11 @@ class NestedList:
             row[:] = [POISON] * len(row)
 
     def end(self, _region: Region) -> None:
-        """After an iteration: the lists are those that they were."""
-        if [id(row) for row in _innermost(self.base, len(self.shape))] != list(map(id, self.rows)):
+        """After an iteration: the lists are those that they were, and nobody has changed one by another name."""
+        rows = _innermost(self.base, len(self.shape))
+        grown = {**self.loop.growths, **self.loop.found_growths}
+        if [id(row) for row in rows] != list(map(id, self.rows)) or any(
+                id(row) in grown or len(row) != self.shape[-1] or any(one is not POISON for one in row) for row in rows):
             self._give_up()
 
     def known_arrays(self) -> list[Any]:
@@ -117,12 +120,15 @@ class NestedList:
 
     def assign(self, place: tuple[Any, ...], value: Any) -> None:
         """base[i][j] = value."""
-        if not is_number(value) or is_integer(value) or np.iscomplexobj(value):
+        if not _is_real(value) or is_integer(value):
             self._give_up()
         self.arrays[0][place] = value
 
     def _give_up(self) -> NoReturn:
         """It is no table of real numbers: the loop is traced without."""
+        for row in self.rows:
+            self.loop.growths.pop(id(row), None)
+            self.loop.found_growths.pop(id(row), None)
         self.restore()
         self.loop.indexed.pop(id(self.base), None)
         self.loop.kept.add(id(self.base))
@@ -187,8 +193,14 @@ def shape_of(base: Any) -> tuple[int, ...] | None:
         if math.prod(shape) > MOST:
             return None
         level = [part for one in level for part in one]
-    is_table = len(shape) > 1 and all(is_number(one) and not isinstance(one, bool) and not np.iscomplexobj(one) for one in level)
-    return tuple(shape) if is_table else None
+    return tuple(shape) if len(shape) > 1 and all(map(_is_real, level)) else None
+
+
+def _is_real(x: Any) -> bool:
+    """Whether an array of float64 can hold it, and give it back as what it is to all that computes with it."""
+    if isinstance(x, Tracer | np.generic):
+        return bool(is_number(x)) and x.dtype in (np.float64, np.int64)
+    return type(x) in (float, int)
 
 
 def note_row(found: Any, base: list[Any]) -> Any:

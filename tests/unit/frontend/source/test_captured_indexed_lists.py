@@ -231,3 +231,16 @@ def test_as_python(program):
 @pytest.mark.parametrize("program", RECORDED, ids=lambda program: program.__name__)
 def test_is_recorded(program):
     assert "unrolled" not in bw.jit(program).explain(X)
+
+
+def test_numbers_of_single_precision_stay_what_they_are():
+    def program(x):
+        kept = [x[0]] * 12
+        for k in range(1, 12):
+            kept[k] = kept[k - 1] * x[k]
+        return kept[-1] + kept[3]
+
+    x = np.linspace(0.3, 1.0, 12).astype(np.float32)
+    found = bw.jit(program)(x)
+    assert found.dtype == np.float32 and found == pytest.approx(program(x), rel=1e-6)
+    assert "unrolled" not in bw.jit(program).explain(x)

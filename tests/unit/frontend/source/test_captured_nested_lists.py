@@ -168,7 +168,28 @@ def counts(x):
     return table[-1][-1] * x[0]
 
 
-@pytest.mark.parametrize("program", [*RECORDED, one_list_many_times, a_row_that_has_a_name, rows_bound_anew, counts])
+def a_row_that_grows(x):
+    table = [[0.0] * N for _ in range(N)]
+    first = table[0]
+    for i in range(N):
+        for j in range(1, N):
+            table[i][j] = x[i] * x[j]
+        first.append(x[i])
+    return table[3][4] + sum(first) + len(table[0])
+
+
+def a_row_of_two_lists(x):
+    table = [[0.0] * N for _ in range(N)]
+    other = list(table)
+    for i in range(1, N):
+        for j in range(N):
+            table[i][j] = x[i] * x[j]
+            other[i - 1][j] += 0.5
+    return sum(table[3]) + sum(other[5])
+
+
+@pytest.mark.parametrize("program", [*RECORDED, one_list_many_times, a_row_that_has_a_name, rows_bound_anew, counts, a_row_that_grows,
+                                     a_row_of_two_lists])
 def test_as_python(program):
     as_python(program, X, X * 0.9 + 0.1)
 
@@ -203,3 +224,24 @@ def test_behind_the_end_of_a_row():
 
     with pytest.raises(IndexError, match="is out of bounds"):
         bw.jit(program)(X)
+
+
+def test_types_of_numbers():
+    def singles(x):
+        table = [[x[0]] * 9 for _ in range(9)]
+        for i in range(1, 9):
+            for j in range(9):
+                table[i][j] = table[i - 1][j] * x[j]
+        return table[-1][-1]
+
+    def flags(x):
+        table = [[False] * 9 for _ in range(9)]
+        for i in range(1, 9):
+            for j in range(1, 9):
+                table[i][j] = (x[i] > x[j]) or table[i - 1][j - 1]
+        return sum([x[k] for k in range(9) if table[8][k]])
+
+    for program, x in ((singles, X.astype(np.float32)), (flags, X)):
+        found, expected = bw.jit(program)(x), program(x)
+        assert found.dtype == expected.dtype
+        assert found == pytest.approx(expected, rel=1e-6)
