@@ -87,6 +87,8 @@ def _column(leaves: Sequence[Any], joins: bool) -> Callable[[Any], Any] | None:
     if all(same(leaf, first) for leaf in leaves):
         return lambda k: first
     if any(isinstance(leaf, Tracer | np.ndarray) for leaf in leaves):
+        if any(type(leaf) is int for leaf in leaves):
+            return None                            # the others will be asked for their numbers, too, as this one was
         return _rows(leaves) or (_put_together(leaves) if joins else None)
     if all(type(leaf) is int for leaf in leaves) and len({y - x for x, y in itertools.pairwise(leaves)}) == 1:
         return lambda k: first + k * (leaves[1] - first)
