@@ -15,6 +15,8 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import numpy as np
+
 from bwcompiler import lazy
 from bwcompiler.locks import held_at_fork
 
@@ -33,7 +35,7 @@ __all__ = [
 ]
 
 NAMESPACE = "bw"
-_LEAVES = frozenset((float, int, bool, complex, str, type(None)))      # the most frequent kinds of nodes that hold nothing
+_LEAVES = frozenset((float, int, bool, complex, str, type(None), np.ndarray, np.float64, np.int64))     # the most frequent ones
 TreeDef: TypeAlias = "optree.PyTreeSpec"
 IsLeaf: TypeAlias = "Callable[[Any], bool] | None"
 Class = TypeVar("Class", bound=type)
@@ -254,6 +256,8 @@ def _note_key_orders(node: Any, found: list[Any]) -> None:
         children: Iterable[Any] = node.values()
     elif kind is tuple or kind is list:
         children = node
+    elif kind in _fields:
+        children = [getattr(node, name) for name in _fields[kind][0]]
     elif optree.tree_is_leaf(node, namespace=NAMESPACE):
         return
     else:
