@@ -41,6 +41,7 @@ class NestedList:
     """Such a list while `loop` is traced.
 
     shape   its length, and that of the lists of each level; rows: the innermost lists, in order, and `entry`, what they held.
+    assigned  whether an iteration assigns integers, and others: they become floats, which is what they are beside floats.
     """
 
     def __init__(self, base: list[Any], loop: Any, shape: tuple[int, ...]) -> None:
@@ -50,6 +51,7 @@ class NestedList:
         self.rows = _innermost(base, len(shape))
         self.entry = [list(row) for row in self.rows]
         self.arrays: list[Tracer] = []
+        self.assigned: set[bool] = set()
 
     # ----- around the loop
     def prepare(self) -> None:
@@ -70,6 +72,7 @@ class NestedList:
 
     def begin(self) -> None:
         """Before an iteration."""
+        self.assigned = set()
         for row in self.rows:
             row[:] = [POISON] * len(row)
 
@@ -80,6 +83,8 @@ class NestedList:
         if [id(row) for row in rows] != list(map(id, self.rows)) or any(
                 id(row) in grown or len(row) != self.shape[-1] or any(one is not POISON for one in row) for row in rows):
             self._give_up()
+        if self.assigned == {True} and all(is_integer(number) for row in self.entry for number in row):
+            self._give_up()                            # integers alone, which have any number of digits
 
     def known_arrays(self) -> list[Any]:
         """Arrays that hold known numbers alone before the loop, which the loop need not be recorded for."""
@@ -120,8 +125,9 @@ class NestedList:
 
     def assign(self, place: tuple[Any, ...], value: Any) -> None:
         """base[i][j] = value."""
-        if not _is_real(value) or is_integer(value):
+        if not _is_real(value):
             self._give_up()
+        self.assigned.add(is_integer(value))
         self.arrays[0][place] = value
 
     def _give_up(self) -> NoReturn:

@@ -21,6 +21,18 @@ def alignment(x):
     return cost[N][N] + cost[-1][2]
 
 
+def edits(x):
+    """Integers at the borders."""
+    cost = [[0] * (N + 1) for _ in range(N + 1)]
+    for i in range(N + 1):
+        cost[i][0] = i
+        cost[0][i] = i
+    for i in range(1, N + 1):
+        for j in range(1, N + 1):
+            cost[i][j] = min(cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + 3 * abs(x[i - 1] - x[-j]))
+    return cost[-1][-1] + cost[-1][0] * x[0]
+
+
 def matrix_chain(x):
     best = [[0] * N for _ in range(N)]
     for length in range(2, N):
@@ -188,7 +200,7 @@ def a_row_of_two_lists(x):
     return sum(table[3]) + sum(other[5])
 
 
-@pytest.mark.parametrize("program", [*RECORDED, one_list_many_times, a_row_that_has_a_name, rows_bound_anew, counts, a_row_that_grows,
+@pytest.mark.parametrize("program", [*RECORDED, one_list_many_times, a_row_that_has_a_name, rows_bound_anew, counts, edits, a_row_that_grows,
                                      a_row_of_two_lists])
 def test_as_python(program):
     as_python(program, X, X * 0.9 + 0.1)
