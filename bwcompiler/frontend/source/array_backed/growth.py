@@ -61,6 +61,8 @@ def _unbounded() -> Unbounded:
 class _Poison:
     """In the place of the elements of a list that grows."""
 
+    is_unknown = True
+
     def _refuse(self, *_args: Any, **_options: Any) -> Any:
         not_capturable("it reads a list that grows in it as a whole")
 

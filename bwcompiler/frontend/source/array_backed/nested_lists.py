@@ -229,10 +229,14 @@ def made_for(base: list[Any], loop: Any) -> NestedList | None:
     shape = shape_of(base)
     if shape is None:
         return None
-    around = [id(scope) for scope in scopes_around(base)]
-    for row in _innermost(base, len(shape)):
-        if [id(scope) for scope in scopes_around(row)] != around or id(row) in loop.growths:
+    scopes, rows = scopes_around(base), _innermost(base, len(shape))
+    carried = {key[0] for scope in scopes for key in scope.places}
+    for row in rows:
+        if scopes_around(row) != scopes or id(row) in loop.growths or id(row) in carried:
             return None
+    for row in rows:                                   # what they held before the iteration that is being traced
+        for scope in reversed(scopes):
+            scope.forget_items(row)
         if id(row) in loop.indexed:
             loop.indexed.pop(id(row)).restore()
     return NestedList(base, loop, shape)

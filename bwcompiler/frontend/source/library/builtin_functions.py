@@ -227,7 +227,7 @@ def _sum(iterable: Any, /, start: Any = 0) -> Any:
 
 def _added(items: list[Any]) -> list[Any]:
     """Items of the same sum: floats that are rows of an array, as a list has that grew in a loop, are added by one reduction."""
-    if not are_rows(items) or items[-1].dtype.kind not in "fc":
+    if not are_rows(items) or not isinstance(items[-1], Tracer) or items[-1].dtype.kind not in "fc":
         return items
     return [call_function(np.sum, part, 0) if several else part for part, several in together(items)]
 

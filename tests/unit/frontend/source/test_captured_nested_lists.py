@@ -200,6 +200,34 @@ def a_row_of_two_lists(x):
     return sum(table[3]) + sum(other[5])
 
 
+def an_element_assigned_to_by_another_name(x):
+    table = [[x[j % 3] + i for j in range(9)] for i in range(9)]
+    first = table[0]
+    for i in range(0, 9, 2):
+        table[i][8 - i], table[i][i - 1] = table[0][2 * i % 9] * 0.5, table[i][i - 1] * 0.3
+        for _ in range(i, 9):
+            first[0] = 0.5 * min(table[8 - i]) + 0.5
+            table[-1][-1] = max(0.05 * sum(table[8 - i]), 1)
+    return sum(sum(row) for row in table)
+
+
+def one_list_before_all(x):
+    table, total = [[0] * 10 for _ in range(10)], 0.0
+    for i in range(10):
+        total = total + x[i]
+        for j in range(i):
+            table[-1][9 - j] += 0.1 * min(table[0]) * 0.3 + x[0]
+            table[i - 1][0] = np.sin(x[j] + 0.3 * min(table[i]))
+        if total > 8.0:
+            break
+    return total + sum(sum(row) for row in table)
+
+
+@pytest.mark.parametrize("program", [an_element_assigned_to_by_another_name, one_list_before_all])
+def test_lists_with_other_names(program):
+    as_python(program, X)
+
+
 @pytest.mark.parametrize("program", [*RECORDED, one_list_many_times, a_row_that_has_a_name, rows_bound_anew, counts, edits, a_row_that_grows,
                                      a_row_of_two_lists])
 def test_as_python(program):
