@@ -22,6 +22,7 @@ from bwcompiler.frontend.source.containers.progressions import Progression, part
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.variables import UNBOUND, Names, attributes_of, held_in, is_number, same
+from bwcompiler.frontend.tracing.outside.kinds import HEAP_TYPE
 from bwcompiler.frontend.tracing.policy import Misremembered, Policy
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -31,7 +32,6 @@ from bwcompiler.ir.extent import Affine, Index
 _LEVELS = 8                    # of containers, objects and functions that are looked into,
 _MOST = 400                    # things in all of them: behind that nothing is said of kinds,
 _SMALL = 64                    # and elements of arrays that are compared one by one
-_HEAP_TYPE = 1 << 9            # of type.__flags__: classes that Python code has made
 
 
 class Found(NamedTuple):
@@ -229,5 +229,5 @@ def _parts(x: Any) -> list[Any] | None:
 
 def _has_attributes_alone(kind: Any) -> bool:
     """Whether objects of a class have nothing but what their dictionaries hold."""
-    made_here = all(base is object or (base.__flags__ & _HEAP_TYPE and "__slots__" not in base.__dict__) for base in kind.__mro__)
+    made_here = all(base is object or (base.__flags__ & HEAP_TYPE and "__slots__" not in base.__dict__) for base in kind.__mro__)
     return made_here and kind.__new__ is object.__new__ and bool(kind.__dictoffset__)

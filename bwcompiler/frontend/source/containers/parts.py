@@ -22,13 +22,12 @@ from bwcompiler.frontend.source.effects.doubles import is_double, note_double
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.undecided.choices import Choice, attribute
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
-from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
+from bwcompiler.frontend.tracing.outside.kinds import HEAP_TYPE, is_hidden_type
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 MOST = 500                     # parts
 _DICTIONARIES = (dict, collections.OrderedDict)
-_HEAP_TYPE = 1 << 9            # of type.__flags__: classes that Python code has made
 _LEAVES = (Tracer, np.ndarray, np.generic, type, enum.Enum, BaseException)
 
 
@@ -126,7 +125,7 @@ def _is_object(x: Any) -> bool:
     """Whether it is an object of a class of the user's that has nothing but attributes."""
     kind: Any = type(x)
     return not isinstance(x, _LEAVES) and kind.__new__ is object.__new__ and kind.__getattribute__ is object.__getattribute__ and all(
-        base is object or base.__flags__ & _HEAP_TYPE for base in kind.__mro__) and not is_hidden_type(kind) and kind is not Choice
+        base is object or base.__flags__ & HEAP_TYPE for base in kind.__mro__) and not is_hidden_type(kind) and kind is not Choice
 
 
 def _slots(kind: type) -> dict[str, None]:

@@ -348,13 +348,15 @@ def note_place(place: Place) -> None:
     key = (id(place.base), place.kind, place.key)
     scopes = scopes_around(place.base)
     note_change(scopes)
+    scopes = [scope for scope in scopes if key not in scope.places and key not in scope.missing and id(place.base) not in scope.bound]
+    if not scopes:
+        return
     held = held_in(place)
     parts = held if isinstance(held, tuple) and place.kind == "items" else (held,)
     if any(getattr(type(one), "is_unknown", False) for one in parts):
         not_capturable(f"it changes a {type(place.base).__name__}, whose elements are in an array meanwhile, by another name")
     for scope in scopes:
-        if key not in scope.places and key not in scope.missing and id(place.base) not in scope.bound:
-            scope.missing[key] = place, held
+        scope.missing[key] = place, held
 
 
 def note_change(scopes: Iterable[Scope]) -> None:

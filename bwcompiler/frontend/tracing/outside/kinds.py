@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import Read, is_plain
 from bwcompiler.ir.types import dtype_of
 
-_HEAP_TYPE = 1 << 9            # a flag of classes that statements make, and of some that C code makes
+HEAP_TYPE = 1 << 9            # a flag of classes that statements make, and of some that C code makes
 _NAMESPACES = frozenset(("types.SimpleNamespace", "argparse.Namespace"))          # whose attributes are the user's
 
 
@@ -93,7 +93,7 @@ def is_hidden_type(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
     file = getattr(module, "__file__", None)
     if module is None or cls.__module__ == "__main__" or file is None:
-        is_of_python = cls.__flags__ & _HEAP_TYPE and not cls.__module__.startswith("_cython_")    # np.random.default_rng, scipy.fft.fft
+        is_of_python = cls.__flags__ & HEAP_TYPE and not cls.__module__.startswith("_cython_")    # np.random.default_rng, scipy.fft.fft
         return not is_of_python or cls.__module__ in ("builtins", "types", "functools")
     return is_library_file(file)
 
