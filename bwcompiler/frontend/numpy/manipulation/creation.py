@@ -18,7 +18,7 @@ from bwcompiler.frontend.numpy.selected.counted import filled_by_count, is_count
 from bwcompiler.frontend.numpy.selected.counted import linspace as counted_linspace
 from bwcompiler.frontend.tracing.calls import call, call_numpy
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.indexing.data_windows import distance_between
+from bwcompiler.frontend.tracing.indexing.data_windows import count_between
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_extents, extent_of
 from bwcompiler.frontend.tracing.operands import (
     SEQUENCES,
@@ -364,8 +364,8 @@ def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
 
 def _known_size(start: Any, stop: Any = None, step: Any = 1) -> int | None:
     """How many elements np.arange(start, stop, step) has, where that is known though the bounds are data: np.arange(3 * i, 3 * i + 3)."""
-    distance = None if stop is None or not isinstance(step, int | np.integer) or not step else distance_between(start, stop)
-    return None if distance is None else len(range(0, distance, int(step)))
+    is_known = stop is not None and isinstance(step, int | np.integer) and step
+    return count_between(start, stop, int(step)) if is_known else None
 
 
 def _arange_of_size(size: int, start: Any, _stop: Any, step: Any = 1, *, dtype: Any = None) -> Any:

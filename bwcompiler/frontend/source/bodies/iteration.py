@@ -31,7 +31,7 @@ from bwcompiler.frontend.source.variables import Divided, not_capturable
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
-from bwcompiler.frontend.tracing.indexing.data_windows import distance_between
+from bwcompiler.frontend.tracing.indexing.data_windows import count_between
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, extent_of, index_handle
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.promotion import strong
@@ -95,9 +95,9 @@ class Span:
     def __iter__(self) -> Iterator[Any]:
         if type(self.start) is type(self.stop) is int:     # known after all
             return iter(range(self.start, self.stop, self.step))
-        distance = call(distance_between, self.start, self.stop)
-        if distance is not None:
-            return iter([self.start + number for number in range(0, distance, self.step)])
+        count = call(count_between, self.start, self.stop, self.step)
+        if count is not None:
+            return iter([self.start + number * self.step for number in range(count)])
         not_capturable(f"the loop goes over range({self.start}, {self.stop}, {self.step}), whose length is not known while tracing")
 
 
@@ -224,9 +224,9 @@ def _of_span(span: Span) -> Elements | None:
     at = _progression(span.start, span.step)
     start, stop = extent_of(span.start), extent_of(span.stop)
     if start is None or stop is None:
-        known_distance = call(distance_between, span.start, span.stop)
-        if known_distance is not None:
-            return Elements(len(range(0, known_distance, span.step)), at)
+        count = call(count_between, span.start, span.stop, span.step)
+        if count is not None:
+            return Elements(count, at)
         _divide([bound for bound, extent in ((span.start, start), (span.stop, stop)) if extent is None])
         distance = span.stop - span.start if span.step > 0 else span.start - span.stop
         width = abs(span.step)

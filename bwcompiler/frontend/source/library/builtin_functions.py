@@ -28,7 +28,7 @@ from bwcompiler.frontend.source.library.bisection import BISECTION
 from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
 from bwcompiler.frontend.tracing.calls import call, call_function
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.indexing.data_windows import distance_between
+from bwcompiler.frontend.tracing.indexing.data_windows import count_between
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -380,10 +380,8 @@ def _range(*bounds: Any) -> Any:
     """range() of data, where it is known how many numbers it has, as a list of these: range(3 * i, 3 * i + 3)."""
     step = bounds[2] if len(bounds) == 3 else 1
     is_traced = any(isinstance(bound, Tracer) for bound in bounds[:2]) and 2 <= len(bounds) <= 3 and type(step) is int and step
-    distance = call(distance_between, *bounds[:2]) if is_traced else None
-    if distance is None:
-        return builtins.range(*bounds)
-    return [bounds[0] + number for number in builtins.range(0, distance, step)]
+    count = call(count_between, *bounds[:2], step) if is_traced else None
+    return builtins.range(*bounds) if count is None else [bounds[0] + number * step for number in builtins.range(count)]
 
 
 BUILTINS: dict[Any, Any] = {

@@ -66,13 +66,15 @@ def window_of(bounds: slice, extent: Extent) -> Window | None:
     return Window(start, stop, len(range(0, distance, int(step))), int(step), low >= 0 and high + distance <= extent)
 
 
-def distance_between(start: Any, stop: Any) -> int | None:
-    """stop - start of integers of which one is traced at least, where that is the same number whatever these are."""
+def count_between(start: Any, stop: Any, step: int) -> int | None:
+    """How many numbers range(start, stop, step) has, of which a bound is traced at least, where that is known whatever the bounds are."""
     start, stop = known(start), known(stop)
     if not (_is_integer(start) or _is_integer(stop)) or not all(_is_integer(one) or type(one) in (int, np.int64) for one in (start, stop)):
         return None
     region = open_region()
-    return _difference(*[_sum_of(value_of(one), region) if isinstance(one, Tracer) else _Sum((), int(one)) for one in (stop, start)])
+    first, last = [_sum_of(value_of(one), region) if isinstance(one, Tracer) else _Sum((), int(one)) for one in (start, stop)]
+    distance = _difference(last, first)
+    return None if distance is None else len(range(0, distance, step))
 
 
 def _is_integer(bound: Any) -> bool:
