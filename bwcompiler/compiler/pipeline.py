@@ -56,6 +56,7 @@ from bwcompiler.passes.loops.carried.turn_columns import turn_columns
 from bwcompiler.passes.loops.carried.turn_stacks import turn_stacks
 from bwcompiler.passes.loops.hoist_invariants import hoist_invariants
 from bwcompiler.passes.loops.iterations.reroll_loops import reroll_loops
+from bwcompiler.passes.loops.iterations.skew_loops import skew_loops
 from bwcompiler.passes.loops.iterations.split_loops import split_loops
 from bwcompiler.passes.loops.iterations.unroll_loops import unroll_loops
 from bwcompiler.passes.loops.narrow_sums import narrow_sums
@@ -137,13 +138,14 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("partition", partition, "what the forward program saves, and what the adjoint program recomputes",
          "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
     # native code
-    Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads -> carried, in addition to their array"),
     Pass("read_latest", read_latest, "loops that read arrays from before updates of other parts -> loops that read the updated arrays"),
     Pass("carry_transposes", carry_transposes, "matrices that loops carry and go through by columns -> carried transposed"),
     Pass("turn_columns", turn_columns, "columns that loops go through -> rows of a transposed matrix"),
     Pass("turn_stacks", turn_stacks, "stacks of transposes that are read transposed -> stacks of the original arrays"),
     Pass("fill_rows", fill_rows, "large arrays that are filled before a loop that writes to their rows -> rows filled by the loop"),
     Pass("share_parts", share_parts, "parts of arrays that loops pass to inner loops -> the whole arrays, without copies"),
+    Pass("skew_loops", skew_loops, "recurrences in two directions -> a few rows at a time, each some columns behind the one before"),
+    Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads -> carried, in addition to their array"),
     Pass("clear_late", clear_late, "states of loops that end with a part set to one number -> set where the next iteration reads them"),
     Pass("write_beside", write_beside, "states that an iteration mostly overwrites -> written to new memory, with copies of the rest"),
     Pass("legalize", legalize, "ops that lowering does not accept -> ops that it accepts, simplified"),
@@ -225,11 +227,12 @@ ORDER = (
     Before("prune_regions", "legalize", "values that nothing reads are not compiled"),
     Before("inline_custom_rules", "partition", "values inside a call can be saved or recomputed individually"),
     Before("partition", "legalize", "residuals are values of the user's program; pads and pieces are made in the program that needs them"),
+    Before("partition", "skew_loops", "residuals are read where the loops of the user have written them"),
+    Before("prune_regions", "skew_loops", "the order of what nothing reads does not matter"),
+    Before("share_parts", "skew_loops", "what rows write is part of an array, not an array of each row"),
+    Before("skew_loops", "carry_elements", "each of the rows that run together carries elements of its own"),
     Before("partition", "carry_elements", "a carried value is a residual of every iteration, an element of an array is available"),
     Before("prune_regions", "carry_elements", "values that nothing reads are not carried"),
-    Before("carry_elements", "turn_columns", "elements are read from the matrix itself"),
-    Before("carry_elements", "carry_transposes", "elements are read from the matrix itself"),
-    Before("carry_elements", "read_latest", "elements are read from the array that the loop updates"),
     Before("prune_regions", "read_latest", "versions of arrays that nothing reads are removed"),
     Before("read_latest", "carry_transposes", "updated transposes must have no other readers"),
     Before("carry_transposes", "turn_columns", "a transpose that is carried is available to inner loops"),
@@ -342,9 +345,9 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         alike = run(share_bodies, run(reroll_loops, graph).graph)
         vectorized, _ = _over_arrays(run, alike.graph)
         shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
-        carried = run(read_latest, run(carry_elements, shared))
-        turned = run(turn_stacks, run(turn_columns, run(carry_transposes, carried)))
-        legal = run(legalize, run(write_beside, run(clear_late, run(share_parts, run(fill_rows, turned)))))
+        turned = run(turn_stacks, run(turn_columns, run(carry_transposes, run(read_latest, shared))))
+        carried = run(carry_elements, run(skew_loops, run(share_parts, run(fill_rows, turned))))
+        legal = run(legalize, run(write_beside, run(clear_late, carried)))
         legal = run(hoist_invariants, legal).graph
         legal = run(read_written, run(defer_checks, legal) if _is_beside(into) else legal)
         legal = run(add_products, run(save_slices, legal))
@@ -410,7 +413,7 @@ class _Bodies:
 
     def _lowered(self, graph: Graph, over: Sequence[int | None], options: PassOptions, prefix: str) -> LoweredBody:
         run = PassRunner(PIPELINE, options)
-        legal = run(legalize, run(carry_elements, run(prune_regions, run(inline_custom_rules, graph))))
+        legal = run(legalize, run(carry_elements, run(skew_loops, run(prune_regions, run(inline_custom_rules, graph)))))
         states = [legal.inputs[place] for place in over if place is not None]
         legal = run(add_products, run(save_slices, run(read_written, legal), states))
         fused = run(fuse, legal, False, states)

@@ -5,13 +5,13 @@ copies of graphs with other inputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Affine, Extent, Index, upper
+from bwcompiler.ir.extent import Affine, Extent, Index, substitute, upper
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
-from bwcompiler.ir.types import TupleType
+from bwcompiler.ir.types import I64, TupleType
 
 
 def mentions(value: Value, index: Index) -> bool:
@@ -106,16 +106,32 @@ def readers_of(graph: Graph) -> dict[Value, list[Value | None]]:
     return found
 
 
-def emit_values(values: Sequence[Value], mapping: dict[Value, Value], record: Record) -> None:
-    """Emit values into a record with operands replaced; adds what stands for them to the mapping."""
+def emit_values(values: Sequence[Value], mapping: dict[Value, Value], record: Record, extents: Mapping[Index, Extent] = {}) -> None:
+    """Emit values into a record with operands replaced, and indices by other extents; adds what stands for the values to the mapping."""
     saved = record.source, record.forward
     for value in values:
         record.source, record.forward = value.source, value.forward
-        made = record.emit(value.op, tuple([mapping.get(operand, operand) for operand in value.operands]), value.attrs, value.type)
+        operands = tuple([mapping.get(operand, operand) for operand in value.operands])
+        made = _emitted_at(value, operands, extents) if any(mentions(value, index) for index in extents) else record.emit(
+            value.op, operands, value.attrs, value.type)
         if made.name is None:
             made.name = value.name
         mapping[value] = made
     record.source, record.forward = saved
+
+
+def _emitted_at(value: Value, operands: Sequence[Value], extents: Mapping[Index, Extent]) -> Value:
+    """A value without regions that mentions indices, emitted into the current record with other extents in their places."""
+    attrs = {name: _substituted(attribute, extents) for name, attribute in value.attrs.items()}
+    if value.op is ops.index_value and isinstance(attrs["extent"], int):
+        return ops.full(value=attrs["extent"], shape=(), dtype=I64)
+    return value.op(*operands, **attrs)
+
+
+def _substituted(attribute: Any, extents: Mapping[Index, Extent]) -> Any:
+    if isinstance(attribute, Affine):
+        return substitute(attribute, extents)
+    return tuple([_substituted(part, extents) for part in attribute]) if type(attribute) is tuple else attribute
 
 
 def padded(shape: Sequence[Extent]) -> tuple[int, ...]:

@@ -4,5 +4,7 @@
     count_whiles      turns while loops that count into loops between bounds
     unroll_loops      unrolls short loops over large arrays
     reroll_loops      puts an iteration that stands before its loop back into the loop
+    skew_loops        runs a few rows of a recurrence in two directions together, each some columns behind the one before
+    nests             loops over rows and columns: what they touch, and how far apart rows have to be
     known_extents     integers computed from loop indices
 """

@@ -9,16 +9,12 @@ recurrences do, with cheap operations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from bwcompiler import ops
-from bwcompiler.ir.extent import Affine, Index, substitute
-from bwcompiler.ir.graph import Graph, inline
-from bwcompiler.ir.op import Record, Value
-from bwcompiler.ir.types import I64, TupleType
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value, current_record
+from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.region import loop_indices
-from bwcompiler.passes.loops.region_bodies import mentions
+from bwcompiler.passes.loops.region_bodies import emit_values
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 
@@ -71,30 +67,11 @@ def _is_swept(value: Value) -> bool:
 
 def _written_out(loop: Value) -> list[Value]:
     """The results of a loop, in the current record."""
-    iterations, body, carried = _iterations(loop), loop.attrs["body"], loop.attrs["carried"]
-    assert iterations is not None
+    iterations, body, carried, record = _iterations(loop), loop.attrs["body"], loop.attrs["carried"], current_record()
+    assert iterations is not None and record is not None
     states, fixed = list(loop.operands[:carried]), loop.operands[carried:]
     for number in iterations:
-        states = _at(body, [*states, *fixed], number)
+        mapping = dict(zip(body.inputs, (*states, *fixed), strict=True))
+        emit_values(body.body, mapping, record, {body.index: number})
+        states = [mapping[output] for output in body.outputs]
     return states
-
-
-def _at(body: Graph, operands: Sequence[Value], number: int) -> list[Value]:
-    """What the body of a loop gives in one iteration."""
-    index = body.index
-    assert index is not None
-
-    def emit(record: Record, value: Value, given: tuple[Value, ...]) -> Value:
-        if value.op is ops.index_value:
-            return ops.full(value=_fixed(value.attrs["extent"], index, number), shape=(), dtype=I64)
-        if mentions(value, index):
-            return value.op(*given, **{name: _fixed(attribute, index, number) for name, attribute in value.attrs.items()})
-        return record.emit(value.op, given, value.attrs, value.type)
-
-    return inline(body, operands, emit)
-
-
-def _fixed(attribute: Any, index: Index, number: int) -> Any:
-    if isinstance(attribute, Affine):
-        return substitute(attribute, {index: number})
-    return tuple([_fixed(part, index, number) for part in attribute]) if type(attribute) is tuple else attribute
