@@ -68,6 +68,7 @@ from bwcompiler.passes.memory.clear_late import clear_late
 from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.memory.read_written import read_written
 from bwcompiler.passes.memory.save_slices import save_slices
+from bwcompiler.passes.memory.skip_clears import skip_clears
 from bwcompiler.passes.memory.write_beside import write_beside
 from bwcompiler.passes.pass_manager import GRAPH_PASS, Before, Pass, PassOptions, PassRunner, check_order
 from bwcompiler.passes.rewriting.add_products import add_products
@@ -138,6 +139,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("partition", partition, "what the forward program saves, and what the adjoint program recomputes",
          "joint graph -> forward and adjoint graph", graphs=lambda parts: [parts.forward, parts.adjoint]),
     # native code
+    Pass("skip_clears", skip_clears, "parts of arrays that are cleared, and then added to -> set to what is added"),
     Pass("read_latest", read_latest, "loops that read arrays from before updates of other parts -> loops that read the updated arrays"),
     Pass("carry_transposes", carry_transposes, "matrices that loops carry and go through by columns -> carried transposed"),
     Pass("turn_columns", turn_columns, "columns that loops go through -> rows of a transposed matrix"),
@@ -233,6 +235,9 @@ ORDER = (
     Before("skew_loops", "carry_elements", "each of the rows that run together carries elements of its own"),
     Before("partition", "carry_elements", "a carried value is a residual of every iteration, an element of an array is available"),
     Before("prune_regions", "carry_elements", "values that nothing reads are not carried"),
+    Before("prune_regions", "skip_clears", "versions of arrays that nothing reads are removed"),
+    Before("partition", "skip_clears", "additions to cotangents are in the program that makes them"),
+    Before("skip_clears", "read_latest", "there are fewer versions"),
     Before("prune_regions", "read_latest", "versions of arrays that nothing reads are removed"),
     Before("read_latest", "carry_transposes", "updated transposes must have no other readers"),
     Before("carry_transposes", "turn_columns", "a transpose that is carried is available to inner loops"),
@@ -345,7 +350,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         alike = run(share_bodies, run(reroll_loops, graph).graph)
         vectorized, _ = _over_arrays(run, alike.graph)
         shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
-        turned = run(turn_stacks, run(turn_columns, run(carry_transposes, run(read_latest, shared))))
+        turned = run(turn_stacks, run(turn_columns, run(carry_transposes, run(read_latest, run(skip_clears, shared)))))
         carried = run(carry_elements, run(skew_loops, run(share_parts, run(fill_rows, turned))))
         legal = run(legalize, run(write_beside, run(clear_late, carried)))
         legal = run(hoist_invariants, legal).graph
