@@ -1,6 +1,7 @@
 """Passes over loops and branches, before these are lowered.
 
 vectorize_loops     turns loops over elements into operations on arrays (dependence: whether iterations are independent); begin here
+inequalities        whether affine inequalities of indices have a solution
 array_parts         which parts of arrays values read and write, and inner loops with all their iterations
 hoist_invariants    computes values that are the same in all iterations before the loop
 narrow_sums         sums over slices between data bounds go over only a few elements, if they are short

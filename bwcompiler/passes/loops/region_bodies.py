@@ -95,13 +95,13 @@ def _worth(graph: Graph, same: set[Value], needed: set[Value], stays: Callable[[
     return [value for value in graph.body if value in found]
 
 
-def readers_of(graph: Graph) -> dict[Value, list[Value | None]]:
-    """What reads each value, once per operand; None for a result of the graph."""
+def readers_of(values: Iterable[Value], outputs: Iterable[Value]) -> dict[Value, list[Value | None]]:
+    """What reads each value, once per operand; None for a result."""
     found: dict[Value, list[Value | None]] = {}
-    for value in graph.body:
+    for value in values:
         for operand in value.operands:
             found.setdefault(operand, []).append(value)
-    for output in graph.outputs:
+    for output in outputs:
         found.setdefault(output, []).append(None)
     return found
 

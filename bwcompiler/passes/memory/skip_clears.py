@@ -49,7 +49,7 @@ def _skipped(graph: Graph) -> Mapping[Value, Value]:
     additions = [value for value in graph.body if value.op is ops.slice_add]
     if not additions:
         return {}
-    readers = readers_of(graph)
+    readers = readers_of(graph.body, graph.outputs)
     found: dict[Value, Value] = {}
     for addition in additions:
         clear = _clear_of(addition, readers)

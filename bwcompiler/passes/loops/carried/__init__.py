@@ -12,4 +12,5 @@
     turn_stacks          stacks of transposes that are read transposed are stacked as they are
     fill_rows            initialisation of an array is moved into the loop that writes its rows
     share_parts          parts of arrays that inner loops read or fill are used where they lie, without copies
+    write_parts_once     updates of an array in rows that run together become one for each part
 """

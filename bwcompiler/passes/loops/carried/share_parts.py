@@ -69,7 +69,7 @@ class _Part(NamedTuple):
 
 def _shared(body: Graph, carried: int, begins: Mapping[int, Op]) -> Graph:
     """The body of a loop, with the bodies of the loops in it; begins: how what it carries begins (`_begins`)."""
-    users = readers_of(body)
+    users = readers_of(body.body, body.outputs)
     wholes = {body.inputs[number]: op for number, op in begins.items()}
     parts = {value: found for value in body.body if value.op is ops.loop and (found := [
         *_filled(value, body, users, wholes), *_read(value, set(body.inputs[carried:]))])}
@@ -129,7 +129,7 @@ def _only_user(value: Value, users: Mapping[Value, list[Value | None]]) -> Value
 def _is_only_updated(body: Graph, number: int) -> bool:
     """Whether nothing is read of what a body carries under this number, of which it updates parts."""
     version = body.inputs[number]
-    users = readers_of(body)
+    users = readers_of(body.body, body.outputs)
     while version is not body.outputs[number]:
         update = _only_user(version, users)
         if update is None or update.op is not ops.slice_update or update.operands[0] is not version:
@@ -150,7 +150,7 @@ def _read(loop: Value, fixed: Set[Value]) -> list[_Part]:
         if place is None or whole not in fixed:
             continue
         body = loop.attrs["body"]
-        users = readers_of(body).get(body.inputs[number], [])
+        users = readers_of(body.body, body.outputs).get(body.inputs[number], [])
         if users and all(user is not None and user.op is ops.slice for user in users):
             found.append(_Part(number, whole, place))
     return found

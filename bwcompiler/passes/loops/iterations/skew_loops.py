@@ -1,4 +1,4 @@
-"""Recurrences in two directions run a few rows at a time, each row some columns behind the one before.
+"""Rows of a nest of loops run a few at a time: unroll-and-jam, of loops that are skewed if they have to be.
 
     for i: for j: a[i, j] = f(a[i - 1, j], a[i, j - 1])
                               ->
@@ -7,22 +7,29 @@
         for j: a[i, j + 3] = ...;  a[i + 1, j + 2] = ...;  a[i + 2, j + 1] = ...;  a[i + 3, j] = ...
         row i + 1 gets its last column, row i + 2 its last 2, row i + 3 its last 3
 
-An element of a row waits for the one before, for as long as its operations take (their latency); those of four rows do not wait for each
-other.  This is loop skewing, and unroll-and-jam of the skewed loop: Wolfe, "Loop skewing: the wavefront method revisited", 1986.
-Gauss-Seidel's sweeps, dynamic programming and their derivatives are such loops.  Every element is computed from the same elements as
-before, and additions to an element keep their order (`nests.py`), so all bits stay the same.
+This pays where iterations wait: an element of a row waits for the one before it, for as long as its operations take (their latency), but
+those of four rows do not wait for each other.  Gauss-Seidel's sweeps, dynamic programming and their derivatives are such loops.  And it
+pays where rows read the same: the rows of a Cholesky factor, and of its derivative, each read the rows before.  `row_schedules` says which
+columns run together, and whether everything is computed from the same elements as before, with additions to an element in their order; all
+bits stay the same.
+
+Source: Wolfe, "Loop skewing: the wavefront method revisited", 1986; Callahan, Carr and Kennedy, "Improving register allocation for
+subscripted variables", 1990.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from bwcompiler import ops
-from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent
+from bwcompiler.ir.access import section_of
+from bwcompiler.ir.extent import Extent, Index, add_extents, element_count, substitute
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value, current_record, input_value
-from bwcompiler.passes.loops.iterations.nests import ELEMENTWISE, Nest, delay_of, nest_of, waits
-from bwcompiler.passes.loops.region_bodies import emit_values
+from bwcompiler.passes.loops.carried.write_parts_once import written_once
+from bwcompiler.passes.loops.iterations.nests import ELEMENTWISE, Nest, nest_of, slope
+from bwcompiler.passes.loops.iterations.row_schedules import Columns, RowSchedule, waits
+from bwcompiler.passes.loops.region_bodies import emit_values, readers_of
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten
 from bwcompiler.passes.rewriting.simplify_rules import RULES
@@ -31,6 +38,7 @@ ROWS = 4                       # that run together
 MOST_DELAY = 4                 # columns from one row to the next
 LEAST_COLUMNS = 32             # of a row: of fewer most are begun and ended one row after the other
 LEAST_ITERATIONS = 1 << 10     # of both loops: fewer do not pay for the code
+LEAST_SHARED = 16              # elements that rows read alike
 MOST_VALUES = 40               # of an iteration: more keep a core busy without other rows
 
 
@@ -41,21 +49,15 @@ def skew_loops(graph: Graph) -> Graph:
 
 def _replacement(value: Value) -> list[Value] | None:
     """The results of a loop over rows, which are computed by other loops in the current record; None where it stays."""
-    if value.op is not ops.loop or not _is_long(value, 2 * ROWS):
-        return None
-    nest = nest_of(value)
-    if nest is None or not _pays(nest):
-        return None
-    delay = delay_of(nest, ROWS)
-    if delay is None or delay > MOST_DELAY or 4 * (ROWS - 1) * delay > _count(nest.inner):
-        return None
-    return _Skewed(nest, delay).results()
+    nest = nest_of(value) if value.op is ops.loop and _counts(value) and _count(value) >= 2 * ROWS else None
+    schedule = None if nest is None or not _pays(nest) else schedule_of(nest)
+    return None if schedule is None else _Skewed(schedule).results()
 
 
-def _is_long(loop: Value, least: int) -> bool:
-    """Whether a loop goes from one number to another, one by one, and far enough."""
+def _counts(loop: Value) -> bool:
+    """Whether a loop goes from one number to another, one by one."""
     lo, hi, step = (loop.attrs[name] for name in ("lo", "hi", "step"))
-    return isinstance(lo, int) and isinstance(hi, int) and abs(step) == 1 and _count(loop) >= least
+    return isinstance(lo, int) and isinstance(hi, int) and abs(step) == 1
 
 
 def _count(loop: Value) -> int:
@@ -63,109 +65,141 @@ def _count(loop: Value) -> int:
     return count
 
 
+def schedule_of(nest: Nest) -> RowSchedule | None:
+    """How rows of a nest can run together, with the smallest delay; None if they cannot."""
+    blocks, _ = _split(nest)
+    for delay in range(MOST_DELAY + 1):
+        schedule = RowSchedule(nest, ROWS, delay)
+        columns = min(_lengths(nest))
+        if delay and (4 * (ROWS - 1) * delay > columns):
+            return None
+        if schedule.fits(blocks) and schedule.keeps_order(blocks):
+            return schedule
+    return None
+
+
+def _split(nest: Nest) -> tuple[Index, Index | None]:
+    """The first rows of blocks, in steps of ROWS, and the rows that are left."""
+    lo, hi, down = nest.outer.attrs["lo"], nest.outer.attrs["hi"], nest.outer.attrs["step"] < 0
+    left = _count(nest.outer) % ROWS
+    first, last = (lo + left + ROWS - 1, hi) if down else (lo, hi - left - ROWS + 1)
+    rest = Index(lo, lo + left - 1, nest.rows.name) if down else Index(hi - left + 1, hi, nest.rows.name)
+    return Index(first, last, nest.rows.name), rest if left else None
+
+
+# ----- whether it pays
 def _pays(nest: Nest) -> bool:
-    """Whether iterations are a few operations on single elements which wait for those of the iteration before."""
-    if not _is_long(nest.inner, LEAST_COLUMNS) or _count(nest.outer) * _count(nest.inner) < LEAST_ITERATIONS:
+    """Whether iterations are a few operations that wait for those before them, or that read what other rows read."""
+    lengths = _lengths(nest)
+    if abs(nest.inner.attrs["step"]) != 1 or not all(value.op.pure for value in (*nest.inside.body, *nest.before, *nest.after)):
         return False
-    inside: Graph = nest.inner.attrs["body"]
-    if not all(_is_simple(value) for value in (*inside.body, *nest.before, *nest.after)):
+    if max(lengths) < LEAST_COLUMNS or sum(lengths) // 2 * _count(nest.outer) < LEAST_ITERATIONS:
         return False
-    return sum(value.op.kind == "elementwise" for value in inside.body) <= MOST_VALUES and waits(nest)
+    if sum(value.op.kind in ("elementwise", "reduction", "library") for value in nest.inside.body) > MOST_VALUES:
+        return False
+    if all(_is_element(value) for value in nest.inside.body):
+        return waits(nest)
+    return all(_is_swept(value) for value in nest.inside.body) and _reads_alike(nest)
 
 
-def _is_simple(value: Value) -> bool:
-    return value.op.pure and (value.op in ops.UPDATES or (value.op.kind in ELEMENTWISE and value.type.is_fixed and value.type.size == 1))
+def _lengths(nest: Nest) -> tuple[int, int]:
+    """How many columns the first and the last row have."""
+    found = []
+    for row in (nest.outer.attrs["lo"], nest.outer.attrs["hi"]):
+        lo, hi = [substitute(nest.inner.attrs[name], {nest.rows: row}) for name in ("lo", "hi")]
+        assert isinstance(lo, int) and isinstance(hi, int)
+        found.append(hi - lo + 1)
+    return found[0], found[1]
 
 
+def _is_element(value: Value) -> bool:
+    if value.op in ops.UPDATES:
+        return element_count(value.operands[1].shape) == 1
+    return value.op.kind in ELEMENTWISE and value.type.is_fixed and bool(value.type.size == 1)
+
+
+def _is_swept(value: Value) -> bool:
+    """Whether a value is made along one axis."""
+    if value.op in ops.PRODUCTS:                       # of vectors
+        return all(_is_vector(one) for one in (value, *value.operands))
+    return value.op in ops.UPDATES or (value.op.kind in (*ELEMENTWISE, "reduction") and _is_vector(value))
+
+
+def _is_vector(value: Value) -> bool:
+    return bool(sum([extent != 1 for extent in value.shape]) <= 1)
+
+
+def _reads_alike(nest: Nest) -> bool:
+    """Whether an iteration reads the elements that those of other rows read."""
+    sections = [section_of(value) for value in nest.inside.body if value.op is ops.slice and element_count(value.shape) >= LEAST_SHARED]
+    return any(not any(slope(end, nest.rows) for end in (*section.starts, *section.sizes)) for section in sections)
+
+
+# ----- the loops
 class _Skewed:
-    """The loops that a nest becomes, `delay` columns from row to row.
+    """The loops that a nest becomes.  States are the arrays that the outer loop changes, in order; fixed: its other operands."""
 
-    States are the arrays that the outer loop changes; they are given and returned in the order of its operands.
-    fixed: its other operands.
-    """
-
-    def __init__(self, nest: Nest, delay: int) -> None:
-        self.nest = nest
-        self.delay = delay
-        outer = nest.outer
-        self.body: Graph = outer.attrs["body"]
-        self.down = outer.attrs["step"] < 0
-        self.back = nest.inner.attrs["step"] < 0
+    def __init__(self, schedule: RowSchedule) -> None:
+        self.schedule = schedule
+        self.nest = schedule.nest
+        self.body: Graph = self.nest.outer.attrs["body"]
 
     def results(self) -> list[Value]:
         """The results of the outer loop: of the blocks of rows, and of the rows that are left."""
         outer = self.nest.outer
-        lo, hi, carried = outer.attrs["lo"], outer.attrs["hi"], outer.attrs["carried"]
-        left = _count(outer) % ROWS
-        first, last = (lo + left, hi) if self.down else (lo, hi - left)
+        carried, step = outer.attrs["carried"], outer.attrs["step"]
         states, fixed = list(outer.operands[:carried]), outer.operands[carried:]
-        states = self._loop(self.nest.rows.name, first + (ROWS - 1) * self.down, last - (ROWS - 1) * (not self.down),
-                            -ROWS if self.down else ROWS, states, fixed, self._block)
-        if left:
-            first, last = (lo, lo + left - 1) if self.down else (hi - left + 1, hi)
-            states = self._loop(self.nest.rows.name, first, last, outer.attrs["step"], states, fixed, self._row)
-        return states
+        blocks, rest = _split(self.nest)
+        states = self._loop(blocks, step * ROWS, states, fixed, self._block)
+        return states if rest is None else self._loop(rest, step, states, fixed, self._single)
 
-    def _loop(self, name: str, lo: Extent, hi: Extent, step: int, states: Sequence[Value], fixed: Sequence[Value],
-              build: Callable[[Index, list[Value], Sequence[Value]], Sequence[Value]]) -> list[Value]:
+    def _loop(self, index: Index, step: int, states: Sequence[Value], fixed: Sequence[Value],
+              build: Callable[[Extent, list[Value], Sequence[Value]], Sequence[Value]]) -> list[Value]:
         """The states after a loop, in the current record.  build: emits an iteration, and gives the states after it."""
-        index = Index(lo, hi, name)
         inputs = [input_value(value.type, value.name, value.source) for value in (*states, *fixed)]
+        entries = inputs[:len(states)]
         record = Rewriter(RULES)
         record.source, record.forward = self.nest.outer.source, self.nest.outer.forward
-        entries = inputs[:len(states)]
         with record:
-            outputs = build(index, list(entries), inputs[len(states):])
+            outputs = build(index.extent(), list(entries), inputs[len(states):])
         changed = [k for k, value in enumerate(entries) if outputs[k] is not value]
-        body = live_values(record.values, outputs)
-        read = {operand for value in body for operand in value.operands}.union(outputs[k] for k in changed)
+        body = _in_order(live_values(record.values, [outputs[k] for k in changed]))
+        read = {operand for value in body for operand in value.operands}
         numbers = [*changed, *[k for k, value in enumerate(inputs) if k not in changed and value in read]]
         graph = Graph(self.body.name, [inputs[k] for k in numbers], body, [outputs[k] for k in changed], index)
         given = (*states, *fixed)
-        loop = ops.loop(*[given[k] for k in numbers], lo=lo, hi=hi, step=step, carried=len(changed), body=graph)
+        loop = ops.loop(*[given[k] for k in numbers], lo=index.lo, hi=index.hi, step=step, carried=len(changed), body=graph)
         found = list(states)
         for place, k in enumerate(changed):
             found[k] = ops.item(loop, index=place)
         return found
 
-    # ----- rows
-    def _block(self, index: Index, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
-        """Rows that run together; index: of the first one."""
-        lo, hi = self.nest.inner.attrs["lo"], self.nest.inner.attrs["hi"]
-        longest = (ROWS - 1) * self.delay
+    def _block(self, base: Extent, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
+        """Rows that run together, the first of them at `base`."""
+        schedule = self.schedule
 
-        def begin(number: Index, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
-            row = self._row_at(index, number.extent())
-            states = self._before(row, states, fixed)
-            columns = add_extents(longest, scale_extent(number.extent(), -self.delay))
-            first, last = (add_extents(hi + 1, scale_extent(columns, -1)), hi) if self.back else (lo, add_extents(lo - 1, columns))
-            return self._columns(first, last, [(row, 0)], states, fixed)
+        def begin(number: Extent, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
+            row = schedule.row(base, number)
+            return self._columns(schedule.first(base, number), [(row, 0)], self._before(row, states, fixed), fixed)
 
-        def end(number: Index, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
-            row = self._row_at(index, number.extent())
-            columns = scale_extent(number.extent(), self.delay)
-            first, last = (lo, add_extents(lo - 1, columns)) if self.back else (add_extents(hi + 1, scale_extent(columns, -1)), hi)
-            return self._after(row, self._columns(first, last, [(row, 0)], states, fixed), fixed)
+        def end(number: Extent, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
+            row = schedule.row(base, number)
+            return self._after(row, self._columns(schedule.last(base, number), [(row, 0)], states, fixed), fixed)
 
-        if self.delay:
-            states = self._loop("row", 0, ROWS - 2, 1, states, fixed, begin)
-        rows = [self._row_at(index, number) for number in range(ROWS)]
-        for row in rows[ROWS - 1:] if self.delay else rows:
-            states = self._before(row, states, fixed)
-        ahead = [(number if self.back else ROWS - 1 - number) * self.delay for number in range(ROWS)]
-        states = self._columns(lo, hi - longest, list(zip(rows, ahead, strict=True)), states, fixed)
-        for row in rows[:1] if self.delay else rows:
-            states = self._after(row, states, fixed)
-        return self._loop("row", 1, ROWS - 1, 1, states, fixed, end) if self.delay else states
+        for number in _numbers(schedule.without_first()):
+            states = self._loop(number, 1, states, fixed, begin) if isinstance(number, Index) else self._before(
+                schedule.row(base, number), states, fixed)
+        rows = [(schedule.row(base, number), schedule.behind(number)) for number in range(ROWS)]
+        states = self._columns(schedule.shared(base), rows, states, fixed)
+        for number in _numbers(schedule.without_last()):
+            states = self._loop(number, 1, states, fixed, end) if isinstance(number, Index) else self._after(
+                schedule.row(base, number), states, fixed)
+        return states
 
-    def _row_at(self, index: Index, number: Extent) -> Extent:
-        return add_extents(index.extent(), scale_extent(number, -1 if self.down else 1))
-
-    def _row(self, index: Index, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
+    def _single(self, row: Extent, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
         """A row on its own."""
-        row, inner = index.extent(), self.nest.inner.attrs
         states = self._before(row, states, fixed)
-        return self._after(row, self._columns(inner["lo"], inner["hi"], [(row, 0)], states, fixed), fixed)
+        return self._after(row, self._columns(self.schedule.all_of(row, 0), [(row, 0)], states, fixed), fixed)
 
     def _before(self, row: Extent, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
         """The states after what is done before the columns of a row."""
@@ -188,26 +222,27 @@ class _Skewed:
         assert record is not None
         emit_values([*self.nest.constants, *values], mapping, record, {self.nest.rows: row})
 
-    def _columns(self, lo: Extent, hi: Extent, rows: Sequence[tuple[Extent, int]], states: list[Value],
+    def _columns(self, columns: Columns, rows: Sequence[tuple[Extent, Extent]], states: list[Value],
                  fixed: Sequence[Value]) -> list[Value]:
-        """The states after a loop over columns; rows: those that run together, each with the number of columns that it is ahead."""
-        nest = self.nest
-        inside: Graph = nest.inner.attrs["body"]
+        """The states after a loop over columns; rows: those that run together, each with the number of columns that it is behind."""
+        nest, inside = self.nest, self.nest.inside
         read = [self._read(row, fixed) for row, _ in rows]
         different = list(dict.fromkeys([value for one in read for value in one]))
 
-        def together(index: Index, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
+        def together(column: Extent, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
             record = current_record()
             assert record is not None
-            inputs = dict(zip(different, fixed, strict=True))
-            for values, (row, ahead) in zip(read, rows, strict=True):
+            inputs, entries = dict(zip(different, fixed, strict=True)), states
+            for values, (row, behind) in zip(read, rows, strict=True):
                 mapping = dict(zip(inside.inputs, (*states, *[inputs[value] for value in values]), strict=True))
-                emit_values(inside.body, mapping, record, {nest.rows: row, nest.columns: add_extents(index.extent(), ahead)})
+                emit_values(inside.body, mapping, record, {nest.rows: row, nest.columns: add_extents(column, -behind)})
                 states = [mapping[output] for output in inside.outputs]
-            return states
+            readers = readers_of(live_values(record.values, states), states)
+            return [written_once(entry, last, readers) for entry, last in zip(entries, states, strict=True)]
 
         given = [states[number] for number in nest.carried]
-        found = self._loop(nest.columns.name, lo, hi, nest.inner.attrs["step"], given, different, together)
+        index = Index(columns.lo, columns.hi, nest.columns.name)
+        found = self._loop(index, nest.inner.attrs["step"], given, different, together)
         result = list(states)
         for number, value in zip(nest.carried, found, strict=True):
             result[number] = value
@@ -218,3 +253,29 @@ class _Skewed:
         mapping = dict(zip(self.body.inputs[self.nest.outer.attrs["carried"]:], fixed, strict=True))
         self._emit((), mapping, row)
         return [mapping[operand] for operand in self.nest.inner.operands[len(self.nest.carried):]]
+
+
+def _in_order(body: Sequence[Value]) -> list[Value]:
+    """The values of an iteration in another order: elements, what is made along an axis, and updates last, those of elements behind the
+    others.  So what runs along an axis is one loop, and arrays are read before they are written."""
+    if any(value.op.regions for value in body) or all(_is_element(value) for value in body):
+        return list(body)
+    ranks: dict[Value, int] = {}
+    for value in body:
+        is_update = value.op in ops.UPDATES
+        is_element = element_count((value.operands[1] if is_update else value).shape) == 1
+        own = (3 if is_element else 2) if is_update else (0 if is_element else 1)
+        ranks[value] = max([own, *[ranks.get(operand, 0) for operand in value.operands]])
+    return sorted(body, key=ranks.__getitem__)
+
+
+def _numbers(without: int | None) -> Iterator[int | Index]:
+    """The rows of a block, in order: those that have columns in a loop, the one without beside it; one by one if none has any."""
+    if without is None:
+        yield from range(ROWS)
+    elif without:
+        yield Index(0, ROWS - 2, "row")
+        yield ROWS - 1
+    else:
+        yield 0
+        yield Index(1, ROWS - 1, "row")
