@@ -23,3 +23,30 @@ def test_sums_along_long_rows() -> None:
     np.testing.assert_allclose(bw.jit(lambda x: np.sum(x, axis=1))(x), 500_000 * float(np.float32(0.1)), rtol=2e-6)
     shifted = bw.jit(lambda x: x - np.mean(x, axis=1, keepdims=True))(x)
     np.testing.assert_allclose(shifted, 0.0, atol=1e-7)
+
+
+# ----- sums whose length depends on a loop
+def triangular(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        y[i] = (x[i] - np.dot(a[i, :i], y[:i])) / a[i, i]
+    return y
+
+
+def down_columns(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    y = np.zeros_like(x)
+    for i in range(x.shape[0]):
+        y[i] = (x[i] - np.dot(a[:i, i], y[:i] + 1.0)) / a[i, i]
+    return y
+
+
+@pytest.mark.parametrize("fun", [triangular, down_columns])
+def test_partial_results_stay_in_registers(fun) -> None:
+    """The lanes of a sum are in no memory while whole vectors are added; what is left over works on copies, if it has to."""
+    a = np.tril(np.random.default_rng(0).uniform(0.5, 1.5, (100, 100))) / 100.0 + np.eye(100)
+    a, x = (a, np.ones(100)) if fun is triangular else (a.T.copy(), np.ones(100))
+    np.testing.assert_allclose(bw.jit(fun)(a, x), fun(a, x), rtol=1e-13)
+    text = bw.jit(fun).lower(a, x).as_text("llvm-opt")
+    body = text[text.index("fmul <"):]
+    loop = body[:body.index("br i1")]
+    assert "load <32 x double>, ptr %a" not in loop and "store <" not in loop

@@ -5,14 +5,15 @@ They are allocas, which LLVM promotes to registers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from bwcompiler.ir.extent import Index, upper
 from bwcompiler.ir.loop import Accumulate, Accumulator, Buffer, Kernel, Loop, Statement, identity_of
 from bwcompiler.ir.semantics.reduction_tree import BLOCK, LANES, flushed_sums, in_lanes, total_dtype
 from bwcompiler.ir.types import BOOL, I64, DType
 from bwcompiler.lowering.kernels.emitter.kernel_values import Cell, KernelValues
-from bwcompiler.lowering.kernels.emitter.lanes import add_to_totals, combined, load_lanes, reset_lanes
+from bwcompiler.lowering.kernels.emitter.lanes import add_to_totals, combined, load_lanes, reset_lanes, store_lanes
 from bwcompiler.lowering.kernels.emitter.registers import Register
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter, literal, memory_type, register_type, vector_type
 
@@ -138,6 +139,22 @@ class Accumulators(KernelValues):
             after = self.chosen(dtype, Register(mask, self.width), after, before)
         self.store_cell(cell, dtype, after)
 
+    @contextmanager
+    def lanes_in_memory(self, loop: Loop) -> Iterator[None]:
+        """A context in which a number may choose the lane that an iteration of the loop works on.
+
+        It works on copies in memory; the lanes themselves stay in registers.
+        """
+        found = {target: self.lane_cells[target] for target in _targets(loop) if target in self.lane_cells}
+        copies = {target: self.alloca(memory_type(target.dtype), LANES) for target in found}
+        for target, copy in copies.items():
+            store_lanes(self.emit, copy, target.dtype, load_lanes(self.emit, found[target], target.dtype))
+        self.lane_cells.update(copies)
+        yield
+        for target, copy in copies.items():
+            store_lanes(self.emit, found[target], target.dtype, load_lanes(self.emit, copy, target.dtype))
+        self.lane_cells.update(found)
+
     def _into_bytes(self, cell: Cell, combine: str, value: Register) -> None:
         """The same for booleans, which are bytes in memory."""
         emit, type_ = self.emit, vector_type("i8", cell.width)
@@ -188,6 +205,12 @@ class Accumulators(KernelValues):
             value = self.emit.cast(value, dtype, accumulator.dtype)
         type_ = memory_type(accumulator.dtype)
         self.emit.lines.append(f"  store {type_} {value}, ptr {self.cells[accumulator].pointer}, align {accumulator.dtype.itemsize}")
+
+
+def _targets(loop: Loop) -> list[Accumulator]:
+    """The accumulators that iterations of a loop add to, themselves."""
+    found = [statement.target for statement in loop.body if isinstance(statement, Accumulate) and isinstance(statement.target, Accumulator)]
+    return list(dict.fromkeys(found))
 
 
 def _feeds(body: list[Statement]) -> dict[Accumulator, int]:

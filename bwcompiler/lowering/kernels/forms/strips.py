@@ -52,12 +52,13 @@ def _moving_strip_loop(emitter: Iterations, loop: Loop, body: Body, extent: Affi
         _strip(emitter, loop, put(f"mul i64 {put(f'add i64 {done}, {strip}')}, {LANES}"), width)
     first, tail = put(f"mul i64 {strips}, {LANES}"), put(f"srem i64 {total}, {LANES}")
     if width > 1 and can_mask_any_number(body, emitter.emit.target):
-        with emitter.turns(put(f"sdiv i64 {put(f'add i64 {tail}, {width - 1}')}, {width}")) as number:
-            lane = put(f"mul i64 {number}, {width}")
-            _lane_vector(emitter, loop, put(f"add i64 {first}, {lane}"), lane, width, put(f"sub i64 {tail}, {lane}"))
+        for lane in range(0, LANES, width):                # written out: lanes that a number chooses would not be in registers
+            left = put(f"sub i64 {tail}, {lane}")
+            with emitter.turns(put(f"zext i1 {put(f'icmp sgt i64 {left}, 0')} to i64")):
+                _lane_vector(emitter, loop, put(f"add i64 {first}, {lane}"), str(lane), width, left)
         return
-    with emitter.turns(tail) as lane:
-        _lane_vector(emitter, loop, put(f"add i64 {first}, {lane}"), lane, 1)
+    with emitter.lanes_in_memory(loop), emitter.turns(tail) as number:
+        _lane_vector(emitter, loop, put(f"add i64 {first}, {number}"), number, 1)
 
 
 def _blocks(emitter: Iterations, loop: Loop, strips: int, width: int, sums: list[Accumulator]) -> None:
