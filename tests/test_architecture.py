@@ -8,6 +8,7 @@ A check takes the modules and returns one line per violation. `test_..._is_found
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,6 +105,26 @@ def room_of(name: str, folder: str) -> str:
     return name.removeprefix(f"{folder}.").partition(".")[0] if name.startswith(f"{folder}.") else ""
 
 
+def check_told_order(modules: list[Module]) -> list[str]:
+    """Where a docstring says that imports go downwards, its table names all that is in the folder, each below what imports it."""
+    problems = []
+    for face in modules:
+        text = ast.get_docstring(face.tree, clean=False) or ""
+        if not face.is_package or "mports go downwards" not in text:
+            continue
+        heads = [found[1] for found in re.finditer(r"^    (\w\S*(?: \S+)*?)  +\S", text, re.MULTILINE)]
+        row_of = {name: row for row, head in enumerate(heads) for name in re.findall(r"\w+", head)}
+        inside = {room_of(module.name, face.name) for module in modules} - {""}
+        problems += [f"{face}: the table of its docstring does not have {name}" for name in sorted(inside - row_of.keys())]
+        for module in modules:
+            room = room_of(module.name, face.name)
+            for target, found in internal_imports(module, modules):
+                other = room_of(target.name, face.name)
+                if room in row_of and other in row_of and row_of[other] < row_of[room]:
+                    problems.append(f"{module}:{found.line}: imports {target}, which is above it in the table of {face}")
+    return problems
+
+
 def check_locks(modules: list[Module]) -> list[str]:
     """Forked children find every lock free: locks.py makes them all, those that functools.cached_property has before Python 3.12 included."""
     problems = []
@@ -168,7 +189,7 @@ def is_name_of_op(node: ast.AST) -> bool:
     return False
 
 
-CHECKS = (check_layers, check_cycles, check_rooms, check_locks, check_ops_by_name, check_file_length, check_function_length,
+CHECKS = (check_layers, check_cycles, check_rooms, check_told_order, check_locks, check_ops_by_name, check_file_length, check_function_length,
           check_docstrings)
 
 
@@ -285,6 +306,16 @@ def test_wide_folder_is_found(tmp_path: Path) -> None:
 def test_folder_that_does_not_say_where_to_begin_is_found(tmp_path: Path) -> None:
     files = {"passes/__init__.py": '"""Passes."""', **{f"passes/{name}.py": "" for name in ("cse", "dce", "fold", "fuse")}}
     assert check_rooms(write_package(tmp_path, files)) == ["bwcompiler.passes: the docstring names nothing that is in it; say where to begin"]
+
+
+def test_untrue_table_is_found(tmp_path: Path) -> None:
+    table = '"""Passes.  Imports go downwards:\n    fuse, cse    both\n    fold         what `dce` is not\n"""'
+    files = {"passes/__init__.py": table, "passes/cse.py": "from bwcompiler.passes import fold, fuse", "passes/fold.py": "", "passes/fuse.py": ""}
+    assert check_told_order(write_package(tmp_path, files)) == []
+    files |= {"passes/fold.py": "\nfrom bwcompiler.passes import cse", "passes/dce.py": ""}
+    assert check_told_order(write_package(tmp_path, files)) == [
+        "bwcompiler.passes: the table of its docstring does not have dce",
+        "bwcompiler.passes.fold:2: imports bwcompiler.passes.cse, which is above it in the table of bwcompiler.passes"]
 
 
 def test_long_file_is_found(tmp_path: Path) -> None:
