@@ -51,6 +51,8 @@ class Module:
     @cached_property
     def late_calls(self) -> list[tuple[str, ast.Call]]:
         """The calls of `loader` and `module`, or of `lazy.loader` and `lazy.module`."""
+        if "lazy" not in self.text:
+            return []
         imported = {found.name for found in self.imports}
         names = {name for name in ("loader", "module") if f"{PACKAGE}.lazy.{name}" in imported}
         calls = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from typing import Any
@@ -48,6 +49,12 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module_parts, "LEAST", 2_000)
 
 
+@functools.cache
+def _parts_of_many() -> tuple[str, list[str]]:
+    """For tests with `small_parts`."""
+    return _parts(_many, X, X)
+
+
 def _defined(text: str) -> list[str]:
     return re.findall(r"^define .*?@([\w.]+)\(", text, re.MULTILINE)
 
@@ -63,7 +70,7 @@ def test_small_modules_are_alone() -> None:
 
 @pytest.mark.usefixtures("small_parts")
 def test_every_function_is_in_one_part() -> None:
-    text, parts = _parts(_many, X, X)
+    text, parts = _parts_of_many()
     assert len(parts) > 6 and _parts(_many, X, X)[1] == parts
     times = Counter([name for part in parts for name in _defined(part)])
     written_once = {name for name in _defined(text) if not re.search(rf"^define .*@{re.escape(name)}\(.*(#2|alwaysinline)", text, re.MULTILINE)}
@@ -74,14 +81,14 @@ def test_every_function_is_in_one_part() -> None:
 
 @pytest.mark.usefixtures("small_parts")
 def test_loops_come_before_the_program_that_calls_them() -> None:
-    _, parts = _parts(_many, X, X)
+    _, parts = _parts_of_many()
     number = next(number for number, part in enumerate(parts) if "bw_program" in _defined(part))
     assert any(re.search(r"^define .*@loop\d+\(", part, re.MULTILINE) for part in parts[:number - 1])
 
 
 @pytest.mark.usefixtures("small_parts")
 def test_parts_are_valid_and_name_nothing_else_outside() -> None:
-    text, parts = _parts(_many, X, X)
+    text, parts = _parts_of_many()
     shown = {name for part in parts for name in re.findall(r"^define (?!internal).*?@([\w.]+)\(", part, re.MULTILINE)}
     for part in parts:
         llvm.parse_assembly(part, llvm.create_context()).verify()
@@ -95,7 +102,7 @@ def test_programs_that_much_is_written_into_are_several_functions(monkeypatch: p
     monkeypatch.setattr(calls, "TABLE_CALLS", 1 << 30)
 
     def numbers(x, k):
-        for number in range(60):
+        for number in range(30):
             x = np.where(np.arange(3) == number % 3, np.sin(x[::-1]) * x, x) + x[np.array([number % 3, 0, k])] * 0.1
         return np.sum(x)
 
@@ -159,7 +166,7 @@ def _codes(texts: list[str]) -> list[bytes]:
 
 @pytest.mark.usefixtures("small_parts")
 def test_parts_that_are_known_are_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, parts = _parts(_many, X, X - 0.25)
+    _, parts = _parts_of_many()
     made = _codes(parts)
     monkeypatch.setattr(jit, "optimise", lambda *_: pytest.fail("compiled again"))
     assert _codes(parts) == made

@@ -154,13 +154,12 @@ def test_quantiles_beside_infinity(name: str, method: str) -> None:
     quantile = getattr(np, name)
     levels = np.array([0.0, 0.25, 0.5, 0.9, 1.0])
     one = 1 if np.lib.NumpyVersion(np.__version__) >= "2.4.0" else np.array(1)[None]        # for which NumPy gave nan until then
+    known = bw.jit(lambda x: (quantile(x, levels, method=method), quantile(x, one, method=method), quantile(x, np.array([0, 1]), method=method)))
+    traced = bw.jit(lambda x, q: quantile(x, q, method=method))
     for x in INFINITE:
         with np.errstate(all="ignore"):
             expected = [quantile(x, levels, method=method), quantile(x, one, method=method), quantile(x, np.array([0, 1]), method=method)]
-        found = bw.jit(lambda x: (quantile(x, levels, method=method), quantile(x, one, method=method),
-                                  quantile(x, np.array([0, 1]), method=method)))(x)
-        traced = bw.jit(lambda x, q: quantile(x, q, method=method))
-        for mine, other in zip((*found, traced(x, levels), traced(x, np.array([0, 1]))), (*expected, expected[0], expected[2]), strict=True):
+        for mine, other in zip((*known(x), traced(x, levels), traced(x, np.array([0, 1]))), (*expected, expected[0], expected[2]), strict=True):
             np.testing.assert_allclose(mine, other, rtol=1e-14)
 
 
