@@ -1,6 +1,7 @@
 """Native execution: LLVM text and a call signature in, a Python callable out.  Start reading at `executable.py`.
 
     jit, object_cache                      LLVM text to machine code, cached on disk
+    program_parts, compiled_once           the modules of one program, compiled by several threads
     entry                                  the native call: from Python objects to buffers and back
     pool, threads                          the thread pool of programs, and the number of its threads
     memory_pool, memory                    the pool of large memory blocks, and its statistics for users

@@ -3,6 +3,7 @@
 activity                   which values derivatives can pass through
 cotangents, masks          guards: elements that `where` does not choose have the derivative zero, whatever their values
 push_regions               forward mode of loops and branches (reverse mode: `passes/adjoints`)
-expand_ and inline_custom_rules, transposed_rule     functions with the user's own derivative
+roots                      square roots at 0, in what is smooth there
+expand_, inline_ and unlink_custom_rules, transposed_rule     functions with the user's own derivative (expansion: the walk)
 partition, minimum_cut     which primals the adjoint graph gets from the forward graph, and which it recomputes
 """
