@@ -29,8 +29,8 @@ from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.op import REGISTRY, Value
 from bwcompiler.ir.routine import FOURIER_LOOPS, SORT_KINDS, Fourier, InnerLoop, Native, sort_symbol
 from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, DType, TensorType, complex_of
+from bwcompiler.lowering.libraries.call_texts import Libraries, Symbols, blas_symbol
 from bwcompiler.lowering.libraries.factorization_calls import is_written_out
-from bwcompiler.lowering.libraries.library_calls import Libraries, Symbols, blas_symbol
 from bwcompiler.lowering.module import Callback
 from bwcompiler.runtime import blas_calls
 from bwcompiler.runtime.addresses import blas, gufuncs

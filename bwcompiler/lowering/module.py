@@ -17,7 +17,7 @@ from bwcompiler.ir.scalar import Word, const
 from bwcompiler.ir.types import TensorType
 from bwcompiler.lowering.kernels.loops_to_llvm import kernel_to_llvm
 from bwcompiler.lowering.kernels.parallel_calls import parallel_text
-from bwcompiler.lowering.libraries.library_calls import Libraries
+from bwcompiler.lowering.libraries.call_texts import Libraries
 from bwcompiler.lowering.llvm_scalars import ScalarEmitter
 from bwcompiler.lowering.loops.complex.split_complex import split_complex
 from bwcompiler.lowering.loops.parallel import Piece, pieces

@@ -22,8 +22,8 @@ from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.lowering.calls import RECORD, FunctionCall, Pointer, Slots, Told, body_text, parts_text, program_text, repeats
-from bwcompiler.lowering.libraries.factorization_calls import library_call_text
-from bwcompiler.lowering.libraries.library_calls import DECLARE_LAST, check_index_text, check_range_text, copy_text
+from bwcompiler.lowering.libraries.index_checks import DECLARE_LAST, check_index_text, check_range_text
+from bwcompiler.lowering.libraries.library_calls import library_call_text
 from bwcompiler.lowering.libraries.matrix_products import product_text
 from bwcompiler.lowering.module import Callback, Module, merged_buffers
 from bwcompiler.lowering.module_parts import consecutive_shares, symbols_in
@@ -33,6 +33,7 @@ from bwcompiler.lowering.steps import LoweredBody, LoweredStep
 
 PROGRAM = "bw_program"
 _OWN = " = internal constant "  # data that a program defines itself
+ELEMENT_BYTES = 16             # size of the largest element
 
 
 class ProgramText(NamedTuple):
@@ -184,7 +185,7 @@ class _Calls:
         for start in range(0, size, COPY_BYTES):
             name, count = self.module.new_name("copy"), min(COPY_BYTES, size - start)
             places = (Pointer(source.location, source.bytes + start), Pointer(target.location, target.bytes + start))
-            self._append(FunctionCall(self.module.function(copy_text(name, count), name), places), count * POLL_WORK // COPY_BYTES)
+            self._append(FunctionCall(self.module.function(_copy_text(name, count), name), places), count * POLL_WORK // COPY_BYTES)
 
     def _call(self, value: Value, operands: Sequence[ArrayView]) -> None:
         if value.op in ops.PRODUCTS:
@@ -251,6 +252,15 @@ class _Calls:
                   f"  %status = select i1 %ok, i32 0, i32 {CALLBACK_ERROR}", "  ret i32 %status", "}", ""]
         self.module.texts.append("\n".join(lines))
         self._append(FunctionCall(name, arguments, (), True), 0)
+
+
+def _copy_text(name: str, size: int) -> str:
+    """`void name(source, target)`: copy `size` bytes; inlined for a single element."""
+    return f"""define internal void @{name}(ptr %source, ptr %target) #{2 if size <= ELEMENT_BYTES else 1} {{
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 {size}, i1 false)
+  ret void
+}}
+"""
 
 
 def _library_work(value: Value) -> int:

@@ -9,7 +9,7 @@ number is set around each call, which costs 20 ns.
         trsm           is divided by right-hand sides, from LEAST_WORK multiplications on
         trsv           is not divided
         getrf          is not divided, and uses the library's own threads from LEAST_BLAS_THREADS (n³) on
-    bw_blas_enter, bw_blas_leave   NumPy's loops around LAPACK are called between them (`lowering/libraries/library_calls.py`)
+    bw_blas_enter, bw_blas_leave   NumPy's loops around LAPACK are called between them (`lowering/libraries/inner_loops.py`)
 
 Libraries whose number of threads cannot be set are called as they are.
 """

@@ -18,9 +18,9 @@ import bwcompiler as bw
 from bwcompiler.compiler import native, pipeline
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.lowering.libraries.call_texts import Libraries
 from bwcompiler.lowering.libraries.cholesky_calls import WHOLE
 from bwcompiler.lowering.libraries.factorization_calls import SMALL
-from bwcompiler.lowering.libraries.library_calls import Libraries
 from bwcompiler.runtime import blas_calls
 from tests.support.threads import with_threads
 

@@ -22,7 +22,7 @@ from bwcompiler.ir.texts.graph_parser import parse_graph
 from bwcompiler.ir.texts.loop_parser import parse_kernel
 from bwcompiler.ir.texts.loop_printer import kernel_to_text
 from bwcompiler.lowering.arrange_loops import arrange_loops
-from bwcompiler.lowering.libraries.library_calls import Libraries
+from bwcompiler.lowering.libraries.call_texts import Libraries
 from bwcompiler.lowering.steps import LoweredStep, lower_steps
 from bwcompiler.passes.fusion.fuse import fuse
 from tests.support.kernels import difference

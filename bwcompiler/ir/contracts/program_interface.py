@@ -11,11 +11,11 @@ from __future__ import annotations
 ERROR_RECORD_BYTES = 64  # at the start of every arena; also the alignment of arenas
 
 # ----- status codes of programs: where they come from, and the record.  `raise_status` (`compiler/native.py`) has the exceptions
-INDEX_ERROR = 1                # an index out of range (`libraries/library_calls.py`); {number of the check, index, axis extent}
+INDEX_ERROR = 1                # an index out of range (`libraries/index_checks.py`); {number of the check, index, axis extent}
 CALLBACK_ERROR = 2             # a Python function raised (`make_callback` in `compiler/native.py`, which keeps the exception)
-LINALG_ERROR = 3               # a factorisation failed (`libraries/factorization_calls.py`, `library_calls.py`); {number of the call}
+LINALG_ERROR = 3               # a factorisation failed (`libraries/factorization_calls.py`, `inner_loops.py`); {number of the call}
 INTERRUPTED = 4                # a signal handler raised (`runtime/interrupts.py`): the exception is set
-NEGATIVE_ERROR = 5             # an operand has an element below zero (`libraries/library_calls.py`); {number of the call}
+NEGATIVE_ERROR = 5             # an operand has an element below zero (`libraries/inner_loops.py`); {number of the call}
 MEMORY_ERROR = 6               # a library function found no memory (`libraries/sort_calls.py`); {number of the call}
 ARENA_ERROR = 7                # no memory for the arena (`runtime/entry/native_entry.py`): the program did not run
 

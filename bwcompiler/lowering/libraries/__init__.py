@@ -1,4 +1,9 @@
-"""Steps that call library functions.  Begin with `library_calls.py` (NumPy's loops, index checks, copies) and `shared_calls.py` (division
-of a batch among threads).  `factorization_calls.py` calls LAPACK, `cholesky_calls.py` has the Cholesky factorisation and its derivatives,
-`sort_calls.py` and `fourier_calls.py` call NumPy's sort functions and FFT, `matrix_products.py` the products of `lowering/products`.
+"""Steps that call library functions.  Begin with `library_calls.py`: which file writes the function of an op.
+
+inner_loops                            NumPy's inner loops
+sort_calls, fourier_calls              NumPy's sort functions and FFT
+factorization_calls, cholesky_calls    LAPACK; the Cholesky factorisation and its derivatives (`cblas`: enumerations)
+matrix_products                        the products of `lowering/products`
+index_checks                           checks of indices that are data
+call_texts, shared_calls               what calls have in common; the division of a batch among threads
 """

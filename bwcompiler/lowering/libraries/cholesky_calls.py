@@ -18,8 +18,8 @@ from typing import NamedTuple
 from bwcompiler.ir.access import ArrayView
 from bwcompiler.ir.op import Value
 from bwcompiler.lowering.function_text import FunctionText, Index
+from bwcompiler.lowering.libraries.call_texts import Libraries
 from bwcompiler.lowering.libraries.cblas import LOWER, NON_UNIT, PLAIN, RIGHT_OPERAND, ROW_MAJOR, TRANSPOSED
-from bwcompiler.lowering.libraries.library_calls import Libraries
 
 UNROLLED = 4                   # most rows for which the factorisation is unrolled
 WHOLE = 64                     # most rows for which a derivative is computed in one block

@@ -15,14 +15,11 @@ from bwcompiler import ops
 from bwcompiler.ir.access import ArrayView, matrix_order, whole
 from bwcompiler.ir.contracts.program_interface import LINALG_ERROR
 from bwcompiler.ir.op import Op, Value
-from bwcompiler.ir.routine import Fourier, InnerLoop, Sort
 from bwcompiler.lowering.function_text import FunctionText, Index, merged_axes
 from bwcompiler.lowering.libraries import cholesky_calls
+from bwcompiler.lowering.libraries.call_texts import CallText, Libraries, call_text, failure_lines
 from bwcompiler.lowering.libraries.cblas import LEFT_OPERAND, LOWER, NON_UNIT, PLAIN, ROW_MAJOR, TRANSPOSED, UNIT, UPPER
-from bwcompiler.lowering.libraries.fourier_calls import fourier_text
-from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, call_text, failure_lines, inner_loop_text
 from bwcompiler.lowering.libraries.shared_calls import grain_of
-from bwcompiler.lowering.libraries.sort_calls import sort_text
 from bwcompiler.lowering.llvm_scalars import memory_type
 
 SMALL = 16
@@ -52,20 +49,6 @@ def is_written_out(value: Value) -> bool:
     return bool(value.op in _EMITTERS and not value.dtype.is_complex and value.operands[0].shape[-1] <= rows)
 
 
-def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
-    """The function that computes a library op by its routine; None if this process has no address of one."""
-    routine = value.op.library
-    if isinstance(routine, InnerLoop) and not is_written_out(value):
-        return inner_loop_text(name, value, views, libraries)
-    if isinstance(routine, Sort):
-        return sort_text(name, value, views, libraries)
-    if isinstance(routine, Fourier):
-        return fourier_text(name, value, views[0], libraries)
-    if routine is None or not _has_text(value, views, libraries):
-        return None
-    return native_text(name, value, views, libraries)
-
-
 def _has_text(value: Value, views: Sequence[ArrayView], libraries: Libraries) -> bool:
     if value.op in _CHOLESKY_DERIVATIVES:
         return cholesky_calls.is_supported(value, views, libraries)
@@ -83,8 +66,10 @@ def _is_by_blas(value: Value, views: Sequence[ArrayView], libraries: Libraries) 
     return value.op is ops.triangular_solve and routine is not None and matrix_order(views[0], n, n) is not None
 
 
-def native_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText:
-    """The function of an op that is declared as `Native`, or is small."""
+def factorization_text(name: str, value: Value, views: Sequence[ArrayView], libraries: Libraries) -> CallText | None:
+    """The function of an op that is declared as `Native`, or is small; None if this process has no address of what it would call."""
+    if not _has_text(value, views, libraries):
+        return None
     emit, fallible = _EMITTERS[value.op]
     function = FunctionText(name, [*[f"p{k}" for k in range(len(views))], "out"], memory_type(value.dtype), fallible)
     arrays = [*[(f"%p{k}", view) for k, view in enumerate(views)], ("%out", whole(value))]

@@ -14,7 +14,8 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Fourier
 from bwcompiler.ir.types import component_of
 from bwcompiler.lowering.function_text import FunctionText, merged_axes
-from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, call_inner_loop, stored_words
+from bwcompiler.lowering.libraries.call_texts import CallText, Libraries
+from bwcompiler.lowering.libraries.inner_loops import call_inner_loop, stored_words
 from bwcompiler.lowering.llvm_scalars import literal, memory_type
 
 _BLOCK = 16                    # lanes: a multiple of the number that the loop computes together

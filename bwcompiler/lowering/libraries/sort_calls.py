@@ -18,7 +18,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.routine import Sort, sort_symbol
 from bwcompiler.ir.types import I64, DType
 from bwcompiler.lowering.function_text import FunctionText, Index
-from bwcompiler.lowering.libraries.library_calls import CallText, Libraries, call_text, failure_lines
+from bwcompiler.lowering.libraries.call_texts import CallText, Libraries, call_text, failure_lines
 from bwcompiler.lowering.libraries.shared_calls import grain_of
 from bwcompiler.lowering.llvm_scalars import memory_type, vector_type
 

@@ -16,7 +16,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Op, Record, input_value
 from bwcompiler.ir.routine import InnerLoop
 from bwcompiler.ir.types import F32, F64, I64, tensor
-from bwcompiler.lowering.libraries.library_calls import Libraries
+from bwcompiler.lowering.libraries.call_texts import Libraries
 from bwcompiler.runtime import jit
 from tests.support.targets import HOST
 
