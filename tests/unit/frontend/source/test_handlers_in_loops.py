@@ -43,11 +43,11 @@ def raised_by_a_function(x):
 
 def in_a_while(x):
     k, total = 0, 0.0
-    while k < 300:
+    while k < 100:
         k += 1
         try:
             v = x[k % 6] * k * 0.1
-            if v > 40:
+            if v > 13:
                 raise ValueError
         except ValueError:
             total = total * 0.5
