@@ -7,7 +7,7 @@ follows whether iterations depend on each other.  `vector_loops.py` decides by t
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from bwcompiler.ir.extent import Affine, Extent, Index, add_extents, lower, scale_extent, substitute, upper
@@ -215,27 +215,22 @@ class Body:
         """Whether the elements of two accesses differ in different iterations (an access with itself included)."""
         if step is None or other_step is None or not step:
             # stores to data-dependent places are made one after the other
-            return write is other and step is None and all(not a.writes or a is write for a in self.accesses if a.buffer is write.buffer) \
-                and not any(a.buffer is write.buffer and not a.writes for a in self.accesses)
-        if write.offset.terms and [(id(term), s) for term, s in write.offset.terms] != [(id(term), s) for term, s in other.offset.terms]:
+            return write is other and step is None and all(access is write for access in self.accesses if access.buffer is write.buffer)
+        if _data_of(write.offset) != _data_of(other.offset):
             return False
-        if bool(write.offset.terms) != bool(other.offset.terms):
-            return False
-        affine = write.offset.affine, other.offset.affine
-        if affine[0] == affine[1] and not any(index in self.inner for index, _ in _terms(affine[0])):
+        place, others = write.offset.affine, other.offset.affine
+        if place == others and not any(index in self.inner for index, _ in _terms(place)):
             return True
-        distance = add_extents(affine[0], scale_extent(affine[1], -1))
+        distance = add_extents(place, scale_extent(others, -1))
         if step == other_step and isinstance(distance, int) and distance % step:
             return True
-        # also in different iterations of the inner loops
-        fresh: Mapping[Index, Affine] = {index: Index(index.lo, index.hi).extent() for index in (self.loop.index, *self.inner)}
+        inside: dict[Index, Extent] = {index: Index(index.lo, index.hi).extent() for index in self.inner}     # of another iteration
         if step != other_step:
-            distance = add_extents(affine[0], scale_extent(substitute(affine[1], fresh), -1))
-            least, most = ends(distance)
+            inside[self.loop.index] = Index(self.loop.index.lo, self.loop.index.hi).extent()
+        least, most = ends(add_extents(place, scale_extent(substitute(others, inside), -1)))
+        if step != other_step:
             return least > 0 or most < 0
-        inside = {index: extent for index, extent in fresh.items() if index is not self.loop.index}
-        distance = add_extents(affine[0], scale_extent(substitute(affine[1], inside), -1))
-        reach, (least, most) = upper(add_extents(self.loop.extent, -1)) * abs(step), ends(distance)
+        reach = upper(add_extents(self.loop.extent, -1)) * abs(step)
         return (-abs(step) < least and most < abs(step)) or least > reach or most < -reach
 
     @functools.cached_property
@@ -247,6 +242,11 @@ class Body:
 
 def _terms(extent: int | Affine) -> Iterator[tuple[Index, int]]:
     return iter(() if isinstance(extent, int) else extent.terms)
+
+
+def _data_of(offset: Offset) -> list[tuple[int, int]]:
+    """The parts of an offset that data decide: which ones, and their strides."""
+    return [(id(term), stride) for term, stride in offset.terms]
 
 
 def shift_of(scalar: Scalar) -> int | None:
