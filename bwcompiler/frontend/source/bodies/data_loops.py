@@ -156,7 +156,7 @@ def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variabl
         try:
             _record(names, more, test, run, body, policy, runs=extent_of(count) is not None and lower(count) >= 1, capacity=capacity)
         except Unbounded:
-            if not isinstance(count, Tracer) or extent_of(count) is not None:
+            if policy.summed is not None or not isinstance(count, Tracer) or extent_of(count) is not None:      # a sum needs no list
                 raise
             names.restore({**entry, COUNTER: 0})
             end = np.minimum(count, APPENDED)

@@ -133,6 +133,13 @@ def test_recorded_once(program):
     assert sizes[0] == sizes[1]
 
 
+def test_a_sum_of_as_many_as_data_say_makes_no_list():
+    """It has no room that could be too small, and is one loop."""
+    x = np.linspace(0.31, 1.0, 1500)
+    assert bw.jit(as_many_as_data_say)(x) == pytest.approx(as_many_as_data_say(x), rel=1e-12)
+    assert len(trace(as_many_as_data_say, (X,)).graph.body) < 60
+
+
 def test_results_are_lists():
     def of(x):
         rows = [[v * w for w in x] for v in x]
