@@ -56,8 +56,8 @@ from bwcompiler.passes.loops.carried.turn_columns import turn_columns
 from bwcompiler.passes.loops.carried.turn_stacks import turn_stacks
 from bwcompiler.passes.loops.hoist_invariants import hoist_invariants
 from bwcompiler.passes.loops.iterations.reroll_loops import reroll_loops
-from bwcompiler.passes.loops.iterations.skew_loops import skew_loops
 from bwcompiler.passes.loops.iterations.split_loops import split_loops
+from bwcompiler.passes.loops.iterations.unroll_and_jam import unroll_and_jam
 from bwcompiler.passes.loops.iterations.unroll_loops import unroll_loops
 from bwcompiler.passes.loops.narrow_sums import narrow_sums
 from bwcompiler.passes.loops.prune_regions import prune_regions
@@ -146,7 +146,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("turn_stacks", turn_stacks, "stacks of transposes that are read transposed -> stacks of the original arrays"),
     Pass("fill_rows", fill_rows, "large arrays that are filled before a loop that writes to their rows -> rows filled by the loop"),
     Pass("share_parts", share_parts, "parts of arrays that loops pass to inner loops -> the whole arrays, without copies"),
-    Pass("skew_loops", skew_loops, "nests of loops with rows that wait for their elements, or read the same -> a few rows at a time"),
+    Pass("unroll_and_jam", unroll_and_jam, "nests of loops whose rows wait for their elements, or read the same -> a few rows at a time"),
     Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads -> carried, in addition to their array"),
     Pass("clear_late", clear_late, "states of loops that end with a part set to one number -> set where the next iteration reads them"),
     Pass("write_beside", write_beside, "states that an iteration mostly overwrites -> written to new memory, with copies of the rest"),
@@ -229,10 +229,10 @@ ORDER = (
     Before("prune_regions", "legalize", "values that nothing reads are not compiled"),
     Before("inline_custom_rules", "partition", "values inside a call can be saved or recomputed individually"),
     Before("partition", "legalize", "residuals are values of the user's program; pads and pieces are made in the program that needs them"),
-    Before("partition", "skew_loops", "residuals are read where the loops of the user have written them"),
-    Before("prune_regions", "skew_loops", "the order of what nothing reads does not matter"),
-    Before("share_parts", "skew_loops", "what rows write is part of an array, not an array of each row"),
-    Before("skew_loops", "carry_elements", "each of the rows that run together carries elements of its own"),
+    Before("partition", "unroll_and_jam", "residuals are read where the loops of the user have written them"),
+    Before("prune_regions", "unroll_and_jam", "the order of what nothing reads does not matter"),
+    Before("share_parts", "unroll_and_jam", "what rows write is part of an array, not an array of each row"),
+    Before("unroll_and_jam", "carry_elements", "each of the rows that run together carries elements of its own"),
     Before("partition", "carry_elements", "a carried value is a residual of every iteration, an element of an array is available"),
     Before("prune_regions", "carry_elements", "values that nothing reads are not carried"),
     Before("prune_regions", "skip_clears", "versions of arrays that nothing reads are removed"),
@@ -351,7 +351,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         vectorized, _ = _over_arrays(run, alike.graph)
         shared = run(share_results, run(prune_regions, run(inline_custom_rules, vectorized)))
         turned = run(turn_stacks, run(turn_columns, run(carry_transposes, run(read_latest, run(skip_clears, shared)))))
-        carried = run(carry_elements, run(skew_loops, run(share_parts, run(fill_rows, turned))))
+        carried = run(carry_elements, run(unroll_and_jam, run(share_parts, run(fill_rows, turned))))
         legal = run(legalize, run(write_beside, run(clear_late, carried)))
         legal = run(hoist_invariants, legal).graph
         legal = run(read_written, run(defer_checks, legal) if _is_beside(into) else legal)
@@ -418,7 +418,7 @@ class _Bodies:
 
     def _lowered(self, graph: Graph, over: Sequence[int | None], options: PassOptions, prefix: str) -> LoweredBody:
         run = PassRunner(PIPELINE, options)
-        legal = run(legalize, run(carry_elements, run(skew_loops, run(prune_regions, run(inline_custom_rules, graph)))))
+        legal = run(legalize, run(carry_elements, run(unroll_and_jam, run(prune_regions, run(inline_custom_rules, graph)))))
         states = [legal.inputs[place] for place in over if place is not None]
         legal = run(add_products, run(save_slices, run(read_written, legal), states))
         fused = run(fuse, legal, False, states)

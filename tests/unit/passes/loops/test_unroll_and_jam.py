@@ -10,9 +10,9 @@ from bwcompiler import ops
 from bwcompiler.frontend import trace
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
-from bwcompiler.passes.loops.iterations import skew_loops as skewing
+from bwcompiler.passes.loops.iterations import unroll_and_jam as jamming
 from bwcompiler.passes.loops.iterations.nests import nest_of
-from bwcompiler.passes.loops.iterations.skew_loops import skew_loops
+from bwcompiler.passes.loops.iterations.unroll_and_jam import unroll_and_jam
 from tests.support.loop_passes import rewritten
 from tests.support.targets import on_each, require_agreement
 
@@ -23,16 +23,16 @@ SQUARE = np.random.default_rng(1).integers(0, 8, (37, 37)).astype(float)
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """The interpreter is slow: rows run together from fewer iterations on than usual."""
-    monkeypatch.setattr(skewing, "LEAST_ITERATIONS", 256)
+    monkeypatch.setattr(jamming, "LEAST_ITERATIONS", 256)
 
 
 def delay(fun, *args):
     """How many columns the rows of the last nest are apart; None where they do not run together.  The function gives NumPy's bits."""
-    before, after = rewritten(skew_loops, fun, *args)
+    before, after = rewritten(unroll_and_jam, fun, *args)
     if after is before:
         return None
     nest = [nest_of(value) for value in before.body if value.op is ops.loop][-1]
-    schedule = None if nest is None else skewing.schedule_of(nest)
+    schedule = None if nest is None else jamming.schedule_of(nest)
     assert schedule is not None
     return schedule.delay
 
@@ -287,7 +287,7 @@ def test_random_nests_keep_their_bits():
     together = 0
     for seed in range(60):
         graph = trace(random_nest(seed), (x,)).graph
-        made = skew_loops(graph)
+        made = unroll_and_jam(graph)
         together += made is not graph
         if made is not graph:
             verify(made)
@@ -302,7 +302,7 @@ def test_derivatives_of_rows_that_run_together(fun, x, monkeypatch):
     """They have the bits of the derivatives of rows that run one by one, and are those of finite differences."""
     seed = np.cos(np.arange(float(np.size(fun(x))))).reshape(fun(x).shape)
     found = bw.grad(lambda x: np.sum(seed * fun(x)))(x)
-    monkeypatch.setattr(skewing, "LEAST_COLUMNS", 1000)
+    monkeypatch.setattr(jamming, "LEAST_COLUMNS", 1000)
     np.testing.assert_array_equal(found, bw.grad(lambda x: np.sum(seed * fun(x)))(x))
     if fun is lu:                                      # of remainders, which jump
         return

@@ -42,7 +42,7 @@ LEAST_SHARED = 16              # elements that rows read alike
 MOST_VALUES = 40               # of an iteration: more keep a core busy without other rows
 
 
-def skew_loops(graph: Graph) -> Graph:
+def unroll_and_jam(graph: Graph) -> Graph:
     """The graph whose nests of loops run rows together; the same graph where there are none.  Nests in bodies stay as they are."""
     return with_regions_replaced(graph, lambda body: Rewritten(body, {}), _replacement).graph
 
@@ -51,7 +51,7 @@ def _replacement(value: Value) -> list[Value] | None:
     """The results of a loop over rows, which are computed by other loops in the current record; None where it stays."""
     nest = nest_of(value) if value.op is ops.loop and _counts(value) and _count(value) >= 2 * ROWS else None
     schedule = None if nest is None or not _pays(nest) else schedule_of(nest)
-    return None if schedule is None else _Skewed(schedule).results()
+    return None if schedule is None else _Jammed(schedule).results()
 
 
 def _counts(loop: Value) -> bool:
@@ -68,11 +68,11 @@ def _count(loop: Value) -> int:
 def schedule_of(nest: Nest) -> RowSchedule | None:
     """How rows of a nest can run together, with the smallest delay; None if they cannot."""
     blocks, _ = _split(nest)
+    columns = min(_lengths(nest))
     for delay in range(MOST_DELAY + 1):
-        schedule = RowSchedule(nest, ROWS, delay)
-        columns = min(_lengths(nest))
-        if delay and (4 * (ROWS - 1) * delay > columns):
+        if delay and 4 * (ROWS - 1) * delay > columns:
             return None
+        schedule = RowSchedule(nest, ROWS, delay)
         if schedule.fits(blocks) and schedule.keeps_order(blocks):
             return schedule
     return None
@@ -136,7 +136,7 @@ def _reads_alike(nest: Nest) -> bool:
 
 
 # ----- the loops
-class _Skewed:
+class _Jammed:
     """The loops that a nest becomes.  States are the arrays that the outer loop changes, in order; fixed: its other operands."""
 
     def __init__(self, schedule: RowSchedule) -> None:
@@ -163,7 +163,7 @@ class _Skewed:
         with record:
             outputs = build(index.extent(), list(entries), inputs[len(states):])
         changed = [k for k, value in enumerate(entries) if outputs[k] is not value]
-        body = _in_order(live_values(record.values, [outputs[k] for k in changed]))
+        body = _regrouped(live_values(record.values, [outputs[k] for k in changed]))
         read = {operand for value in body for operand in value.operands}
         numbers = [*changed, *[k for k, value in enumerate(inputs) if k not in changed and value in read]]
         graph = Graph(self.body.name, [inputs[k] for k in numbers], body, [outputs[k] for k in changed], index)
@@ -255,7 +255,7 @@ class _Skewed:
         return [mapping[operand] for operand in self.nest.inner.operands[len(self.nest.carried):]]
 
 
-def _in_order(body: Sequence[Value]) -> list[Value]:
+def _regrouped(body: Sequence[Value]) -> list[Value]:
     """The values of an iteration in another order: elements, what is made along an axis, and updates last, those of elements behind the
     others.  So what runs along an axis is one loop, and arrays are read before they are written."""
     if any(value.op.regions for value in body) or all(_is_element(value) for value in body):
