@@ -146,7 +146,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("turn_stacks", turn_stacks, "stacks of transposes that are read transposed -> stacks of the original arrays"),
     Pass("fill_rows", fill_rows, "large arrays that are filled before a loop that writes to their rows -> rows filled by the loop"),
     Pass("share_parts", share_parts, "parts of arrays that loops pass to inner loops -> the whole arrays, without copies"),
-    Pass("unroll_and_jam", unroll_and_jam, "nests of loops whose rows wait for their elements, or read the same -> a few rows at a time"),
+    Pass("unroll_and_jam", unroll_and_jam, "loops over rows that wait for their elements, or read the same -> a few rows at a time"),
     Pass("carry_elements", carry_elements, "elements that the next iteration of a loop reads -> carried, in addition to their array"),
     Pass("clear_late", clear_late, "states of loops that end with a part set to one number -> set where the next iteration reads them"),
     Pass("write_beside", write_beside, "states that an iteration mostly overwrites -> written to new memory, with copies of the rest"),

@@ -37,7 +37,7 @@ from bwcompiler.passes.rewriting.simplify_rules import RULES
 ROWS = 4                       # that run together
 MOST_DELAY = 4                 # columns from one row to the next
 LEAST_COLUMNS = 32             # of a row: of fewer most are begun and ended one row after the other
-LEAST_ITERATIONS = 1 << 10     # of both loops: fewer do not pay for the code
+LEAST_ITERATIONS = 1 << 9     # of both loops: fewer do not pay for the code
 LEAST_SHARED = 16              # elements that rows read alike
 MOST_VALUES = 40               # of an iteration: more keep a core busy without other rows
 
