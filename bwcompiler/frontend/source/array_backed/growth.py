@@ -229,11 +229,14 @@ def _length(growths: Sequence[tuple[Any, Growth]]) -> Extent:
     return found
 
 
-def numbers(base: list[Any]) -> Any:
-    """The numbers that a list that grows in one loop holds now, as an array; None where they cannot be in one."""
+def numbers(base: list[Any], with_room: bool = False) -> Any:
+    """The numbers that a list that grows in one loop holds now, as an array; None where they cannot be in one.
+
+    with_room: with all that may follow.
+    """
     growths = _growths(base)
     history = history_of(base, growths[0][1]) if len(growths) == 1 and not growths[0][1].has_gaps else None
-    return None if history is None else history.numbers(length(base))
+    return None if history is None else history.numbers(None if with_room else length(base))
 
 
 def element(base: list[Any], index: Any) -> Any:

@@ -70,7 +70,7 @@ class History:
         return tree.unflatten(self.structure, leaves)
 
     def numbers(self, length: Any) -> Any:
-        """So many elements as an array; None where they are no numbers."""
+        """So many elements as an array, or all that there is room for; None where they are no numbers."""
         if self.structure != tree.structure(0.0) or self.kinds[0][1].shape:
             return None
         return self.arrays[0][:length].copy()

@@ -13,25 +13,28 @@ import numpy as np
 
 from bwcompiler.frontend.source.array_backed.growth import is_growing, length, numbers, refuse_whole
 from bwcompiler.frontend.source.effects.checks import raise_where
-from bwcompiler.frontend.source.variables import NotCapturable
-from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, extent_of
+from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import lower
 
 
-def _sum(found: Any, _count: Any, start: Any = 0) -> Any:
-    return _number(np.sum(found)) + start
+def _sum(base: list[Any], start: Any = 0) -> Any:
+    found = numbers(base)
+    return None if found is None else _number(np.sum(found)) + start
 
 
-def _extreme(name: str, place: Callable[[Any], Any]) -> Callable[..., Any]:
-    def extreme(found: Any, count: Any) -> Any:
-        extent = extent_of(count) if isinstance(count, IndexTracer) else 1
-        if extent is not None and lower(extent) < 1:
-            raise NotCapturable(f"its first iteration may find {name}() of an empty list", peel=True)
-        is_empty = count < 1
-        if isinstance(is_empty, Tracer):
-            raise_where(is_empty, ValueError(f"{name}() arg is an empty sequence"))
-        return _number(found[place(found)])        # of several the first one, as in Python
+def _extreme(name: str, place: Callable[[Any], Any], worst: float) -> Callable[..., Any]:
+    def extreme(base: list[Any]) -> Any:
+        count = length(base)
+        extent = extent_of(count)
+        if extent is not None and lower(extent) > 0:
+            found = numbers(base)
+            return None if found is None else _number(found[place(found)])         # of several the first one, as in Python
+        found = numbers(base, with_room=True)
+        if found is None:
+            return None
+        raise_where(count < 1, ValueError(f"{name}() iterable argument is empty"))
+        return _number(found[place(np.where(np.arange(len(found)) < count, found, worst))])
     return extreme
 
 
@@ -42,7 +45,7 @@ def _number(x: Any) -> Any:
 
 
 _OF_PYTHON: dict[Any, Callable[..., Any]] = {
-    builtins.sum: _sum, builtins.max: _extreme("max", np.argmax), builtins.min: _extreme("min", np.argmin)}
+    builtins.sum: _sum, builtins.max: _extreme("max", np.argmax, -np.inf), builtins.min: _extreme("min", np.argmin, np.inf)}
 
 
 def with_whole(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,9 +53,9 @@ def with_whole(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, **kwargs: Any) -> Any:
         of_python = _OF_PYTHON.get(function) if isinstance(function, type(len)) else None
         if of_python is not None and len(args) == 1 and not kwargs and is_growing(args[0]):
-            held = numbers(args[0])
-            if held is not None:
-                return of_python(held, length(args[0]))
+            made = of_python(args[0])
+            if made is not None:
+                return made
         is_of_arrays = _is_of_arrays(function)
         given = [_held(arg, is_of_arrays) for arg in args]
         return found(*given, **{key: _held(arg, is_of_arrays) for key, arg in kwargs.items()})
