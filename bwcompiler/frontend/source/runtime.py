@@ -102,7 +102,8 @@ def form(function: Any) -> Any:
     """What is called in the place of a function of the user's."""
     policy = open_policy()
     as_loop = policy is not None and is_loop(function, policy)
-    found = vectorized(function, form) if type(function) is np.vectorize else converted(function, sys.modules[__name__], as_loop)
+    going_on = () if policy is None else policy.going_on
+    found = vectorized(function, form) if type(function) is np.vectorize else converted(function, sys.modules[__name__], as_loop, going_on)
     if found is not function and policy is not None:
         policy.met = True
     if found is function:

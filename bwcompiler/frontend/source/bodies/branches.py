@@ -27,11 +27,13 @@ from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.provenance.source import current_source
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.contents import owner_of
 from bwcompiler.frontend.tracing.storages.region import Storage, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 ATTEMPTS = 8                   # to find all that the sides assign to
+MOST_GOING_ON = 4              # branches, each of which has what follows twice
 
 
 def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], variables: Variables, names: Names,
@@ -43,6 +45,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     scope = Scope(names, variables, is_branch=True)
     once, mark = held_once(entry), policy.mark()
     values: set[str] = set()
+    is_merging = False
     scope.test = call(value_of, test)
     try:
         for _ in range(ATTEMPTS):
@@ -58,6 +61,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
         else:
             not_capturable("it assigns to other places each time that it is traced")
         if isinstance(found, list):
+            is_merging = True
             return merge(test, found, names, entry, variables, policy, scope)
         names.restore(entry)
         check(test if found.run is then else negated(test), found.run, found.error, error_source(found.error) or source)
@@ -68,13 +72,29 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
         if isinstance(refused, Unbounded):         # the loop around can be recorded in another way
             raise
         told = refused.told("np.where(condition, a, b), bw.cond(condition, then, otherwise), or decide outside of the function")
-        raise TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {told}")) from None
+        refusal = TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {told}"))
+        if is_merging and source is not None:
+            policy.unlike.setdefault((source.file, source.line), refusal)
+        raise refusal from None
     except BaseException:
         scope.undo()
         names.restore(entry)
         raise
     policy.forget(mark)
     return (orelse if found.run is then else then)()       # from here on that is what runs
+
+
+def _going_on(policy: Policy) -> bool:
+    """Whether branches that were refused are to go on to the end of their blocks from now on: what they leave is not alike."""
+    new = [site for site in policy.unlike if site not in policy.going_on][:MOST_GOING_ON - len(policy.going_on)]
+    if new:
+        policy.refused = policy.refused or policy.unlike[new[0]]
+        policy.carrying.clear()
+    policy.going_on.update(new)
+    return bool(new)
+
+
+HANDLERS["with_branches_going_on"] = _going_on
 
 
 class RaisingSide(NamedTuple):
