@@ -37,8 +37,11 @@ MOST_GOING_ON = 4              # branches, each of which has what follows twice
 
 
 def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], variables: Variables, names: Names,
-           policy: Policy) -> Any:
-    """Record `if test: then() else: orelse()`; what it returns is merged like a variable."""
+           policy: Policy, has_returned: bool = False) -> Any:
+    """Record `if test: then() else: orelse()`; what it returns is merged like a variable.
+
+    has_returned: `orelse` does nothing, where the function has returned before.
+    """
     entry = names.held(variables.stored)
     source = current_source(open_region().outer)
     policy.needed = True
@@ -62,7 +65,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
             not_capturable("it assigns to other places each time that it is traced")
         if isinstance(found, list):
             is_merging = True
-            return merge(test, found, names, entry, variables, policy, scope)
+            return merge(test, found, names, entry, variables, policy, scope, has_returned)
         names.restore(entry)
         check(test if found.run is then else negated(test), found.run, found.error, error_source(found.error) or source)
         names.restore(entry)

@@ -268,6 +268,9 @@ class Shared(Holder):
                 self._bw_shared, key, value, self):
             return
         if type(self._bw_shared) in _LISTS:
+            if type(key) is slice:
+                self._assign_slice(key, value)
+                return
             if type(key) is not int:
                 refuse_change(self._bw_shared)
             self._bw_shared[key]                      # an error, where there is no such item
@@ -275,6 +278,18 @@ class Shared(Holder):
         elif type(self._bw_shared) not in _DICTIONARIES or isinstance(key, Tracer):
             refuse_change(self._bw_shared)
         assign_place(Place(self._bw_shared, "item", key), value)
+
+    def _assign_slice(self, part: slice, values: Any) -> None:
+        """As many elements as there are in that part, which is known; a list that gets another length is none that a body can carry."""
+        items = self._bw_shared
+        if any(not isinstance(bound, int | None) for bound in (part.start, part.stop, part.step)):
+            not_capturable(f"it assigns to a part of list {short(items)} that is not known", hint="an array, or items[k] = x in a loop")
+        places = range(*part.indices(len(items)))
+        values = HANDLERS["call_of"](list)(values)
+        if len(places) != len(values):
+            refuse_change(items)
+        for place, value in zip(places, values, strict=True):
+            self[place] = value
 
     def __delattr__(self, name: str) -> None:
         refuse_change(self._bw_shared)
