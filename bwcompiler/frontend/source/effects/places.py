@@ -32,6 +32,7 @@ from bwcompiler.frontend.source.variables import (
 )
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.provenance.source import is_library
+from bwcompiler.frontend.tracing.refusals.notes import RECURSION_NOTE
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -427,5 +428,7 @@ def attempted(trace: Callable[[], _Found], policy: Policy, scope: Scope, keep: b
 
 
 def _first_line(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return RECURSION_NOTE
     text = str(error).strip() or type(error).__name__
     return text if isinstance(error, BwError) else f"{type(error).__name__}: {text}"
