@@ -12,7 +12,7 @@ import numpy as np
 from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.numpy.selected.packing import merged
 from bwcompiler.frontend.source.array_backed.dictionaries import tabled
-from bwcompiler.frontend.source.array_backed.growth import POISON, append, refuse_whole
+from bwcompiler.frontend.source.array_backed.growth import POISON, append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, want
 from bwcompiler.frontend.source.bounded.groups import Groups
@@ -42,6 +42,8 @@ NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
 
 def decided(x: Any) -> Any:
     """The truth of a test, which data may decide."""
+    if is_growing(x):
+        return decided(length(x) > 0)
     refuse_whole(x)
     if is_bounded(x):
         return x.store.count > 0

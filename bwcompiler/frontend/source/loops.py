@@ -29,7 +29,7 @@ from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.guarded_loops import guarded_for, guarded_while, under_tests
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
-from bwcompiler.frontend.source.syntax.statements.jumps import DONE
+from bwcompiler.frontend.source.syntax.statements.jumps import DONE, RETURNING
 from bwcompiler.frontend.source.undecided import gaps
 from bwcompiler.frontend.source.unrolling import (
     SHORTEST,
@@ -166,20 +166,21 @@ class _StepByStep:
                 except StopIteration:
                     return
                 going = not_(done) if isinstance(done, Tracer) else True
+                has_returned = going is not True and str(self.flag).startswith(RETURNING) and type(element) is not gaps.Maybe
                 if type(element) is gaps.Maybe:
                     going, element = np.logical_and(going, element.present), gaps.handed_out(element.value)
                 if isinstance(going, Tracer) and policy is not None:
-                    self._run_if(going, element, number, policy)
+                    self._run_if(going, element, number, policy, has_returned)
                 else:
                     self._run_one(element, number, around)
                 if self.rest_is_tried and number + 1 == self.ahead and self._is_rest_captured():
                     return
 
-    def _run_if(self, going: Tracer, element: Any, number: int, policy: Policy) -> None:
-        """An iteration that data decide about."""
+    def _run_if(self, going: Tracer, element: Any, number: int, policy: Policy, has_returned: bool) -> None:
+        """An iteration that data decide about; has_returned: where it does not run, the function has returned."""
         if number == (MOST_ENDLESS if self.elements is None else MOST_GUARDED):
             raise _endless(policy.notes.get(site_of(self.body), "it goes over an iterator"))
-        branch(going, _of_item(self.body, element), nothing, self.tested, Names(self.body), policy)
+        branch(going, _of_item(self.body, element), nothing, self.tested, Names(self.body), policy, has_returned)
 
     def _run_one(self, element: Any, number: int, around: Unrolled) -> None:
         """An iteration that is run; the first of a short loop is measured."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from bwcompiler.frontend.source import asked as asked_integers  # noqa: F401  (it registers what tells them)
 from bwcompiler.frontend.source.array_backed.growth import append, is_growing, length, refuse_whole
+from bwcompiler.frontend.source.array_backed.wholes import with_whole
 from bwcompiler.frontend.source.bodies import iteration
 from bwcompiler.frontend.source.bodies.attempts import try_
 from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
@@ -101,7 +102,8 @@ def form(function: Any) -> Any:
     """What is called in the place of a function of the user's."""
     policy = open_policy()
     as_loop = policy is not None and is_loop(function, policy)
-    found = vectorized(function, form) if type(function) is np.vectorize else converted(function, sys.modules[__name__], as_loop)
+    going_on = () if policy is None else policy.going_on
+    found = vectorized(function, form) if type(function) is np.vectorize else converted(function, sys.modules[__name__], as_loop, going_on)
     if found is not function and policy is not None:
         policy.met = True
     if found is function:
@@ -217,17 +219,13 @@ def _length(found: Any, x: Any) -> Any:
 
 
 def _guarded(function: Any, found: Any) -> Any:
-    """A function that may get a list that grows in a loop that is being traced: only the user's own may."""
+    """A function that may get a list that grows in a loop that is being traced: the user's own, and those of numbers."""
     if function is len:
         return functools.partial(_length, found)
     if getattr(function, "__code__", None) is not None or hasattr(function, "__func__") or getattr(found, "func", None) is append:
         return found
 
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        for arg in (*args, *kwargs.values()):
-            refuse_whole(arg)
-        return found(*args, **kwargs)
-    return checked
+    return with_whole(function, found)
 
 
 _DIVIDING = frozenset(("floordiv", "mod", "truediv"))

@@ -32,7 +32,7 @@ from bwcompiler.frontend.tracing.handles import Handle, value_of
 from bwcompiler.frontend.tracing.promotion import OPERANDS
 from bwcompiler.frontend.tracing.provenance.source import asks_for_types, current_source
 from bwcompiler.frontend.tracing.refusals.conversions import array_advice, index_advice, method_advice, number_advice, truth_advice
-from bwcompiler.frontend.tracing.refusals.demands import number_of, refuse
+from bwcompiler.frontend.tracing.refusals.demands import may_become_known, number_of, refuse
 from bwcompiler.frontend.tracing.refusals.foreign_attributes import attribute_error
 from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, TAKING, UFUNC_METHODS, lookup
 from bwcompiler.frontend.tracing.storages.memory_order import Memory
@@ -308,7 +308,9 @@ class Tracer(Handle):
     def __index__(self) -> int:
         return operator.index(_number(self, TracerIndexError, index_advice))
 
-    def __hash__(self) -> NoReturn:
+    def __hash__(self) -> int:
+        if self._type.dtype.is_integer and may_become_known(self):
+            return hash(operator.index(self))      # which is asked for
         refuse(self, TracerError, "a traced value cannot be hashed (dict key, set member, lru_cache argument)\n"
                 "  hint: make the argument static (static_argnums), or key by something that is known while tracing;\n"
                 "  instead of a growing set of numbers use a mask: seen = np.zeros(n, bool), and seen[k] = True for seen.add(k);\n"

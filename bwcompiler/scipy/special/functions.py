@@ -21,6 +21,9 @@ from bwcompiler.frontend.numpy.elementwise.special import COMPOSED
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
 from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
+from bwcompiler.frontend.numpy.selected.elementwise import elementwise
+from bwcompiler.frontend.numpy.selected.reducing import filled as unselected_as
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import align, cast, constant, filled, number_value, real_value, reshape, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import UFUNC_OPS
@@ -189,6 +192,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     >>> bw.scipy.special.logsumexp(np.array([[0.0, 0.0], [1000.0, 0.0]]), axis=1).round(4).tolist()
     [0.6931, 1000.0]
     """
+    if isinstance(a, Selection) and b is None and a.ndim == 1 and a.dtype.kind == "f":
+        a = lowered(a)
     value = number_value(a)
     weights = None if b is None else value_as(b)
     if weights is not None and (weights.dtype.is_complex or value.dtype.is_complex):
@@ -232,6 +237,8 @@ def softmax(x: Any, axis: Any = None) -> Any:
     >>> bw.scipy.special.softmax(np.array([0.0, 0.0])).tolist()
     [0.5, 0.5]
     """
+    if isinstance(x, Selection) and x.ndim == 1 and x.dtype.kind == "f":
+        return elementwise(lambda _: softmax(lowered(x), axis), x)
     if not number_value(x).dtype.is_complex:
         return nn_softmax(x, axis)
     weights = np.exp(_below_largest(x, axis))
@@ -252,6 +259,14 @@ def log_softmax(x: Any, axis: Any = None) -> Any:
         return distances - np.log(np.sum(np.exp(distances), axis, keepdims=True))
     return fresh(log_softmax_value(value, normalize_axes(axis, value.rank) if value.rank else reduction_axes(axis, 0)))
 
+
+def lowered(x: Selection) -> Any:
+    """All elements; of those that are not selected the exponential is 0."""
+    return unselected_as(x, -math.inf)
+
+
+for _function_of_all in (logsumexp, softmax):
+    _function_of_all.takes_selections = True  # type: ignore[union-attr]
 
 FUNCTIONS = {**_elementwise_functions(), **{function.__name__: function for function in (
     polygamma, multigammaln, zeta, factorial, comb, logsumexp, softmax, log_softmax)}}

@@ -22,7 +22,9 @@ from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
 from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.reverse import custom_jvp, stop_gradient
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.selected.elementwise import elementwise
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, real_value
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -139,7 +141,11 @@ class Frozen:
         if method.startswith("_"):
             raise AttributeError(method)
         function = getattr(self.dist, method)
-        return lambda *given, **options: function(*given, *self.args, **options, **self.kwds)
+
+        def called(*given: Any, **options: Any) -> Any:
+            return function(*given, *self.args, **options, **self.kwds)
+        called.takes_selections = getattr(function, "takes_selections", False)  # type: ignore[attr-defined]
+        return called
 
     def __repr__(self) -> str:
         return f"<{self.dist.name} of bwcompiler.scipy.stats, with parameters>"
@@ -224,13 +230,17 @@ class Distribution:
         def function(*args: Any, **kwargs: Any) -> Any:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
+            given = list(bound.arguments.values())
             with np.errstate(all="ignore"):                    # of parameters that are Python numbers NumPy itself takes logarithms
-                return rule(*_together(list(bound.arguments.values())))
+                if any(isinstance(x, Selection) for x in given):
+                    return elementwise(lambda *xs: rule(*_together(xs)), *given)
+                return rule(*_together(given))
 
         function.__name__ = method
         function.__qualname__ = f"{self.name}.{method}"
         function.__signature__ = signature  # type: ignore[attr-defined]
         function.__doc__ = f"As scipy.stats.{self.name}.{method}."
+        function.takes_selections = True  # type: ignore[attr-defined]
         return graph_function(function)
 
     variable = "x"

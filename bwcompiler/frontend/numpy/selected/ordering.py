@@ -149,6 +149,16 @@ def argsort(a: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *
     return prefix(np.argsort(filled(x, _last(x.dtype)), axis=x.lead, kind="stable"), x.count, x.lead)
 
 
+@selected(np.lexsort)
+def lexsort(keys: Any, axis: Any = -1) -> Selection:
+    columns = list(keys)
+    if any(not isinstance(x, Selection) or x.ndim != 1 for x in columns) or int(axis) not in (0, -1):
+        refuse("np.lexsort with other arrays, or of rows")
+    found = [packed(x) for x in aligned(columns)]
+    is_behind = np.arange(found[0].array.shape[0]) >= found[0].count
+    return prefix(np.lexsort((*[x.array for x in found], is_behind)), found[0].count, 0)
+
+
 def sort_in_place(x: Selection, axis: Any, kind: Any) -> None:
     """x.sort()."""
     require_unshared(x)

@@ -18,7 +18,7 @@ from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.appended import Element, Moved, Row, block_of
 from bwcompiler.frontend.source.array_backed.boxes import Box, Text, boxed, unboxed
-from bwcompiler.frontend.source.array_backed.histories import at_place, from_history
+from bwcompiler.frontend.source.array_backed.histories import at_place, from_history, history_of
 from bwcompiler.frontend.source.array_backed.schedules import schedule
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.containers.queues import is_queue
@@ -154,7 +154,7 @@ def append(base: list[Any], *values: Any) -> None:
     if scopes[-1].tails is not None:
         scopes[-1].tails.setdefault(id(base), Tail(base, target))
     if loops and id(base) in loops[0].histories:
-        loops[0].histories[id(base)].append(_length(_growths(base)), values, len(_growths(base)))
+        loops[0].histories[id(base)].append(length(base), values, len(_growths(base)))
     target.extend(values)
 
 
@@ -229,6 +229,16 @@ def _length(growths: Sequence[tuple[Any, Growth]]) -> Extent:
     return found
 
 
+def numbers(base: list[Any], with_room: bool = False) -> Any:
+    """The numbers that a list that grows in one loop holds now, as an array; None where they cannot be in one.
+
+    with_room: with all that may follow.
+    """
+    growths = _growths(base)
+    history = history_of(base, growths[0][1]) if len(growths) == 1 and not growths[0][1].has_gaps else None
+    return None if history is None else history.numbers(None if with_room else length(base))
+
+
 def element(base: list[Any], index: Any) -> Any:
     """base[index] of a list that grows."""
     growths = _growths(base)
@@ -237,8 +247,7 @@ def element(base: list[Any], index: Any) -> Any:
         return [_from_end(growths, place) for place in range(-index.start, 0, -1)]
     extent = None if isinstance(index, slice) else extent_of(index)
     if extent is None:
-        is_counted = len(growths) == 1 and growths[0][0].index is not None
-        found = at_place(base, growths[0][1], index, _length(growths)) if is_counted else None
+        found = at_place(base, growths[0][1], index, length(base)) if len(growths) == 1 else None
         return _refuse_place(growths) if found is None else found
     if isinstance(extent, int) and extent < 0:
         return _from_end(growths, -extent)
@@ -289,7 +298,7 @@ def write(base: list[Any], index: Any, value: Any) -> None:
     assign_place(Place(growth.items, "item", len(growth.items) - place), value)
     history = growths[0][0].histories.get(id(base))
     if history is not None:
-        history.append(add_extents(_length(growths), -place), [value], len(growths))
+        history.append(length(base) - place, [value], len(growths))
 
 
 def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:

@@ -46,8 +46,8 @@ class History:
         """What the arrays were made of."""
         return self.growth.entry  # type: ignore[no-any-return]
 
-    def append(self, place: Extent, values: Sequence[Any], loops: int) -> None:
-        """The list gets some elements, the first of them at a place; it grows in so many loops."""
+    def append(self, place: Any, values: Sequence[Any], loops: int) -> None:
+        """The list gets some elements, the first of them at a place, a number; it grows in so many loops."""
         if loops > 1:
             not_capturable("it appends in several loops to a list that it reads at places that move")
         for number, value in enumerate(values):
@@ -56,7 +56,7 @@ class History:
                                "shape")
             for array, leaf in zip(self.arrays, tree.leaves(value), strict=True):
                 keep_or_note(leaf, self.loop.site)
-                array[call(index_handle, add_extents(place, number))] = leaf
+                array[place + number] = leaf
 
     def end(self, region: Region) -> None:
         """After an iteration: the next one finds the old contents as they were."""
@@ -68,6 +68,12 @@ class History:
         site, held = self.loop.site, self.held
         leaves = [handed_out(array[place], kind, site, held) for array, (kind, _) in zip(self.arrays, self.kinds, strict=True)]
         return tree.unflatten(self.structure, leaves)
+
+    def numbers(self, length: Any) -> Any:
+        """So many elements as an array, or all that there is room for; None where they are no numbers."""
+        if self.structure != tree.structure(0.0) or self.kinds[0][1].shape:
+            return None
+        return self.arrays[0][:length].copy()
 
 
 def is_float(x: Any) -> bool:
@@ -86,22 +92,22 @@ def from_history(base: list[Any], growth: Any, extent: Extent, length: Extent) -
     place = add_extents(length, extent) if upper(extent) < 0 else extent
     if lower(place) < 0 or lower(add_extents(length, scale_extent(place, -1))) < 1:
         return None
-    history = _history(base, growth)
+    history = history_of(base, growth)
     return None if history is None else history.read(call(index_handle, place))
 
 
-def at_place(base: list[Any], growth: Any, index: Any, length: Extent) -> Any:
+def at_place(base: list[Any], growth: Any, index: Any, length: Any) -> Any:
     """The same at a place that data decide, which is checked when the program runs."""
     if not isinstance(index, Tracer) or index._type.shape or not index._type.dtype.is_integer:
         return None
-    history, count = _history(base, growth), call(index_handle, length)
+    history = history_of(base, growth)
     if history is None:
         return None
-    raise_where(np.logical_or(index < -count, index >= count), IndexError("list index out of range"))
-    return history.read(np.where(index < 0, index + count, index))
+    raise_where(np.logical_or(index < -length, index >= length), IndexError("list index out of range"))
+    return history.read(np.where(index < 0, index + length, index))
 
 
-def _history(base: list[Any], growth: Any) -> History | None:
+def history_of(base: list[Any], growth: Any) -> History | None:
     """The list in arrays; of a new one the loop is traced again.  None where it cannot be in arrays."""
     loop = next((scope.loop for scope in scopes_around(base)), None)
     if loop is None or loop.capacity is None or loop.growths.get(id(base)) is not growth:

@@ -27,22 +27,28 @@ from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.provenance.source import current_source
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.contents import owner_of
 from bwcompiler.frontend.tracing.storages.region import Storage, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 ATTEMPTS = 8                   # to find all that the sides assign to
+MOST_GOING_ON = 4              # branches, each of which has what follows twice
 
 
 def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], variables: Variables, names: Names,
-           policy: Policy) -> Any:
-    """Record `if test: then() else: orelse()`; what it returns is merged like a variable."""
+           policy: Policy, has_returned: bool = False) -> Any:
+    """Record `if test: then() else: orelse()`; what it returns is merged like a variable.
+
+    has_returned: `orelse` does nothing, where the function has returned before.
+    """
     entry = names.held(variables.stored)
     source = current_source(open_region().outer)
     policy.needed = True
     scope = Scope(names, variables, is_branch=True)
     once, mark = held_once(entry), policy.mark()
     values: set[str] = set()
+    is_merging = False
     scope.test = call(value_of, test)
     try:
         for _ in range(ATTEMPTS):
@@ -58,7 +64,8 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
         else:
             not_capturable("it assigns to other places each time that it is traced")
         if isinstance(found, list):
-            return merge(test, found, names, entry, variables, policy, scope)
+            is_merging = True
+            return merge(test, found, names, entry, variables, policy, scope, has_returned)
         names.restore(entry)
         check(test if found.run is then else negated(test), found.run, found.error, error_source(found.error) or source)
         names.restore(entry)
@@ -68,6 +75,8 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
         if isinstance(refused, Unbounded):         # the loop around can be recorded in another way
             raise
         told = refused.told("np.where(condition, a, b), bw.cond(condition, then, otherwise), or decide outside of the function")
+        if is_merging and source is not None:
+            policy.unlike.add((source.file, source.line))
         raise TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {told}")) from None
     except BaseException:
         scope.undo()
@@ -75,6 +84,18 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
         raise
     policy.forget(mark)
     return (orelse if found.run is then else then)()       # from here on that is what runs
+
+
+def _going_on(policy: Policy) -> bool:
+    """Whether branches that were refused are to go on to the end of their blocks from now on: what they leave is not alike."""
+    new = sorted(policy.unlike - policy.going_on)[:MOST_GOING_ON - len(policy.going_on)]
+    if new:
+        policy.carrying.clear()
+    policy.going_on.update(new)
+    return bool(new)
+
+
+HANDLERS["with_branches_going_on"] = _going_on
 
 
 class RaisingSide(NamedTuple):

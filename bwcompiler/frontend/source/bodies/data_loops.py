@@ -77,7 +77,8 @@ def while_loop(going: Tracer, test: Callable[[], Any], body: Callable[[], None],
     except NotCapturable as refused:
         names.restore(entry)
         told = refused.told("a loop of a fixed number of iterations with np.where, or bw.while_loop")
-        raise TracerBoolError(at(source, f"the end of this loop depends on traced values, and it cannot be recorded: {told}")) from None
+        head = at(source, "the end of this loop depends on traced values, and it cannot be recorded: ")
+        raise TracerBoolError(told if head in told else head + told) from None             # not once for each call of a recursion
     except BaseException:
         names.restore(entry)
         raise

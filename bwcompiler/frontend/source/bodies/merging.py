@@ -22,10 +22,10 @@ from bwcompiler.frontend.source.containers.parts import Form, put_together
 from bwcompiler.frontend.source.containers.progressions import Progression
 from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
-from bwcompiler.frontend.source.effects.places import Place, Scope
+from bwcompiler.frontend.source.effects.places import Place, Scope, is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.syntax.rewriting import Variables
-from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
+from bwcompiler.frontend.source.syntax.statements.jumps import ALONE, PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
 from bwcompiler.frontend.source.undecided.gaps import appended, unpacked
 from bwcompiler.frontend.source.variables import OF_LENGTHS, UNBOUND, Names, not_capturable, same, why_unbound
@@ -90,11 +90,11 @@ def negated(test: Any) -> Any:
 
 
 def merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
-           scope: Scope) -> Any:
-    """Give the variables what they hold after the branch."""
+           scope: Scope, has_returned: bool) -> Any:
+    """Give the variables what they hold after the branch; has_returned: the function has before, where the second side is taken."""
     names.restore(entry)
     tails = {f"{APPENDED}{number}": tail for number, tail in enumerate((scope.tails or {}).values())}
-    merged = _Merged(sides, scope, policy)
+    merged = _Merged(sides, scope, policy, has_returned)
     for name in tails:
         merged.slots += _appended(name, sides)
     pending = [*variables.results, RETURNED, CHECKED]
@@ -120,10 +120,11 @@ class _Merged:
     after    what the others hold, which is known.
     """
 
-    def __init__(self, sides: list[Side], scope: Scope, policy: Policy) -> None:
+    def __init__(self, sides: list[Side], scope: Scope, policy: Policy, has_returned: bool) -> None:
         self.sides = sides
         self.scope = scope
         self.policy = policy
+        self.dead = [self._has_returned(0, ALONE), has_returned or self._has_returned(1, ALONE)]
         self.slots: list[Slot] = []
         self.choices: dict[str, Options] = {}
         self.apart: list[str] = []
@@ -138,6 +139,9 @@ class _Merged:
         self._require_lengths(name, one, other)
         if not isinstance(one, Tracer) and same(one, other):
             self.after[name] = one
+            return ()
+        if self.dead[0] != self.dead[1] and self._is_from_before(name, other if self.dead[0] else one):
+            self.after[name] = other if self.dead[0] else one
             return ()
         is_missing = one is UNBOUND or other is UNBOUND
         options = None if is_missing and not self._may_be_unsure(name, one) else _choice(one, other, slot, self.scope)
@@ -162,6 +166,12 @@ class _Merged:
     def _place(self, name: str) -> Place | None:
         """What a variable stands for that is none of the user's function."""
         return next((place for place, known in self.scope.places.values() if known == name), None)
+
+    def _is_from_before(self, name: str, end: Any) -> bool:
+        """Whether a variable of the user's function has a list or dictionary that was there before the branch, or an object."""
+        if name.startswith(PREFIX) or APART in name or self._place(name) is not None:
+            return False
+        return (type(end) in (list, dict) or is_plain_object(end)) and not isinstance(end, Tracer) and not self.scope.owns(end)
 
     def _may_be_unsure(self, name: str, one: Any) -> bool:
         """Whether a variable that one side does not bind is read with a check from now on: one of the user's function, or an attribute."""
@@ -195,9 +205,9 @@ class _Merged:
             self.policy.unbound[name] = why_unbound(
                 name, "only one side of a branch on a traced value binds it: bind it on both, or before")
 
-    def _has_returned(self, number: int) -> bool:
+    def _has_returned(self, number: int, flags: str = PREFIX + "returned_") -> bool:
         """Whether a side returns from the function, in a loop: nobody asks afterwards for what it has not bound."""
-        return any(name.startswith(f"{PREFIX}returned_") and end is True for name, end in self.sides[number].ends.items())
+        return any(name.startswith(flags) and end is True for name, end in self.sides[number].ends.items())
 
     def read_back(self, test: Tracer, found: dict[str, list[Any]]) -> dict[str, Any]:
         """What all variables hold, given what the op gave for the slots of each."""

@@ -76,7 +76,7 @@ def granted(policy: Policy) -> bool:
     new = {site: plan for site, plan in policy.wishes.items() if site not in policy.bounded}
     policy.bounded.update(new)
     policy.needed = policy.needed or bool(new)
-    return bool(new) or any(HANDLERS[name](policy) for name in ("without_streams", "without_identities"))
+    return bool(new) or any(HANDLERS[name](policy) for name in ("without_streams", "without_identities", "with_branches_going_on"))
 
 
 HANDLERS["granted"] = granted

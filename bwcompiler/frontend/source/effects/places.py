@@ -32,6 +32,7 @@ from bwcompiler.frontend.source.variables import (
 )
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.provenance.source import is_library
+from bwcompiler.frontend.tracing.refusals.notes import RECURSION_NOTE
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -268,6 +269,9 @@ class Shared(Holder):
                 self._bw_shared, key, value, self):
             return
         if type(self._bw_shared) in _LISTS:
+            if type(key) is slice:
+                self._assign_slice(key, value)
+                return
             if type(key) is not int:
                 refuse_change(self._bw_shared)
             self._bw_shared[key]                      # an error, where there is no such item
@@ -275,6 +279,18 @@ class Shared(Holder):
         elif type(self._bw_shared) not in _DICTIONARIES or isinstance(key, Tracer):
             refuse_change(self._bw_shared)
         assign_place(Place(self._bw_shared, "item", key), value)
+
+    def _assign_slice(self, part: slice, values: Any) -> None:
+        """As many elements as there are in that part, which is known; a list that gets another length is none that a body can carry."""
+        items = self._bw_shared
+        if any(not isinstance(bound, int | None) for bound in (part.start, part.stop, part.step)):
+            not_capturable(f"it assigns to a part of list {short(items)} that is not known", hint="an array, or items[k] = x in a loop")
+        places = range(*part.indices(len(items)))
+        values = HANDLERS["call_of"](list)(values)
+        if len(places) != len(values):
+            refuse_change(items)
+        for place, value in zip(places, values, strict=True):
+            self[place] = value
 
     def __delattr__(self, name: str) -> None:
         refuse_change(self._bw_shared)
@@ -412,5 +428,7 @@ def attempted(trace: Callable[[], _Found], policy: Policy, scope: Scope, keep: b
 
 
 def _first_line(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return RECURSION_NOTE
     text = str(error).strip() or type(error).__name__
     return text if isinstance(error, BwError) else f"{type(error).__name__}: {text}"

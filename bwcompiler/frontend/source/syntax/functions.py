@@ -6,7 +6,7 @@ import ast
 import dis
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from bwcompiler.frontend.source.syntax.definitions.lookup import compiled, defin
 from bwcompiler.frontend.source.syntax.generators import handing, handing_until
 from bwcompiler.frontend.source.syntax.recursion import as_loop
 from bwcompiler.frontend.source.syntax.rewriting import rewritten
+from bwcompiler.frontend.source.syntax.statements.continued import continued
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.tracing.provenance.source import is_convertible, stands_for
 
@@ -37,24 +38,27 @@ class Form(NamedTuple):
 _forms: dict[int, Form] = {}
 
 
-def converted(fun: Any, runtime: Any, is_loop: bool = False) -> Any:
+def converted(fun: Any, runtime: Any, is_loop: bool = False, going_on: Collection[tuple[str, int]] = ()) -> Any:
     """fun, a Python function of the user's, with its control flow captured: also as a method, a `partial` or the `__call__` of an object.
 
-    Anything else as it is.  is_loop: it calls itself at its end, and is to be a loop (`recursion.as_loop`).
+    Anything else as it is.  is_loop: it calls itself at its end, and is to be a loop (`recursion.as_loop`).  going_on: files and lines of
+    branches whose sides go on to the end of their blocks (`statements.continued`).
     """
     if isinstance(fun, types.MethodType):
-        inner = converted(fun.__func__, runtime)
+        inner = converted(fun.__func__, runtime, going_on=going_on)
         return fun if inner is fun.__func__ else types.MethodType(inner, fun.__self__)
     if isinstance(fun, functools.partial):
-        inner = converted(fun.func, runtime)
+        inner = converted(fun.func, runtime, going_on=going_on)
         return fun if inner is fun.func else functools.partial(inner, *fun.args, **fun.keywords)
     if type(fun) is not FunctionType:
         method = getattr(type(fun), "__call__", None)  # noqa: B004  (the class's, which a call of the object calls)
         if isinstance(fun, type) or not isinstance(method, FunctionType):
             return fun
-        inner = converted(method, runtime)
+        inner = converted(method, runtime, going_on=going_on)
         return fun if inner is method else types.MethodType(inner, fun)
-    return _with_code(fun, (loop_form(fun) if is_loop else form(fun)).code, runtime) or fun
+    lines = frozenset([line for file, line in going_on if file == fun.__code__.co_filename])
+    longer = _continued_form(fun, lines).code if lines and not is_loop else None
+    return _with_code(fun, longer or (loop_form(fun) if is_loop else form(fun)).code, runtime) or fun
 
 
 def handed(fun: FunctionType, runtime: Any, may_end: bool) -> FunctionType | None:
@@ -90,6 +94,7 @@ def form(fun: FunctionType) -> Form:
 
 _loop_forms: dict[int, Form] = {}
 _generator_forms: dict[tuple[int, bool], Form] = {}
+_continued_forms: dict[tuple[int, frozenset[int]], Form] = {}
 
 
 def loop_form(fun: FunctionType) -> Form:
@@ -99,6 +104,17 @@ def loop_form(fun: FunctionType) -> Form:
         if len(_loop_forms) >= _LIMIT:
             _loop_forms.clear()
         found = _loop_forms[id(fun.__code__)] = _form(fun, as_loop)
+    return found
+
+
+def _continued_form(fun: FunctionType, lines: frozenset[int]) -> Form:
+    """That of a function whose branches in some lines go on to the end of their blocks; without code where it has none of these."""
+    key = id(fun.__code__), lines
+    found = _continued_forms.get(key)
+    if found is None:
+        if len(_continued_forms) >= _LIMIT:
+            _continued_forms.clear()
+        found = _continued_forms[key] = _form(fun, lambda node: continued(node, lines))
     return found
 
 

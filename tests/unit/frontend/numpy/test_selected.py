@@ -16,7 +16,7 @@ def reductions(x):
 
 def order(x):
     v = x[x > 0]
-    return (np.median(v), np.percentile(v, [10, 50, 90]), np.quantile(v, 0.37), np.argsort(v)[0], v[np.argsort(-v)][:2].sum(), np.sort(v)[1],
+    return (np.median(v), np.percentile(v, [10, 50, 90]), np.quantile(v, 0.37), np.argsort(v)[0], v[np.lexsort((v, np.floor(2 * x[x > 0])))][1:3].sum(), v[np.argsort(-v)][:2].sum(), np.sort(v)[1],
             np.cumsum(v)[-1], np.cumprod(v)[0], np.diff(v).sum(), sorted(v)[0], max(v), min(v), sum(v))
 
 

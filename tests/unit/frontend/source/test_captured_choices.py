@@ -249,15 +249,26 @@ def test_what_choices_cannot_do_is_refused():
         return x[0] * len(mode)
 
     def made_there(x):
-        thing = "none"
-        if x[0] > 0:
-            thing = Ball(x[0], x[1])
-        return x[0] if thing == "none" else thing.radius
+        for thing in ["none"]:
+            if x[0] > 0:
+                thing = Ball(x[0], x[1])
+        return thing
 
     with pytest.raises(TracerError, match="which of 'b', 'a' this is|which of 'a', 'b' this is"):
         bw.jit(asked)(X)
     with pytest.raises(TracerBoolError, match="thing is an object that was made there on one side"):
         bw.jit(made_there)(X)
+
+
+def test_an_object_that_one_side_makes_is_known_to_the_end_of_the_block():
+    def made_there(x):
+        thing = "none"
+        if x[0] > 0:
+            thing = Ball(x[0], x[1])
+        return x[0] if thing == "none" else thing.radius
+
+    for x in (X, -X):
+        assert bw.jit(made_there)(x) == made_there(x)
 
 
 THIN = Wall(0.5)

@@ -66,6 +66,19 @@ def of_texts_and_none(x):
     return sum([named(v) for v in x])
 
 
+def of_guards(x):
+    total = 0.0
+    for v in x:
+        match v - 0.5:
+            case e if abs(e) > 0.4:
+                total += e
+            case e if e > 0:
+                total -= 2 * e ** 2
+            case other:
+                total += other ** 2 + e
+    return total
+
+
 def without_a_case(x):
     match int(x[0] > 2):
         case 1:
@@ -75,7 +88,7 @@ def without_a_case(x):
     return x.sum()
 
 
-@pytest.mark.parametrize("program", [of_numbers, of_members, of_texts_and_none, without_a_case])
+@pytest.mark.parametrize("program", [of_numbers, of_members, of_texts_and_none, of_guards, without_a_case])
 def test_program(program):
     compiled = bw.jit(program)
     for shift in (0.0, 0.3, 0.7):
@@ -85,6 +98,7 @@ def test_program(program):
 
 def test_gradient():
     bw.check_grads(of_numbers, (0.9 * X,), order=1)
+    bw.check_grads(of_guards, (X,), order=1)
 
 
 def test_patterns_that_bind_names_keep_their_form():

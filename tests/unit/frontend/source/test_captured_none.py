@@ -230,15 +230,22 @@ def test_arrays_in_them_that_are_written_to_are_refused() -> None:
         bw.jit(program)(0.3)
 
 
-def test_lists_without_numbers_are_refused() -> None:
+def test_lists_without_numbers_are_known_to_the_end_of_the_block_alone() -> None:
     def program(x):
         words = None
         if x > 0:
             words = ["a", "b"]
         return x if words is None else 2 * x
 
+    def behind(x):
+        for words in [None]:
+            if x > 0:
+                words = ["a", "b"]
+        return x if words is None else 2 * x
+
+    assert [bw.jit(program)(x) for x in (1.5, -1.5)] == [3.0, -1.5]
     with pytest.raises(TracerBoolError, match="words is"):
-        bw.jit(program)(1.5)
+        bw.jit(behind)(1.5)
 
 
 def test_a_side_that_ends_before_all_that_it_assigns_to_is_known() -> None:

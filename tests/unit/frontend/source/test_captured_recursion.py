@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerError
 
 
 def halved(x, n):
@@ -178,3 +179,23 @@ def test_loops_that_call_the_function_around_them_run_as_they_are() -> None:
     value, slope = compiled(text, 0.3)
     assert value == pytest.approx(nested_lists(text, 0.3), rel=1e-14)
     assert slope == pytest.approx((nested_lists(text, 0.3 + 1e-6) - nested_lists(text, 0.3 - 1e-6)) / 2e-6, rel=1e-8)
+
+
+def test_a_recursion_in_loops_that_end_as_data_say_is_told_once():
+    def sorted_between(a, low, high):
+        i, j = low, high
+        while i < high:
+            pivot = a[(low + high) // 2]
+            while i <= j:
+                if a[i] < pivot:
+                    i += 1
+                else:
+                    j -= 1
+            if low < j:
+                sorted_between(a, low, j)
+            low, j = i, high
+        return a
+
+    with pytest.raises(TracerError, match="has no end while it is traced\n  hint: ") as caught:
+        bw.jit(lambda x: sorted_between(x.copy(), 0, 8))(np.arange(9.0))
+    assert str(caught.value).count("cannot be recorded") < 3

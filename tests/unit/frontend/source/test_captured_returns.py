@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerBoolError
 
 Status = namedtuple("Status", "x status")
 
@@ -103,3 +104,61 @@ def test_what_a_loop_returns(fun):
         value, slope = compiled(a)
         np.testing.assert_allclose(value, fun(a), rtol=1e-12)
         np.testing.assert_allclose(slope, (fun(a + 1e-7) - fun(a - 1e-7)) / 2e-7, rtol=1e-5, atol=1e-7)
+
+
+class Cell:
+    def __init__(self, value):
+        self.value = value
+
+
+def lists_that_exchange_their_names(a):
+    before, now = [a, 0.5], [0.0, 1.0]
+    total = 0.0
+    for i in range(2, 5):
+        for k in range(2):
+            now[k] = before[k] * i * a + now[1 - k]
+            if now[k] > 4.0:
+                return now[k] + total
+            before, now = now, before
+        total += before[0]
+    return before[0] - 2 * now[0] + before[1]
+
+
+def objects_that_exchange_their_names(a):
+    one, other = Cell(a), Cell(0.5)
+    for i in range(2, 6):
+        other.value = one.value * i * 0.3 + other.value
+        if other.value > 1.5:
+            return other.value * 2 + one.value
+        one, other = other, one
+    return one.value - other.value
+
+
+def read_after_the_return(a):
+    before, now = [a], [0.5]
+
+    def step(i):
+        nonlocal before, now
+        for k in range(3):
+            now[0] = before[0] * i * a + 0.1 * k
+            if now[0] > 1.0:
+                return now[0]
+            before, now = now, before
+        return 0.0
+
+    total = step(2) + step(3)
+    return total + before[0] - 2 * now[0]
+
+
+@pytest.mark.parametrize("fun", [lists_that_exchange_their_names, objects_that_exchange_their_names])
+def test_names_exchanged_before_a_return(fun):
+    compiled = bw.value_and_grad(fun)
+    for a in (0.2, 0.37, 0.9, 1.9):
+        value, slope = compiled(a)
+        np.testing.assert_allclose(value, fun(a), rtol=1e-12)
+        np.testing.assert_allclose(slope, (fun(a + 1e-7) - fun(a - 1e-7)) / 2e-7, rtol=1e-5, atol=1e-7)
+
+
+def test_names_exchanged_that_others_read_after_the_return():
+    with pytest.raises(TracerBoolError, match="another name"):
+        bw.grad(read_after_the_return)(0.37)

@@ -43,7 +43,7 @@ def read_as_a_whole(x):
     kept, means = [], []
     for k in range(10):
         kept.append(x[k])
-        means.append(np.mean(kept) + sum(kept))
+        means.append(sorted(kept)[0])
     return sum(means)
 
 

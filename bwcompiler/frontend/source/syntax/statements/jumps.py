@@ -17,9 +17,12 @@ from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, children, copied,
 from bwcompiler.frontend.source.syntax.statements.deferred import deferred
 
 PREFIX = "__bw_"
-DONE = PREFIX + "done_"        # of flags that end a loop
+DONE = PREFIX + "done_"        # of flags that end a loop;
+RETURNING = DONE + "returning_"                # of those where the function returns, too, and nobody can ask for its variables then
+ALONE = PREFIX + "returned_alone_"             # of those that say that such a function returns
 _LIMIT = 400                   # nodes of what follows a branch, if both of its sides need it
 _JUMPS = (ast.Return, ast.Break, ast.Continue)
+_SHARING = (*OWN_SCOPE, ast.Nonlocal, ast.Global)      # variables, with those who may read them later
 
 
 class _GiveUp(Exception):
@@ -28,7 +31,8 @@ class _GiveUp(Exception):
 
 def without_jumps(node: ast.FunctionDef) -> None:
     """Take the jumps out of a function, where they can be."""
-    node.body = _Jumps().function(node.body)
+    is_alone = not any(isinstance(one, _SHARING) or getattr(one, "finalbody", None) for part in node.body for one in ast.walk(part))
+    node.body = _Jumps(is_alone).function(node.body)
 
 
 def jumps(nodes: list[Any], loop: bool = False) -> bool:
@@ -73,7 +77,10 @@ class _Returned(NamedTuple):
 
 
 class _Jumps:
-    def __init__(self) -> None:
+    """is_alone: nobody but the function itself reads its variables."""
+
+    def __init__(self, is_alone: bool) -> None:
+        self.is_alone = is_alone
         self.count = 0
 
     def _name(self, what: str) -> str:
@@ -158,14 +165,14 @@ class _Jumps:
 
     def loop(self, node: ast.For | ast.While) -> tuple[list[ast.stmt], list[ast.stmt]]:
         """A loop that is left by jumps, or has an `else`: with a flag; and what follows it where it returns, or has ended by itself."""
-        done = self._name("done")
+        returns = jumps(node.body, loop=True)
+        done = self._name("done_returning" if returns and self.is_alone and not _has_breaks(node.body) else "done")
         otherwise, node.orelse = node.orelse, []
         is_left_by_returns = _is_endless(node) and not _has_breaks(node.body)
-        returns = jumps(node.body, loop=True)
         result = None
         if returns:
             value = None if _returns_nothing(node.body) else self._name("value")
-            result = _Returned(self._name("returned"), value, _names_bound(node), [])
+            result = _Returned(self._name("returned_alone" if self.is_alone else "returned"), value, _names_bound(node), [])
         keeps = {name: self._name(f"kept_{name}") for name in bound_by_breaks(node.body)} if _ends_by_breaks(node, otherwise) else {}
         node.body = self._block(_keeping(node.body, keeps), done, result)
         if not any(isinstance(part, ast.Name) and part.id == done for part in walk(*node.body)):

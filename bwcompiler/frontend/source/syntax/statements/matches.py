@@ -1,7 +1,7 @@
 """`match` whose cases are values, rewritten as branches: `case "a" | "b" if p:` becomes `if (x == "a" or x == "b") and p:`.
 
-Patterns that match sequences, mappings and classes, and those that bind names, are not rewritten.  Likewise `(left if p else
-right).append(x)` becomes a branch, each side of which changes one of the two.
+A name that takes whatever comes, `case other if p:`, is bound before its guard is asked for.  Patterns that match sequences, mappings and
+classes are not rewritten.  Likewise `(left if p else right).append(x)` becomes a branch, each side of which changes one of the two.
 """
 
 from __future__ import annotations
@@ -53,8 +53,14 @@ class _Matches(ast.NodeTransformer):
         for case, test in zip(reversed(node.cases), reversed(tests), strict=True):
             whole = test if case.guard is None else case.guard if _always(test) else ast.BoolOp(ast.And(), [test, case.guard])
             rest = case.body if _always(whole) else [_at(ast.If(whole, case.body, rest), case.pattern)]
-        kept: list[ast.stmt] = [] if simple else [_at(ast.Assign([ast.Name(subject, ast.Store())], node.subject), node)]
-        return [*kept, *rest]
+            if isinstance(case.pattern, ast.MatchAs) and case.pattern.name not in (None, subject):
+                rest = [_bound(case.pattern.name, ast.Name(subject, ast.Load()), case.pattern), *rest]
+        return [*([] if simple else [_bound(subject, node.subject, node)]), *rest]
+
+
+def _bound(name: str | None, value: ast.expr, like: ast.AST) -> ast.stmt:
+    assert name is not None
+    return _at(ast.Assign([ast.Name(name, ast.Store())], value), like)
 
 
 def _at(node: ast.stmt, like: ast.AST) -> ast.stmt:
@@ -72,7 +78,7 @@ def _test(pattern: ast.pattern, subject: str) -> ast.expr | None:
         return ast.Compare(name, [ast.Eq()], [pattern.value])
     if isinstance(pattern, ast.MatchSingleton):
         return ast.Compare(name, [ast.Is()], [ast.Constant(pattern.value)])
-    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None and pattern.name is None:
+    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
         return ast.Constant(True)
     if isinstance(pattern, ast.MatchOr):
         parts = [_test(part, subject) for part in pattern.patterns]
