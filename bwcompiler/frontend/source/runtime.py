@@ -76,6 +76,7 @@ from bwcompiler.frontend.source.undecided.lookups import changing
 from bwcompiler.frontend.source.undecided.moved import positions
 from bwcompiler.frontend.source.undecided.searches import searched
 from bwcompiler.frontend.source.undecided.taking import gone_over, taking
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes, both, each_way, has_two_shapes, settled
 from bwcompiler.frontend.source.undecided.unbound import sure
 from bwcompiler.frontend.source.variables import among, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
@@ -177,6 +178,8 @@ def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
             return sought
         if takes_functions:
             args, kwargs = tuple(map(_captured_when_called, args)), {key: _captured_when_called(arg) for key, arg in kwargs.items()}
+        if policy.choices and has_two_shapes((*args, *kwargs.values())) and (_computes(function) or function in (len, isinstance)):
+            return (both if isinstance(function, np.ufunc) and not kwargs else each_way)(called, *args, **kwargs)
         if policy.choices and _computes(function):
             values = valued if function in (min, max) else unwrapped
             args, kwargs = tuple(map(values, args)), {key: values(arg) for key, arg in kwargs.items()}
@@ -255,6 +258,9 @@ def product(left: Any, right: Any) -> Any:
 def augmented(name: str, x: Any, value: Any) -> Any:
     """What a variable holds after `x += value`, by the operator's name in `operator`."""
     x, value = (unwrapped(one) if type(one) is Choice else one for one in (x, value))
+    if type(x) is TwoShapes:                       # the array is written to, the number is not
+        return each_way(functools.partial(augmented, name), x, value)
+    value = settled(value, x)
     method = None if type(x) in _ITEMS else user_method(type(x), f"__{name}__")
     if method is not None and open_policy() is not None:
         found = call(MethodType(method, x))(value)
