@@ -59,7 +59,7 @@ from bwcompiler.frontend.source.decisions import (
     sifted,
 )
 from bwcompiler.frontend.source.effects.checks import Trying as trying
-from bwcompiler.frontend.source.effects.checks import passing, raised, require_no_handler
+from bwcompiler.frontend.source.effects.checks import passing, raise_where, raised, require_no_handler
 from bwcompiler.frontend.source.effects.enclosing import bind, defined
 from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.items import indexed, iterable
@@ -203,12 +203,20 @@ def _called(function: Choice, *args: Any, **kwargs: Any) -> Any:
     """A function that is chosen by data: what the one gives that it is."""
     if function.has_value:
         return call(function.value)(*args, **kwargs)
-    *others, last = function.options.things
+    things = function.options.things
+    for place, thing in enumerate(things):
+        if not callable(thing):
+            raise_where(function.which == place, TypeError(f"'{type(thing).__name__}' object is not callable"))
+    called = [(place, thing) for place, thing in enumerate(things) if callable(thing)]
+    if not called:
+        return call(things[0])(*args, **kwargs)
+    *others, (_, last) = called
 
     def otherwise(places: int) -> Any:
         if places == len(others):
             return call(last)(*args, **kwargs)
-        return choose(function.which == places, lambda: call(others[places])(*args, **kwargs), lambda: otherwise(places + 1))
+        place, thing = others[places]
+        return choose(function.which == place, lambda: call(thing)(*args, **kwargs), lambda: otherwise(places + 1))
     return otherwise(0)
 
 
@@ -261,6 +269,8 @@ def augmented(name: str, x: Any, value: Any) -> Any:
     if type(x) is TwoShapes:                       # the array is written to, the number is not
         return each_way(functools.partial(augmented, name), x, value)
     value = settled(value, x)
+    if type(value) is TwoShapes:
+        return each_way(functools.partial(augmented, name), x, value)
     method = None if type(x) in _ITEMS else user_method(type(x), f"__{name}__")
     if method is not None and open_policy() is not None:
         found = call(MethodType(method, x))(value)

@@ -21,8 +21,8 @@ from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice
-from bwcompiler.frontend.source.undecided.two_shapes import Pattern, fitted, pattern_of
-from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, put_into, same
+from bwcompiler.frontend.source.undecided.fitting import Fitting
+from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, put_into
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.handles import value_of
@@ -44,20 +44,19 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     scope = Scope(names, variables, is_branch=True)
     once, mark = held_once(entry), policy.mark()
     values: set[str] = set()
-    patterns: dict[str, Pattern] = {}
+    fitting = Fitting(policy, then, orelse)
     scope.test = call(value_of, test)
     try:
         for _ in range(ATTEMPTS):
             policy.forget(mark)
-            found = _sides((then, orelse), names, entry, variables, policy, scope, once, values, patterns)
+            found = _sides((then, orelse), names, entry, variables, policy, scope, once, values, fitting)
             held = scope.adopt(names)              # what else they assign to
             ends = found if isinstance(found, list) and len(found) == 2 else None
             more = set() if ends is None else _values_or_none(ends, scope) - values
-            shapes = {} if ends is None else _of_two_shapes(ends, patterns)
-            if not (held or more or shapes) or isinstance(found, RaisingSide):
+            is_other = ends is not None and fitting.has_to_change((ends[0].ends, ends[1].ends), (ends[0].places, ends[1].places))
+            if not (held or more or is_other) or isinstance(found, RaisingSide):
                 break
             values |= more
-            patterns |= shapes
             entry |= held
             variables = variables._replace(results=(*variables.results, *held))
         else:
@@ -90,12 +89,12 @@ class RaisingSide(NamedTuple):
 
 
 def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
-           scope: Scope, once: Collection[int], values: Collection[str], patterns: dict[str, Pattern]) -> list[Side] | RaisingSide:
+           scope: Scope, once: Collection[int], values: Collection[str], fitting: Fitting) -> list[Side] | RaisingSide:
     """Both sides, traced; or one that raises."""
     found = []
     for number, run in enumerate(runs):
         try:
-            found.append(_side(run, names, entry, variables, policy, scope, number, once, values, patterns))
+            found.append(_side(run, names, entry, variables, policy, scope, number, once, values, fitting))
         except Exception as error:
             if is_raised(error) or raises_when_taken(error, policy):
                 return RaisingSide(run, error)
@@ -110,7 +109,7 @@ def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any
 
 
 def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy, scope: Scope, side: int,
-          once: Collection[int], values: Collection[str], patterns: dict[str, Pattern]) -> Side:
+          once: Collection[int], values: Collection[str], fitting: Fitting) -> Side:
     ends: dict[str, Any] = {}
     places: dict[str, list[int]] = {}
     arrays: dict[str, list[Arrays]] = {}
@@ -129,7 +128,7 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         ends.update({name: boxed_as_value(ends[name], alone) for name in values})
         forms.update(_taken_apart(ends))
         made.update([name for name in forms if alone(ends[name])])
-        ends.update({name: fitted(ends[name], pattern) for name, pattern in patterns.items() if name in ends})
+        fitting.apply(ends)
         checks = together()
         ends[CHECKED] = checks[0] if checks else UNBOUND
         for name, items in appended.items():
@@ -164,14 +163,6 @@ def _leaves_at_end(ends: dict[str, Any], places: dict[str, list[int]], arrays: d
                 found.append(where)
                 wheres[number] = Before(array, name)
     return found
-
-
-def _of_two_shapes(sides: Sequence[Side], known: Collection[str]) -> dict[str, Pattern]:
-    """Variables that are a number at the end of one side and an array at that of the other, or either, but those that are known."""
-    one, other = [side.ends for side in sides]
-    names = [name for name in one if name not in known and all(name in side.places for side in sides)]
-    found = {name: pattern_of(one[name], other[name]) for name in names if not same(one[name], other[name])}
-    return {name: pattern for name, pattern in found.items() if pattern is not None}
 
 
 def _values_or_none(sides: Sequence[Side], scope: Scope) -> set[str]:

@@ -36,8 +36,8 @@ from bwcompiler.frontend.source.effects.checks import note, together
 from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
-from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice
-from bwcompiler.frontend.source.undecided.two_shapes import becomes_two_shapes, fitted_like
+from bwcompiler.frontend.source.undecided.choices import Choice
+from bwcompiler.frontend.source.undecided.tuples import becomes_undecided, fitted_like
 from bwcompiler.frontend.source.undecided.unbound import is_of_one_iteration, look_for_unsure
 from bwcompiler.frontend.source.variables import (
     UNBOUND,
@@ -377,8 +377,7 @@ class Traceable:
                 continue
             if not same(end, start) and self.apart.finds(name, start, end):
                 found = True
-            elif not same(end, start) and (becomes_two_shapes(self, name, start, end) or becomes_choice(
-                    self, name, start, end, nothing_like)):
+            elif not same(end, start) and becomes_undecided(self, name, start, end):
                 more.add(name)
             elif name in self.carried:
                 if tree.structure(end) != tree.structure(start) or end is UNBOUND:

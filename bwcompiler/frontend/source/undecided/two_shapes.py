@@ -17,8 +17,6 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.concrete.contents import binary, unary
-from bwcompiler.frontend.source.undecided.choices import Choice
-from bwcompiler.frontend.source.undecided.choices import fitted as fitted_choice
 from bwcompiler.frontend.source.variables import UNBOUND, is_number, nothing_like, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import kind_of
@@ -193,6 +191,9 @@ def refuse(x: TwoShapes, what: str) -> NoReturn:
 # ----- both sides of a branch, and what a loop carries
 def pattern_of(x: Any, y: Any) -> Pattern | None:
     """What covers a number and an array, one of which may be undecided; None of anything else."""
+    x, y = _unless_known(x), _unless_known(y)
+    if type(x) is type(y) is TwoShapes:
+        return None
     if type(x) is TwoShapes or type(y) is TwoShapes:
         both = x if type(x) is TwoShapes else y
         found = _pattern(both.number, both.array)
@@ -200,6 +201,11 @@ def pattern_of(x: Any, y: Any) -> Pattern | None:
     if not (_is_value(x) and _is_value(y)) or (np.ndim(x) == 0) == (np.ndim(y) == 0):
         return None
     return _pattern(*((x, y) if np.ndim(x) == 0 else (y, x)))
+
+
+def _unless_known(x: Any) -> Any:
+    """x, where it is known what it is, as that: on entry to a loop."""
+    return x if type(x) is not TwoShapes or not isinstance(x.is_array, bool) else x.array if x.is_array else x.number
 
 
 def _pattern(number: Any, array: Any) -> Pattern | None:
@@ -221,8 +227,7 @@ def _fits(x: Any, pattern: Pattern | None) -> bool:
 
 def fitted(x: Any, pattern: Pattern, nothing: Any = None) -> Any:
     """A number or an array as one of the two; nothing: an array in the place of one."""
-    if type(x) is TwoShapes and x.is_array is False:       # on entry to a loop
-        x = x.number
+    x = _unless_known(x)
     if type(x) is TwoShapes or not _fits(x, pattern):
         return x
     if np.shape(x) == pattern.shape:
@@ -250,9 +255,7 @@ def becomes_two_shapes(loop: Any, name: str, start: Any, end: Any) -> bool:
 
 
 def fitted_like(end: Any, start: Any) -> Any:
-    """What an iteration gives the next one, of a variable that is a choice, or one of the two."""
-    if type(start) is Choice:
-        return call(fitted_choice, end, start)
+    """What an iteration gives the next one, of a variable that is one of the two."""
     pattern = pattern_of(start, end) if type(start) is TwoShapes else None
     return end if pattern is None else fitted(end, pattern)
 

@@ -75,6 +75,15 @@ def returned(x):
     return total
 
 
+def of_other_shapes(x):
+    def found(v):
+        if x[0] > 0.0:
+            return v * x[1]
+        return 0.5
+
+    return np.sum(found(x)) + np.sum(found(x[:3])) + np.sum(found(x[0])) * np.ndim(found(x[0]) + x[1] + np.zeros(2))
+
+
 def until(x):
     y, count = 0.0, 0
     while np.sum(y) < x[2]:
@@ -83,7 +92,7 @@ def until(x):
     return np.sum(y) + count
 
 
-@pytest.mark.parametrize("function", [bisected, forces, in_place, another_name, returned, until], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [bisected, forces, in_place, another_name, returned, of_other_shapes, until], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("x", [X, X[::-1].copy()], ids=["forwards", "backwards"])
 def test_is_what_python_gives(function, x):
     value, gradient = bw.value_and_grad(function)(x)
