@@ -179,7 +179,8 @@ def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
         if takes_functions:
             args, kwargs = tuple(map(_captured_when_called, args)), {key: _captured_when_called(arg) for key, arg in kwargs.items()}
         if policy.choices and has_two_shapes((*args, *kwargs.values())) and (_computes(function) or function in (len, isinstance)):
-            return (both if isinstance(function, np.ufunc) and not kwargs else each_way)(called, *args, **kwargs)
+            how = both if isinstance(function, np.ufunc) and not kwargs else each_way
+            return how(_of_anything(function, found, policy), *args, **kwargs)     # not `called`: it would keep itself, and arrays, alive
         if policy.choices and _computes(function):
             values = valued if function in (min, max) else unwrapped
             args, kwargs = tuple(map(values, args)), {key: values(arg) for key, arg in kwargs.items()}
