@@ -329,7 +329,7 @@ def _number(bound: Any) -> Any:
         return known(bound)
     flat = fresh(ops.stop_gradient(value_of(bound)))
     found = known(flat)
-    number = constant_number(value_of(flat)) if found is flat else found
+    number = constant_number(value_of(flat), is_size=True) if found is flat else found
     return found if number is None else number
 
 

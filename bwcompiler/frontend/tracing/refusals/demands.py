@@ -119,7 +119,7 @@ def _known(region: Region, value: Value) -> Any:
     return interpret(cut("known", inputs, region.record.values, (value,)), numbers)[0]
 
 
-def constant_number(value: Value) -> Any:
+def constant_number(value: Value, is_size: bool = False) -> Any:
     """The number of a value that is computed from concrete arrays alone (numbers of equations, by a table of what is held fixed), or from
     arguments that are such arrays, where the function is known to be refused without (`known_arrays`).
 
@@ -128,16 +128,16 @@ def constant_number(value: Value) -> Any:
     region = open_region()
     if region.policy is None or region.policy.depth:           # in a body, a loop around may give it another value in each iteration
         return None
-    found = _constant(region, value)
+    found = _constant(region, value, is_size)
     return None if found is None else found[()]
 
 
-def _constant(region: Region, value: Value) -> Any:
+def _constant(region: Region, value: Value, is_size: bool) -> Any:
     """The same of any value of a region."""
     values = live_values(region.record.values, (value,))
     inputs = list(dict.fromkeys(one for made in values for one in (*made.operands, made) if one.op.kind == "input"))
     inputs += [value] if value.op.kind == "input" and value not in inputs else []
-    arrays = [_contents(region, one) for one in inputs]
+    arrays = [_contents(region, one, is_size) for one in inputs]
     if any(array is None for array in arrays) or any(one.op.kind == "library" or mentions_index(one.attrs) for one in (*values, value)):
         return None
     try:
@@ -148,8 +148,11 @@ def _constant(region: Region, value: Value) -> Any:
     return found[0]
 
 
-def _contents(region: Region, value: Value) -> Any:
-    """The array that an input of a region is; None of one that is data.  Of an array of floats that is noted: it can be had."""
+def _contents(region: Region, value: Value, is_size: bool) -> Any:
+    """The array that an input of a region is; None of one that is data.
+
+    It is noted where a size is made of an array of floats, which can be had.
+    """
     found = region.array_of(value)
     known = None if region.policy is None else region.policy.known
     place = next((place for place, one in enumerate(region.argument_inputs[:len(region.passed)]) if one is value), None)
@@ -159,12 +162,12 @@ def _contents(region: Region, value: Value) -> Any:
     if isinstance(passed, np.ndarray):
         if region.parent is not None:              # one that is no argument of the whole, or is known
             return passed
-        if passed.dtype.kind == "f":
+        if is_size and passed.dtype.kind == "f":
             known.arrays_asked[id(passed)] = passed
         return None
     storage = getattr(passed, "_storage", None)
     is_whole = storage is not None and storage.region is region.parent and not passed._chain
-    return _constant(storage.region, storage.value) if storage is not None and is_whole else None
+    return _constant(storage.region, storage.value, is_size) if storage is not None and is_whole else None
 
 
 def _note_float(region: Region, argument: Storage) -> None:
