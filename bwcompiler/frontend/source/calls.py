@@ -50,6 +50,8 @@ from bwcompiler.frontend.source.library.wrappers import around_users
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.two_shapes import attribute as attribute_of_two_shapes
 from bwcompiler.frontend.source.undecided.unbound import attributes_of, sure_attribute
 from bwcompiler.frontend.source.variables import among, not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import known_parts
@@ -477,6 +479,8 @@ def attribute(x: Any, name: str, form: Callable[[Any], Any]) -> Any:
         return own(attributes_of(x)) if policy.depth and not scopes_around(x) else attributes_of(x)
     if type(x) is Choice:                          # whose own attributes are nobody's
         return attribute_of_choice(x, name)
+    if type(x) is TwoShapes:
+        return attribute_of_two_shapes(x, name)
     key = type(x), name
     if key not in _getters:
         if len(_getters) >= _GETTERS:

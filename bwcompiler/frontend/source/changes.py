@@ -21,6 +21,8 @@ from bwcompiler.frontend.source.undecided.changed import OneOf, is_one_of_object
 from bwcompiler.frontend.source.undecided.choices import Choice, refuse, whole
 from bwcompiler.frontend.source.undecided.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.two_shapes import refuse as refuse_two_shapes
 from bwcompiler.frontend.source.variables import is_bounded, open_policy
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -58,6 +60,8 @@ def changed(x: Any) -> Any:
         found = whole(x) if x.has_value else refuse(x)
         refuse_double(found)
         return found
+    if type(x) is TwoShapes:
+        refuse_two_shapes(x, "its elements cannot be assigned to")
     if type(x) is list:
         HANDLERS["assigned_row"](x)
     refuse_double(x)

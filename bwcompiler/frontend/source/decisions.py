@@ -29,6 +29,8 @@ from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.undecided import gaps, lookups
 from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_same, truth
 from bwcompiler.frontend.source.undecided.orders import is_undecided
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.two_shapes import truth as truth_of_two_shapes
 from bwcompiler.frontend.source.variables import Names, is_bounded, not_capturable, open_policy, parts_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.provenance.source import current_source
@@ -56,6 +58,8 @@ def decided(x: Any) -> Any:
         if method is not None and open_policy() is not None:
             found = HANDLERS["call_of"](MethodType(method, x))()
             return decided(found if name == "__bool__" else found > 0)
+    if type(x) is TwoShapes:
+        return truth_of_two_shapes(x)
     return truth(x) if type(x) is Choice else truth_of(x)
 
 

@@ -27,6 +27,7 @@ from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.undecided.lookups import element as element_at
 from bwcompiler.frontend.source.undecided.lookups import has_choices, is_among, is_traced_key, look_up
 from bwcompiler.frontend.source.undecided.moved import item as item_of_gaps
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes, each_way
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
@@ -47,6 +48,8 @@ def indexed(array: Any, index: Any) -> Any:
         return element(array, index)
     if type(index) is Choice:
         return table(array, index)
+    if type(array) is TwoShapes or type(index) is TwoShapes:
+        return each_way(indexed, array, index)
     if has_gaps(array):
         return item_of_gaps(array, index)
     if is_indexed(array):

@@ -60,7 +60,7 @@ from bwcompiler.frontend.source.decisions import (
     sifted,
 )
 from bwcompiler.frontend.source.effects.checks import Trying as trying
-from bwcompiler.frontend.source.effects.checks import passing, raised, require_no_handler
+from bwcompiler.frontend.source.effects.checks import passing, raise_where, raised, require_no_handler
 from bwcompiler.frontend.source.effects.enclosing import bind, defined
 from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.items import indexed, iterable
@@ -77,6 +77,7 @@ from bwcompiler.frontend.source.undecided.lookups import changing
 from bwcompiler.frontend.source.undecided.moved import positions
 from bwcompiler.frontend.source.undecided.searches import searched
 from bwcompiler.frontend.source.undecided.taking import gone_over, taking
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes, both, each_way, has_two_shapes, settled
 from bwcompiler.frontend.source.undecided.unbound import sure
 from bwcompiler.frontend.source.variables import among, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
@@ -179,6 +180,9 @@ def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
             return sought
         if takes_functions:
             args, kwargs = tuple(map(_captured_when_called, args)), {key: _captured_when_called(arg) for key, arg in kwargs.items()}
+        if policy.choices and has_two_shapes((*args, *kwargs.values())) and (_computes(function) or function in (len, isinstance)):
+            how = both if isinstance(function, np.ufunc) and not kwargs else each_way
+            return how(_of_anything(function, found, policy), *args, **kwargs)     # not `called`: it would keep itself, and arrays, alive
         if policy.choices and _computes(function):
             values = valued if function in (min, max) else unwrapped
             args, kwargs = tuple(map(values, args)), {key: values(arg) for key, arg in kwargs.items()}
@@ -202,12 +206,20 @@ def _called(function: Choice, *args: Any, **kwargs: Any) -> Any:
     """A function that is chosen by data: what the one gives that it is."""
     if function.has_value:
         return call(function.value)(*args, **kwargs)
-    *others, last = function.options.things
+    things = function.options.things
+    for place, thing in enumerate(things):
+        if not callable(thing):
+            raise_where(function.which == place, TypeError(f"'{type(thing).__name__}' object is not callable"))
+    called = [(place, thing) for place, thing in enumerate(things) if callable(thing)]
+    if not called:
+        return call(things[0])(*args, **kwargs)
+    *others, (_, last) = called
 
     def otherwise(places: int) -> Any:
         if places == len(others):
             return call(last)(*args, **kwargs)
-        return choose(function.which == places, lambda: call(others[places])(*args, **kwargs), lambda: otherwise(places + 1))
+        place, thing = others[places]
+        return choose(function.which == place, lambda: call(thing)(*args, **kwargs), lambda: otherwise(places + 1))
     return otherwise(0)
 
 
@@ -253,6 +265,11 @@ def product(left: Any, right: Any) -> Any:
 def augmented(name: str, x: Any, value: Any) -> Any:
     """What a variable holds after `x += value`, by the operator's name in `operator`."""
     x, value = (unwrapped(one) if type(one) is Choice else one for one in (x, value))
+    if type(x) is TwoShapes:                       # the array is written to, the number is not
+        return each_way(functools.partial(augmented, name), x, value)
+    value = settled(value, x)
+    if type(value) is TwoShapes:
+        return each_way(functools.partial(augmented, name), x, value)
     method = None if type(x) in _ITEMS else user_method(type(x), f"__{name}__")
     if method is not None and open_policy() is not None:
         found = call(MethodType(method, x))(value)

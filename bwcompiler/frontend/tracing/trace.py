@@ -91,10 +91,11 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, options: Trac
         if options.argument_types is None:         # what is known is not asked for, each with another trace
             known = {} if region.policy is None or region.policy.known is None else region.policy.known.arrays
             arguments.also_static([position for position in arguments.dynamic if type(arguments.leaves[position]) in (int, bool)
-                                   or id(arguments.leaves[position]) in known])
+                                   or (id(arguments.leaves[position]) in known and arguments.leaves[position].dtype.kind in "biu")])
         return _traced(fun, arguments, options, None)
 
     def attempt(known: KnownArrays) -> TraceResult:
+        known.arrays_asked = first.arrays_asked    # all that is asked for in any of them
         return _in_ways(fun, arguments, options, known)
 
     first = known_in(arguments)
@@ -104,17 +105,23 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, options: Trac
         refusal: Exception = error.with_traceback(user_traceback(error.__traceback__))
     except RecursionError as error:                # a recursion that ends by numbers in an array, perhaps
         refusal = error
-    again = None
+    again: Any = None
     if options.argument_types is None and isinstance(refusal, TracerError | UnsupportedError | RecursionError):
         found = knowing_floats(arguments, attempt) if options.floats and first.floats_asked else None
         if isinstance(found, TraceResult):
             return found
         refusal = refusal if found is None else found
         again = knowing_arrays(arguments, attempt)
-    if again is None:
+        known = 0
+        while not isinstance(again, tuple) and options.floats and len(first.arrays_asked) > known:
+            known = len(first.arrays_asked)
+            again = knowing_arrays(arguments, attempt, first.arrays_asked)
+            refusal = again.with_traceback(user_traceback(again.__traceback__)) if isinstance(again, BwError) else refusal
+    if not isinstance(again, tuple):
         raise refusal
-    again[0].demanded.update(dict.fromkeys(again[1]))
-    return again[0]
+    result: TraceResult = again[0]
+    result.demanded.update(dict.fromkeys(again[1]))
+    return result
 
 
 def _in_ways(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions, known: KnownArrays) -> TraceResult:
@@ -259,6 +266,7 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
         if region.policy is not None and region.parent is None:
             region.policy.live = [found.read.base for found in live]
         inputs = [_input(region, type_, where) for type_, where in zip(types, names, strict=True)]
+        region.passed = arguments.dynamic_leaves
         for position, storage in zip(arguments.dynamic, inputs, strict=True):
             storage.demandable = storage.demandable and position not in asked.unknown
             if position in asked.floats:

@@ -67,6 +67,9 @@ class _Planner:
             if base in plan.locations or base in self.waiting:
                 if base is not source:
                     plan.copies.append((base, number))
+                else:                              # it stays as it is, whatever else is made of it
+                    self.final.add(base)
+                    self.last[base] = len(self.steps)
             elif source is not None:
                 self.waiting[base] = source
             else:

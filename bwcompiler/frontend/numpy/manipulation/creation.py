@@ -34,6 +34,7 @@ from bwcompiler.frontend.tracing.operands import (
     value_as,
 )
 from bwcompiler.frontend.tracing.promotion import asked, requested, strong
+from bwcompiler.frontend.tracing.refusals.demands import constant_number
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_options
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import active_region
@@ -310,7 +311,7 @@ def _arange_of_floats(start: Any, stop: Any, step: Any = 1, dtype: Any = None) -
 
     The second element is start + step, those behind it go on by the difference of the first two, as NumPy computes them.
     """
-    bounds = [known(fresh(ops.stop_gradient(value_of(one))) if _is_traced_float(one) else one) for one in (start, stop, step)]
+    bounds = [_number(one) for one in (start, stop, step)]
     if any(isinstance(one, Tracer) for one in bounds):
         raise UnsupportedError("np.arange of traced bounds: the number of elements is not known while tracing\n"
                                "  hint: start + step * np.arange(n) of a known n; or count in a loop, `while x < stop: x += step`")
@@ -320,6 +321,16 @@ def _arange_of_floats(start: Any, stop: Any, step: Any = 1, dtype: Any = None) -
     places = np.arange(numbers.size, dtype=numbers.dtype)
     first, second = [as_tracer(one).astype(numbers.dtype) for one in (start, start + step)]
     return np.where(places == 1, second, first + places * (second - first))
+
+
+def _number(bound: Any) -> Any:
+    """The number of a traced bound, where that can be had; else as it is."""
+    if not _is_traced_float(bound):
+        return known(bound)
+    flat = fresh(ops.stop_gradient(value_of(bound)))
+    found = known(flat)
+    number = constant_number(value_of(flat), is_size=True) if found is flat else found
+    return found if number is None else number
 
 
 def grid(maker: Any, index: Any) -> Any:

@@ -50,7 +50,7 @@ def _settled(extent: Any) -> Any:
     """A size; the number of one that has no upper bound, where that can be had."""
     if not is_count(extent) or _ends(value_of(extent), open_region())[1] < inf:
         return extent
-    number = constant_number(value_of(extent))
+    number = constant_number(value_of(extent), is_size=True)
     return extent if number is None else int(number)
 
 

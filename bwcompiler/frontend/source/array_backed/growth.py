@@ -26,6 +26,7 @@ from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, assign_place, note_change, scopes_around, short, taking_along
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
 from bwcompiler.frontend.source.undecided.unbound import narrowed
 from bwcompiler.frontend.source.variables import UNBOUND, Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
@@ -367,7 +368,8 @@ def _leaves(item: Any) -> list[Any]:
         return [*_leaves(item.which), *(_leaves(item.value) if item.has_value else ())]
     if not isinstance(item, (Tracer, np.ndarray, *_KNOWN)):
         hint = " (a tuple would do)" if isinstance(item, list) else ""
-        not_capturable(f"it calls list.append() with a {type(item).__name__}{hint}")
+        kind = "number or array, as data decide" if type(item) is TwoShapes else type(item).__name__
+        not_capturable(f"it calls list.append() with a {kind}{hint}")
     return tree.leaves(item)
 
 

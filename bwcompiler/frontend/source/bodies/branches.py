@@ -21,6 +21,7 @@ from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice
+from bwcompiler.frontend.source.undecided.fitting import Fitting
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, put_into
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
@@ -49,14 +50,17 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     once, mark = held_once(entry), policy.mark()
     values: set[str] = set()
     is_merging = False
+    fitting = Fitting(policy, then, orelse)
     scope.test = call(value_of, test)
     try:
         for _ in range(ATTEMPTS):
             policy.forget(mark)
-            found = _sides((then, orelse), names, entry, variables, policy, scope, once, values)
+            found = _sides((then, orelse), names, entry, variables, policy, scope, once, values, fitting)
             held = scope.adopt(names)              # what else they assign to
-            more = _values_or_none(found, scope) - values if isinstance(found, list) and len(found) == 2 else set()
-            if not (held or more) or isinstance(found, RaisingSide):
+            ends = found if isinstance(found, list) and len(found) == 2 else None
+            more = set() if ends is None else _values_or_none(ends, scope) - values
+            is_other = ends is not None and fitting.has_to_change((ends[0].ends, ends[1].ends), (ends[0].places, ends[1].places))
+            if not (held or more or is_other) or isinstance(found, RaisingSide):
                 break
             values |= more
             entry |= held
@@ -106,12 +110,12 @@ class RaisingSide(NamedTuple):
 
 
 def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
-           scope: Scope, once: Collection[int], values: Collection[str]) -> list[Side] | RaisingSide:
+           scope: Scope, once: Collection[int], values: Collection[str], fitting: Fitting) -> list[Side] | RaisingSide:
     """Both sides, traced; or one that raises."""
     found = []
     for number, run in enumerate(runs):
         try:
-            found.append(_side(run, names, entry, variables, policy, scope, number, once, values))
+            found.append(_side(run, names, entry, variables, policy, scope, number, once, values, fitting))
         except Exception as error:
             if is_raised(error) or raises_when_taken(error, policy):
                 return RaisingSide(run, error)
@@ -126,7 +130,7 @@ def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any
 
 
 def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy, scope: Scope, side: int,
-          once: Collection[int], values: Collection[str]) -> Side:
+          once: Collection[int], values: Collection[str], fitting: Fitting) -> Side:
     ends: dict[str, Any] = {}
     places: dict[str, list[int]] = {}
     arrays: dict[str, list[Arrays]] = {}
@@ -145,6 +149,7 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         ends.update({name: boxed_as_value(ends[name], alone) for name in values})
         forms.update(_taken_apart(ends))
         made.update([name for name in forms if alone(ends[name])])
+        fitting.apply(ends)
         checks = together()
         ends[CHECKED] = checks[0] if checks else UNBOUND
         for name, items in appended.items():

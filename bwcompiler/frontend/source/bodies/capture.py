@@ -36,7 +36,8 @@ from bwcompiler.frontend.source.effects.checks import note, together
 from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
-from bwcompiler.frontend.source.undecided.choices import Choice, becomes_choice, fitted
+from bwcompiler.frontend.source.undecided.choices import Choice
+from bwcompiler.frontend.source.undecided.tuples import becomes_undecided, fitted_like
 from bwcompiler.frontend.source.undecided.unbound import is_of_one_iteration, look_for_unsure
 from bwcompiler.frontend.source.variables import (
     UNBOUND,
@@ -298,7 +299,7 @@ class Traceable:
         for indexed in self.indexed.values():
             indexed.end(self.region)
         self.ends = self.names.held(self.variables.stored)
-        self.ends |= {name: call(fitted, self.ends[name], self.entry[name]) for name in self.order() if type(self.entry[name]) is Choice}
+        self.ends |= {name: fitted_like(self.ends[name], self.entry[name]) for name in self.order()}
         self._look_for_more()
         require_alone(self.scope, [self.ends[name] for name in dict.fromkeys((*self.variables.carried, *self.variables.results))],
                       [growth.items for growth in self.growths.values()])
@@ -376,7 +377,7 @@ class Traceable:
                 continue
             if not same(end, start) and self.apart.finds(name, start, end):
                 found = True
-            elif not same(end, start) and becomes_choice(self, name, start, end, nothing_like):
+            elif not same(end, start) and becomes_undecided(self, name, start, end):
                 more.add(name)
             elif name in self.carried:
                 if tree.structure(end) != tree.structure(start) or end is UNBOUND:

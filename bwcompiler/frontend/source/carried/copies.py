@@ -8,6 +8,7 @@ from typing import Any
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.undecided.choices import Choice
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import possible
 from bwcompiler.frontend.tracing.storages.views import BroadcastView
@@ -23,14 +24,23 @@ def look_for_shared_choices(loop: Any) -> None:
     Refuse those that may be arrays from outside.
     """
     for name in loop.order():
-        for leaf in tree.leaves(loop.ends[name]) if type(loop.entry[name]) is Choice else ():
+        for leaf in tree.leaves(loop.ends[name]) if type(loop.entry[name]) in (Choice, TwoShapes) else ():
             if not isinstance(leaf, Tracer) or not leaf._storage.writable:
                 continue
-            among = [one for one in possible(leaf._storage) if one is leaf._storage or not one.region.closed]
+            among = [one for one in possible(leaf._storage) if one is leaf._storage or not (
+                one.region.closed or _is_forgotten(loop, name, one))]
             if any(one.region is not loop.region for one in among):
                 not_capturable(f"{name} may be another name of an array, as data decides: give it a copy of that, x.copy()")
             for one in among if len(among) > 1 else ():
                 one.kept = one.kept or loop.site
+
+
+def _is_forgotten(loop: Any, name: str, storage: Any) -> bool:
+    """Whether an array that a variable held before the iteration has no name any more: `y += x` of a number or an array."""
+    def holds(held: Any) -> bool:
+        return any(isinstance(leaf, Tracer) and leaf._storage is storage for leaf in tree.leaves(held))
+    return type(loop.ends[name]) is TwoShapes and holds(loop.given[name]) and not any(
+        holds(end) for other, end in loop.ends.items() if other != name)
 
 
 def protect_rows(loop: Any) -> None:

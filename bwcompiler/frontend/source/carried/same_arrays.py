@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.concrete.makers import shown
+from bwcompiler.frontend.source.concrete.makers import note_shown, shown
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Again, is_number, same
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, possible, share
@@ -103,12 +103,29 @@ def settle(loop: Any) -> dict[Storage, Tracer]:
                 _link_entry(found, entry, flag, name)
     for name in _arrays(loop):
         _note_others(loop, name)
+    for name in loop.order():
+        _settle_concrete(loop, name)
     made = made if loop.runs else {}
     for name in parts:
         after = _after(loop, name, made)
         if after is not OWN:
             loop.names[name] = _one_of_many(loop, name) if after is None else after
     return made
+
+
+def _settle_concrete(loop: Any, name: str) -> None:
+    """A carried variable that an iteration binds to a concrete array is that array, and no copy, where there was an iteration."""
+    end, entry, found = loop.ends[name], loop.entry[name], loop.names[name]
+    if type(end) is not np.ndarray or name.startswith(PREFIX) or not isinstance(found, Tracer):
+        return
+    if loop.runs:
+        loop.names[name] = end
+        return
+    found._chain = shown(end)._chain
+    if isinstance(entry, np.ndarray):
+        note_shown(entry)
+    elif isinstance(entry, Tracer):
+        share(found, origins(entry), name, _WHY_NOT.format(name), _site(loop))
 
 
 def _link_entry(found: Tracer, entry: Any, flag: Tracer, name: str) -> None:

@@ -21,6 +21,7 @@ from bwcompiler.frontend.source.containers.progressions import Progression, part
 from bwcompiler.frontend.source.effects.doubles import is_double, note_double
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.undecided.choices import Choice, attribute
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.outside.kinds import HEAP_TYPE, is_hidden_type
 from bwcompiler.frontend.tracing.storages.region import active_region
@@ -28,7 +29,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 
 MOST = 500                     # parts
 _DICTIONARIES = (dict, collections.OrderedDict)
-_LEAVES = (Tracer, np.ndarray, np.generic, type, enum.Enum, BaseException)
+_LEAVES = (Tracer, TwoShapes, np.ndarray, np.generic, type, enum.Enum, BaseException)
 
 
 class Form(NamedTuple):

@@ -8,6 +8,8 @@ from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.undecided.choices import VALUE, Choice, is_unsure, refuse, whole
 from bwcompiler.frontend.source.undecided.gaps import Maybe, handed_out, has_gaps
 from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_maybe
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.two_shapes import refuse as refuse_two_shapes
 from bwcompiler.frontend.source.variables import is_bounded
 from bwcompiler.frontend.tracing.boundary import results
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -17,6 +19,8 @@ def returned(result: Any) -> Any:
     """What the traced function returns, with values in the places of choices: the program raises where there is none."""
     if type(result) is Choice:
         return returned(HANDLERS["sure"](result)) if is_unsure(result) else _returned(result)
+    if type(result) is TwoShapes:
+        refuse_two_shapes(result, "a function of which the shape of the result must be known returns it")
     if type(result) is Maybe:
         refuse_maybe("the result holds elements")
     if type(result) in (list, tuple):
@@ -36,6 +40,8 @@ def opened(result: Any) -> Any:
     """What `bw.jit` returns: choices and lists with gaps are decided when the program has run."""
     if type(result) is Choice:
         return opened(HANDLERS["sure"](result)) if is_unsure(result) else results.chosen(result.which, whole(result), result.options)
+    if type(result) is TwoShapes:
+        return results.one_of_two(result.is_array, result.array, result.number)
     if is_bounded(result):
         return results.container(result.made_as(), opened(result.elements()))
     if type(result) is dict:

@@ -5,14 +5,14 @@ which elements of a sparse matrix exist), it is traced with the contents of all 
 read while tracing: arrays that only the program reads stay arguments.  The result is kept under these contents (`contents_key`).
 
 Numbers of floats are likewise given only if the function is refused otherwise (`np.zeros(int(end / step))`); those that it asks for are
-compiled in.
+compiled in.  If that does not do, so are arrays of floats, but only those of which a size was computed (`np.arange(0, np.sum(x), dt)`).
 """
 
 from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -28,6 +28,7 @@ class KnownArrays:
     """The arrays, which nobody can write to, by their ids; of which what they hold was read.
 
     floats  whether numbers of floats are given, too; floats_asked: whether any that is not was asked for.
+    arrays_asked  the arrays of floats, by their ids, of which sizes are computed, and that are data.
     """
 
     def __init__(self, arrays: Sequence[np.ndarray[Any, Any]] = (), floats: bool = False) -> None:
@@ -35,6 +36,7 @@ class KnownArrays:
         self.read: set[int] = set()
         self.floats = floats
         self.floats_asked = False
+        self.arrays_asked: dict[int, Any] = {}
 
     def note_read(self, array: Any) -> None:
         """An array is read while tracing: one of these, perhaps, or a view of one."""
@@ -74,38 +76,42 @@ def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced
         return error.with_traceback(user_traceback(error.__traceback__)) if isinstance(error, BwError) else None
 
 
-def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> tuple[Traced, list[int]] | None:
-    """What `attempt` traces when it knows what arrays of integers hold, and the positions of these; None where it is still refused.
+def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced], asked: Collection[int] = (),
+                   ) -> tuple[Traced, list[int]] | Exception | None:
+    """What `attempt` traces when it knows what arrays of integers hold, and the positions of these; why it is still refused; None: if
+    there are no such arrays.
 
-    The arguments have them among their compile-time values then.
+    The arguments have them among their compile-time values then.  asked: the ids of arrays of floats that it is to know, too.
     """
-    candidates = [position for position in arguments.dynamic if _may_be_known(arguments.leaves[position])]
+    candidates = [position for position in arguments.dynamic if _may_be_known(arguments.leaves[position])
+                  or id(arguments.leaves[position]) in asked]
     before = copy.copy(arguments)
-    with_all = _attempted(arguments, before, candidates, attempt) if candidates else None
-    if with_all is None:
-        return None
+    floats = bool(asked)
+    with_all = _attempted(arguments, before, candidates, attempt, floats) if candidates else None
+    if not isinstance(with_all, tuple):
+        return with_all
     known, found = with_all
     needed = [position for position in candidates if id(arguments.leaves[position]) in known.read]
     if len(needed) == len(candidates):
         return found, candidates
     after = copy.copy(arguments)
-    with_needed = _attempted(arguments, before, needed, attempt)
-    if with_needed is None:
+    with_needed = _attempted(arguments, before, needed, attempt, floats)
+    if not isinstance(with_needed, tuple):
         _restore(arguments, after)
         return found, candidates
     return with_needed[1], needed
 
 
 def _attempted(arguments: Arguments, before: Arguments, positions: Sequence[int],
-               attempt: Callable[[KnownArrays], Traced]) -> tuple[KnownArrays, Traced] | None:
+               attempt: Callable[[KnownArrays], Traced], floats: bool) -> tuple[KnownArrays, Traced] | Exception:
     _restore(arguments, before)
     arguments.also_static(positions)
-    known = known_in(arguments)
+    known = known_in(arguments, floats)
     try:
         return known, attempt(known)
-    except Exception:                              # of NumPy's, too: the function may write to such an array
+    except Exception as error:                     # of NumPy's, too: the function may write to such an array
         _restore(arguments, before)
-        return None
+        return error
 
 
 def _restore(arguments: Arguments, state: Arguments) -> None:

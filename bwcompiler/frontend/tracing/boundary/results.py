@@ -65,6 +65,18 @@ def _chosen(options: Any, parts: Any) -> Any:
     return value if which < 0 else options.things[which]
 
 
+def one_of_two(test: Any, one: Any, other: Any) -> ResultNode:
+    """One of two values, as a truth value says."""
+    return ResultNode(_one_of_two, None, (test, one, other))
+
+
+def _one_of_two(_: None, parts: Any) -> Any:
+    test, one, other = parts
+    if not isinstance(test, np.bool_ | np.ndarray):
+        return one_of_two(test, one, other)            # numbers of results in their place
+    return one if test else other
+
+
 def gapped(items: Iterable[Any]) -> ResultNode:
     """A list of which `element`s may not be there."""
     return ResultNode(_those_there, list, tuple(items))

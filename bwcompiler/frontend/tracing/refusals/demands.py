@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from bwcompiler import ops
 from bwcompiler.errors import BwError, EscapedTracerError, TracerBoolError, TracerIndexError, at, located
 from bwcompiler.frontend.tracing.provenance.source import current_source
@@ -117,26 +119,55 @@ def _known(region: Region, value: Value) -> Any:
     return interpret(cut("known", inputs, region.record.values, (value,)), numbers)[0]
 
 
-def constant_number(value: Value) -> Any:
-    """The number of a value that loops have computed from concrete arrays alone (numbers of equations, by a table of what is held fixed).
+def constant_number(value: Value, is_size: bool = False) -> Any:
+    """The number of a value that is computed from concrete arrays alone (numbers of equations, by a table of what is held fixed), or from
+    arguments that are such arrays, where the function is known to be refused without (`known_arrays`).
 
     None for others.  The program would compute it, too; it is asked for only where the function would be refused.
     """
     region = open_region()
     if region.policy is None or region.policy.depth:           # in a body, a loop around may give it another value in each iteration
         return None
+    found = _constant(region, value, is_size)
+    return None if found is None else found[()]
+
+
+def _constant(region: Region, value: Value, is_size: bool) -> Any:
+    """The same of any value of a region."""
     values = live_values(region.record.values, (value,))
     inputs = list(dict.fromkeys(one for made in values for one in (*made.operands, made) if one.op.kind == "input"))
     inputs += [value] if value.op.kind == "input" and value not in inputs else []
-    arrays = [region.array_of(one) for one in inputs]
+    arrays = [_contents(region, one, is_size) for one in inputs]
     if any(array is None for array in arrays) or any(one.op.kind == "library" or mentions_index(one.attrs) for one in (*values, value)):
         return None
     try:
-        found = interpret(cut("constant", inputs, region.record.values, (value,)), [array for array in arrays if array is not None])
+        found = interpret(cut("constant", inputs, region.record.values, (value,)), arrays)
     except KeyError:                                           # a loop in it runs up to the index of one around
         return None
     HANDLERS["read_contents"](*arrays)
-    return found[0][()]
+    return found[0]
+
+
+def _contents(region: Region, value: Value, is_size: bool) -> Any:
+    """The array that an input of a region is; None of one that is data.
+
+    It is noted where a size is made of an array of floats, which can be had.
+    """
+    found = region.array_of(value)
+    known = None if region.policy is None else region.policy.known
+    place = next((place for place, one in enumerate(region.argument_inputs[:len(region.passed)]) if one is value), None)
+    if found is not None or place is None or known is None:
+        return found
+    passed = region.passed[place]
+    if isinstance(passed, np.ndarray):
+        if region.parent is not None:              # one that is no argument of the whole, or is known
+            return passed
+        if is_size and passed.dtype.kind == "f":
+            known.arrays_asked[id(passed)] = passed
+        return None
+    storage = getattr(passed, "_storage", None)
+    is_whole = storage is not None and storage.region is region.parent and not passed._chain
+    return _constant(storage.region, storage.value, is_size) if storage is not None and is_whole else None
 
 
 def _note_float(region: Region, argument: Storage) -> None:

@@ -125,6 +125,7 @@ class Region:
     """A function being traced: its record of values, its inputs, the arrays it captured and the storages it lifted.
 
     arguments  storages of the inputs, in order, with their inputs in `argument_inputs`; numbers: those of inputs of which they are known.
+    passed     what the function was called with in the places of the first of these.
     captured   concrete arrays by reference, with their inputs in `capture_inputs`; touched: how often each was asked for, by its id.
     lifted     storages of enclosing regions, with their inputs in `lifted_inputs`.
     layouts_asked  numbers of the arguments whose memory order was asked for.
@@ -139,8 +140,8 @@ class Region:
     """
 
     __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "checks", "closed", "demand",
-                 "layouts_asked", "lifted", "lifted_inputs", "name", "numbers", "observer", "outer", "parent", "policy", "record",
-                 "refusal", "shared", "site", "touched")
+                 "layouts_asked", "lifted", "lifted_inputs", "name", "numbers", "observer", "outer", "parent", "passed", "policy",
+                 "record", "refusal", "shared", "site", "touched")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -158,6 +159,7 @@ class Region:
         self.arguments: list[Storage] = []
         self.argument_inputs: list[Value] = []
         self.numbers: dict[Value, Any] = {}
+        self.passed: Sequence[Any] = ()
         self.captured: list[np.ndarray[Any, Any]] = []
         self.touched: dict[int, int] = {}
         self.capture_inputs: list[Value] = []

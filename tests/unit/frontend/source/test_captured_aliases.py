@@ -458,3 +458,57 @@ def _kept_as_an_element_by_a_loop_inside(x):
 @pytest.mark.parametrize("program", [_kept_by_a_loop_inside, _kept_as_an_element_by_a_loop_inside])
 def test_what_a_loop_inside_may_have_given_another_name(program):
     as_python(program, X * 0.4)
+
+
+# ----- names of arrays that are concrete until somebody writes traced values to them
+class _Pair:
+    def __init__(self):
+        self.one, self.other = np.zeros(12), np.zeros(12)
+
+
+def _items(x):
+    rows = [np.zeros(12) for _ in range(12)]
+    for _ in range(11):
+        rows[0] = rows[-1]
+        x = x * 1.1
+    rows[0][2] = x[0]
+    return sum(np.sum(row * row) for row in rows)
+
+
+def _attributes(x):
+    pair = _Pair()
+    for _ in range(11):
+        pair.one = pair.other
+        x = x * 1.1
+    pair.one[2] = x[0]
+    return np.sum(pair.one) * 2.0 + np.sum(pair.other)
+
+
+def _variables(x):
+    one, other, total = np.zeros(12), np.zeros(12), 0.0
+    for _ in range(11):
+        total += np.sum(one)
+        one = other
+        x = x * 1.1
+    one[2] = x[0]
+    return np.sum(one) * 2.0 + np.sum(other) + total
+
+
+@pytest.mark.parametrize("function", [_items, _attributes, _variables])
+def test_a_loop_binds_a_name_to_a_concrete_array(function):
+    """The name got a copy once, so that the other name did not see what was written."""
+    x = np.linspace(0.2, 0.9, 12)
+    assert bw.jit(function)(x) == pytest.approx(function(x), rel=1e-12)
+
+
+def test_a_loop_that_may_have_no_iterations_binds_a_name_to_a_concrete_array():
+    def bound(x):
+        pair, k = _Pair(), 0
+        while k < x[0]:
+            pair.one = pair.other
+            k += 1
+        pair.one[2] = x[0]
+        return np.sum(pair.one) * 2.0 + np.sum(pair.other)
+
+    with pytest.raises(ValueError, match="read-only"):
+        bw.jit(bound)(np.ones(3))

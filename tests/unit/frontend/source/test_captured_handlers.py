@@ -159,7 +159,7 @@ def nested(x):
 @pytest.mark.parametrize("program", [any_exception, a_type_error, anything, in_a_loop, nested], ids=lambda program: program.__name__)
 def test_handlers_are_not_for_refusals(program) -> None:
     with pytest.raises(bw.errors.BwError, match="a traced value as a size|the number of elements is data"):
-        bw.jit(program)(X + 2)
+        bw.compile(program, X + 2)
 
 
 def test_errors_of_numpys_are_caught() -> None:

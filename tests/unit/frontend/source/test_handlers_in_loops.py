@@ -371,4 +371,4 @@ def test_a_count_that_data_decide_is_refused_as_without_try():
                 pass
         return np.zeros(count)
     with pytest.raises(TracerIndexError, match="a traced value as a size"):
-        bw.jit(program)(X)
+        bw.compile(program, X)

@@ -1,12 +1,13 @@
 """Arguments that are floats, of which a number has to be known while tracing: `np.zeros(int(end / step))`."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import TracerIndexError
+from bwcompiler.errors import TracerIndexError, UnsupportedError
 
 
 def decay(rate, end, step):
@@ -108,7 +109,53 @@ def test_explanations_and_pickles():
 
 def test_sizes_of_computed_numbers():
     with pytest.raises(TracerIndexError, match="as a size"):
-        bw.jit(lambda x: np.zeros(int(np.sum(x))))(np.ones(3))
+        bw.compile(lambda x: np.zeros(int(np.sum(x))), np.ones(3))
+
+
+SIZED = {
+    "arange": lambda x, times: np.sum(np.sin(np.arange(0, np.sum(times), 0.1) * x)),
+    "arange from a number": lambda x, times: np.sum(np.sin(np.arange(times[1], times[0], 0.1) * x)),
+    "linspace": lambda x, times: np.sum(np.sin(np.linspace(0.0, x, int(times.sum() / 0.1)))),
+    "a loop": lambda x, times: sum(np.exp(-t * x) for t in np.arange(0.0, np.max(times) + 0.05, 0.1)),
+    "scaled": lambda x, times: np.sum(np.sin(np.arange(0, np.sum(2.0 * times), 0.1) * x)) * np.sum(times),
+}
+
+
+@pytest.mark.parametrize("function", SIZED.values(), ids=SIZED)
+def test_sizes_that_floats_in_an_array_decide(function):
+    compiled, derived, h = bw.jit(function), bw.value_and_grad(function, argnums=(0, 1)), 1e-6
+    for scale in (1.0, 1.7, 1.0):
+        times = np.array([0.73, 0.31, 1.23]) * scale
+        assert compiled(1.3, times) == pytest.approx(function(1.3, times), rel=1e-12)
+        value, slopes = derived(1.3, times)
+        assert value == pytest.approx(function(1.3, times), rel=1e-12)
+        for slope, one, other in ((slopes[0], (1.3 + h, times), (1.3 - h, times)), (slopes[1].sum(), (1.3, times + h), (1.3, times - h))):
+            assert slope == pytest.approx((function(*one) - function(*other)) / (2 * h), rel=1e-6, abs=1e-8)
+
+
+def test_other_arrays_stay_data_beside_them():
+    def function(x, times):
+        return np.sum(np.sin(np.arange(0, np.sum(times), 0.1)[:len(x)] * x))
+
+    compiled, times = bw.jit(function), np.array([0.72, 0.3])
+    compiled(np.ones(3), times)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for step in range(20):
+            assert compiled(np.ones(3) * step, times) == pytest.approx(function(np.ones(3) * step, times))
+    assert len(compiled._variants) == 1
+
+
+def test_sizes_under_transforms():
+    def function(x, times):
+        return np.sum(np.sin(np.arange(0, np.sum(times), 0.1) * x))
+
+    times = np.array([0.72, 0.3])
+    places = np.arange(0, 1.02, 0.1)
+    assert bw.hessian(function)(1.3, times) == pytest.approx(-np.sum(places ** 2 * np.sin(1.3 * places)))
+    assert bw.grad(lambda x: bw.grad(function)(x, 1.0 * times))(1.3) == pytest.approx(-np.sum(places ** 2 * np.sin(1.3 * places)))
+    with pytest.raises(UnsupportedError, match=r"np.arange of traced bounds.*\n.*while x < stop"):
+        bw.vmap(function, in_axes=(None, 0))(1.3, np.stack([times, 2 * times]))
 
 
 # ----- what has as many elements as its number says, and is made of the number as well

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler import ops
 from bwcompiler.api.programs.executables import lower
 from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.ir.contracts.memory import StepUse, Update
+from bwcompiler.ir.graph import cut
+from bwcompiler.ir.op import Record, input_value
+from bwcompiler.ir.types import F64, tensor
+from bwcompiler.passes.memory.plan_memory import plan_memory
 from bwcompiler.passes.rewriting.simplify import simplify
 from tests.unit.passes.fused_programs import X as ROWS
 from tests.unit.passes.fused_programs import each, lowered
@@ -97,6 +103,18 @@ def test_what_must_stay_stays(function) -> None:
     for one, other in zip(found if isinstance(found, tuple) else (found,), expected if isinstance(expected, tuple) else (expected,), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-13)
     np.testing.assert_array_equal(x, X)
+
+
+def test_an_input_that_a_body_gives_back_is_not_updated_in_place() -> None:
+    """Else a gradient was counted twice, where a branch gave back the zeros that a branch in it had added to."""
+    entry = input_value(tensor(F64, (3,)), "total")
+    with Record() as record:
+        added = ops.add(entry, entry)
+        found = ops.negative(added)
+    graph = cut("branch", [entry], record.values, [found, entry])
+    steps = [StepUse([entry], [added], updates=[Update(entry, added, False)]), StepUse([added], [found])]
+    plan = plan_memory(graph, steps, (None, 0))
+    assert plan.locations[added].kind == "arena" and added in plan.copied and not plan.copies
 
 
 def updated_copy(x, at, t):
