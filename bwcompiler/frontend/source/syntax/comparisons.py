@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from typing import Any
 
 from bwcompiler.frontend.source.syntax.analysis.expressions import is_pure
@@ -19,7 +20,8 @@ def compared(rewriter: Any, node: ast.Compare) -> ast.expr | None:
         return None
     sides = [node.left, *node.comparators]
     if not any(isinstance(part, ast.Call) for one in sides[1:-1] for part in walk(one)):
-        pairs: list[ast.expr] = [_pair(node, place, *sides[place:place + 2]) for place in range(len(node.ops))]
+        again = [copy.deepcopy(side) for side in sides]          # what is between two comparisons stands in both
+        pairs: list[ast.expr] = [_pair(node, place, again[place], sides[place + 1]) for place in range(len(node.ops))]
         found: ast.expr = rewriter.visit(ast.copy_location(ast.BoolOp(ast.And(), pairs), node))
         return found
     names = [f"__bw_side_{place}__" for place in range(len(node.ops))]

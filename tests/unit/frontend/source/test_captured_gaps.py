@@ -447,3 +447,14 @@ def test_elements_are_looked_for():
         bw.check_grads(places_of_elements, (x,))
     with pytest.raises(ValueError, match="x not in list"):
         bw.jit(lambda x: [v for v in x if v > 0].index(17.0))(np.array([1.0, -1.0]))
+
+
+def test_what_is_between_two_comparisons_may_be_a_product():
+    def clipped(x, m):
+        y = x.copy()
+        if -1.0 < x[::-1] @ (m @ x) < 1.0:
+            y[0] = 2.0
+        return y
+
+    for x in (np.array([0.1, 0.2]), np.array([3.0, 4.0])):
+        np.testing.assert_array_equal(bw.jit(clipped)(x, np.eye(2)), clipped(x, np.eye(2)))
