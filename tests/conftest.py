@@ -163,7 +163,7 @@ def stale_among(tests: Path, collected: set[Path] | None) -> list[str]:
     stale = []
     modules = {stem.parent for stem in collected or ()}
     for path in sorted((tests / "golden").rglob("*")):
-        if path.is_dir() or path.name.startswith("."):  # hidden: being written by another process
+        if path.is_dir() or path.name.startswith(".") or path.parent.name == "__pycache__":  # hidden: being written by another process
             continue
         stem = path.relative_to(tests / "golden").with_suffix("")
         source = (tests / stem.parent).with_suffix(".py")

@@ -79,9 +79,10 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
         if isinstance(refused, Unbounded):         # the loop around can be recorded in another way
             raise
         told = refused.told("np.where(condition, a, b), bw.cond(condition, then, otherwise), or decide outside of the function")
+        refusal = TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {told}"))
         if is_merging and source is not None:
-            policy.unlike.add((source.file, source.line))
-        raise TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {told}")) from None
+            policy.unlike.setdefault((source.file, source.line), refusal)
+        raise refusal from None
     except BaseException:
         scope.undo()
         names.restore(entry)
@@ -92,8 +93,9 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
 
 def _going_on(policy: Policy) -> bool:
     """Whether branches that were refused are to go on to the end of their blocks from now on: what they leave is not alike."""
-    new = sorted(policy.unlike - policy.going_on)[:MOST_GOING_ON - len(policy.going_on)]
+    new = [site for site in policy.unlike if site not in policy.going_on][:MOST_GOING_ON - len(policy.going_on)]
     if new:
+        policy.refused = policy.refused or policy.unlike[new[0]]
         policy.carrying.clear()
     policy.going_on.update(new)
     return bool(new)

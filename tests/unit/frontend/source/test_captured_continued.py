@@ -68,5 +68,5 @@ def test_unlike_results_are_refused_as_before():
             y = x[:3]
         return y
 
-    with pytest.raises(TracerBoolError, match=r"if x\[0\] > 1:\n.* has shape \(3,\) on one side and \(5,\) on the other"):
+    with pytest.raises(TracerBoolError, match=r"y has shape \(3,\) on one side and \(5,\) on the other"):
         bw.jit(cut)(X)
