@@ -23,6 +23,7 @@ from bwcompiler.passes.loops.branch_states import passed_through
 
 CHAIN = 4                     # updates a chain has at least
 LATE = ("reduction", "library", "region", "item")
+GATHERED = 3                  # large additions to one array, that are done at once
 SHARE = 2                     # an update is small where its slice is at most 1/SHARE of the array
 
 
@@ -163,12 +164,29 @@ def _candidates(graph: Graph, mutable: Sequence[Value] = ()) -> list[Value]:
 
 
 def _is_stored(update: Value, graph: Graph) -> bool:
-    """Whether a loop over the part has something to store: a constant is known where the array is read, and what is added to several
-    parts, as in the derivative of a difference of neighbours, is gathered by one loop over the array."""
-    part = update.operands[1]
+    """Whether a loop over the part has something to store: a constant is known where the array is read, and what is gathered is not."""
     if update.op is ops.slice_add:
-        return sum([value.op is ops.slice_add and value.operands[1] is part for value in graph.body]) == 1
-    return not (is_constant(part) and _is_read_by_loops(update, graph))
+        return not is_gathered(update, graph)
+    return not (is_constant(update.operands[1]) and _is_read_by_loops(update, graph))
+
+
+def is_gathered(addition: Value, graph: Graph) -> bool:
+    """Whether one loop over the array gathers what is added to several parts of it, as in the derivative of a difference of neighbours.
+
+    In place, each addition would go through the array.
+    """
+    additions = [value for value in graph.body if value.op is ops.slice_add]
+    if sum([value.operands[1] is addition.operands[1] for value in additions]) > 1:
+        return True
+    array = _first(addition)
+    return sum([not _is_small(value) and _first(value) is array for value in additions]) >= GATHERED and not _is_small(addition)
+
+
+def _first(update: Value) -> Value:
+    """The array that an update, and those before it, were made of."""
+    while update.op in ops.UPDATES:
+        update = update.operands[0]
+    return update
 
 
 def _is_read_by_loops(array: Value, graph: Graph) -> bool:

@@ -4,7 +4,8 @@
 
 An update of most of an array is a new array made of pieces.  A piece whose elements are computed from their neighbours would first be
 stored and then copied.  Here it is computed directly into the new array, and the rest of the old array, its border, is copied.
-Where the piece is made of other arrays, and nothing reads the old one afterwards, it is computed into the old array as it is.
+Where the piece is made of other arrays, and nothing reads the old one afterwards, it is computed into the old array as it is.  If something
+is added to several parts afterwards, as in the derivative of a stencil, one loop over a new array gathers that.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value
-from bwcompiler.passes.memory.find_updates import is_free, is_small_slice
+from bwcompiler.passes.memory.find_updates import is_free, is_gathered, is_small_slice
 from bwcompiler.passes.rewriting.rewriter import rebuilt
 
 LEAST_ELEMENTS = 128           # of an update: small arrays are copied as fast as two loops more are begun
@@ -68,6 +69,8 @@ def _updates(body: Graph, number: int) -> list[Value]:
     """The update of most of a state, or of one number, of which nothing but further updates make the next state."""
     value = body.outputs[number]
     while value.op in ops.UPDATES and value.operands[0].op in ops.UPDATES:
+        if value.op is ops.slice_add and is_gathered(value, body):
+            return []
         value = value.operands[0]
     base = value.operands[0] if value.op is ops.slice_update else value
     if base.op.kind not in ("input", "constant") or base.op is ops.unset or base is value:

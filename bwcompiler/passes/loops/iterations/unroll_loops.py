@@ -10,6 +10,8 @@ recurrences do, with cheap operations.
 from __future__ import annotations
 
 from bwcompiler import ops
+from bwcompiler.ir.access import section_of
+from bwcompiler.ir.extent import Section
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value, current_record
 from bwcompiler.ir.types import TupleType
@@ -39,7 +41,7 @@ def _pays(loop: Value) -> bool:
     states = [value.type for value in body.inputs[:carried]]
     if not iterations or any(not all(isinstance(extent, int) for extent in type_.shape) for type_ in states):
         return False
-    if max([type_.nbytes for type_ in states], default=0) < LEAST_BYTES:
+    if max([type_.nbytes for type_ in states], default=0) < LEAST_BYTES or _reads_neighbours(body, carried):
         return False
     carries: set[Value] = set(body.inputs[:carried])
     work, cheap, columns = 0, True, False
@@ -55,6 +57,15 @@ def _pays(loop: Value) -> bool:
         elif value.op.kind not in ("constant", "layout", "index") or (moving and not _is_swept(value)):
             return False
     return work * len(iterations) <= MOST_VALUES and (cheap or not columns)
+
+
+def _reads_neighbours(body: Graph, carried: int) -> bool:
+    """Whether an element is made of others of the iteration before, as a stencil does: these have to be stored between the iterations."""
+    sections: dict[Value, list[Section]] = {value: [] for value in body.inputs[:carried]}
+    for value in body.body:
+        if value.op is ops.slice and value.operands[0] in sections and value.type.is_fixed and value.type.nbytes >= LEAST_PART:
+            sections[value.operands[0]].append(section_of(value))
+    return any(one != other and not one.is_apart(other) for found in sections.values() for one in found for other in found)
 
 
 def _is_swept(value: Value) -> bool:

@@ -187,6 +187,28 @@ def test_one_kernel_writes_the_state() -> None:
     assert forward.count(" in 0..998 vector") == 1 and ".ct" not in forward
 
 
+def diffused(u):
+    for _ in range(50):
+        u[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2.0 * u[1:-1] + u[:-2])
+    return u
+
+
+def diffused_in_two_directions(u):
+    for _ in range(50):
+        u[1:-1, 1:-1] += 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4.0 * u[1:-1, 1:-1])
+    return u
+
+
+@pytest.mark.parametrize("fun, shape", [(diffused, (10_000,)), (diffused_in_two_directions, (100, 100))])
+def test_derivatives_of_stencils_are_gathered(fun, shape) -> None:
+    """One loop over the new cotangent reads what neighbours add to it; no addition goes through the array."""
+    u = np.cos(np.arange(10_000.0)).reshape(shape)
+    text = bw.jit(bw.grad(lambda u: np.sum(fun(u * 1.0) ** 2))).as_text("loops", u)
+    backward = text[text.index("kernel b1b."):]
+    assert "store" in backward and "add=" not in backward.partition("kernel k")[0]
+    check_derivatives(lambda u: fun(u * 1.0), u[tuple([slice(0, 12)] * len(shape))].copy())
+
+
 def test_loops_that_never_run():
     """What the first iteration around keeps of the loop inside are no rows at all."""
     def triangle(a, y):
