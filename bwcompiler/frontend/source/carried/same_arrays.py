@@ -17,6 +17,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.concrete.makers import note_shown, shown
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
+from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
 from bwcompiler.frontend.source.variables import Again, is_number, same
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
@@ -105,6 +106,7 @@ def settle(loop: Any) -> dict[Storage, Tracer]:
         _note_others(loop, name)
     for name in loop.order():
         _settle_concrete(loop, name)
+        _settle_two_shapes(loop, name)
     made = made if loop.runs else {}
     for name in parts:
         after = _after(loop, name, made)
@@ -126,6 +128,13 @@ def _settle_concrete(loop: Any, name: str) -> None:
         note_shown(entry)
     elif isinstance(entry, Tracer):
         share(found, origins(entry), name, _WHY_NOT.format(name), _site(loop))
+
+
+def _settle_two_shapes(loop: Any, name: str) -> None:
+    """A carried number or array may still be the array from before the loop: a write to that is refused, as the result has a copy."""
+    entry, found = loop.entry[name], loop.names[name]
+    if type(entry) is type(found) is TwoShapes and isinstance(entry.array, Tracer) and isinstance(found.array, Tracer):
+        share(found.array, origins(entry.array), name, _WHY_NOT.format(name), _site(loop))
 
 
 def _link_entry(found: Tracer, entry: Any, flag: Tracer, name: str) -> None:

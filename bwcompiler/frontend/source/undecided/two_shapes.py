@@ -247,11 +247,12 @@ def becomes_two_shapes(loop: Any, name: str, start: Any, end: Any) -> bool:
     if type(start) is TwoShapes or start is UNBOUND or end is UNBOUND or (loop.runs and type(end) is not TwoShapes):
         return False
     pattern = pattern_of(start, end)
-    if pattern is not None:
-        nothing = np.zeros(pattern.shape, pattern.dtype.numpy)         # of no region: the body is being traced
-        loop.entry[name] = fitted(start, pattern, nothing)
-        loop.kinds.pop(name, None)
-    return pattern is not None
+    if pattern is None or np.shape(_unless_known(start)):              # an array may have other names, which a carried one has not
+        return False
+    nothing = np.zeros(pattern.shape, pattern.dtype.numpy)             # of no region: the body is being traced
+    loop.entry[name] = fitted(start, pattern, nothing)
+    loop.kinds.pop(name, None)
+    return True
 
 
 def fitted_like(end: Any, start: Any) -> Any:

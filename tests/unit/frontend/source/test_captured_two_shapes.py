@@ -129,3 +129,29 @@ def test_what_cannot_be_had_is_refused():
         bw.jit(stored)(X)
     with pytest.raises(TracerError, match="a number or an array of shape"):
         bw.compile(handed_out, X)
+
+
+# ----- arrays with other names
+def kept_or_zero(x):
+    y = x * 1.0
+    b = y
+    for k in range(12):
+        if x[0] > 0.5 + k:
+            b = 0.0
+    y[0] += 1.0
+    return np.sum(b * 2.0) + np.sum(y)
+
+
+def kept_in_a_list(x):
+    y = x * 1.0
+    b = [y] * 4
+    for k in range(12):
+        b[k % 3] = 0.0
+    y[0] += 1.0
+    return sum([np.sum(v * v) for v in b]) + np.sum(y)
+
+
+@pytest.mark.parametrize("program", [kept_or_zero, kept_in_a_list])
+def test_what_may_still_be_the_array_from_before_sees_what_is_written_to_it(program):
+    for x in (np.array([0.3, 0.5, 0.7]), np.array([0.8, 0.5, 0.7])):
+        np.testing.assert_allclose(bw.jit(program)(x), program(x), rtol=1e-15)
