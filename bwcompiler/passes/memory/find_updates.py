@@ -175,11 +175,11 @@ def is_gathered(addition: Value, graph: Graph) -> bool:
 
     In place, each addition would go through the array.
     """
-    additions = [value for value in graph.body if value.op is ops.slice_add]
-    if sum([value.operands[1] is addition.operands[1] for value in additions]) > 1:
-        return True
-    array = _first(addition)
-    return sum([not _is_small(value) and _first(value) is array for value in additions]) >= GATHERED and not _is_small(addition)
+    if _is_small(addition):
+        return False
+    part, array = addition.operands[1], _first(addition)
+    large = [value for value in graph.body if value.op is ops.slice_add and not _is_small(value)]
+    return sum([value.operands[1] is part for value in large]) > 1 or sum([_first(value) is array for value in large]) >= GATHERED
 
 
 def _first(update: Value) -> Value:
