@@ -24,6 +24,7 @@ from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.policy import Recapture, Site
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.storages.contents import owner_of
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import ConcreteView
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -164,7 +165,8 @@ def note_shown(array: Any) -> None:
     """Traced code has a part of a concrete array, or a copy that stands for it: where that changes, the array has to be a traced one."""
     policy = open_policy()
     if policy is not None:
-        policy.shown[id(array)] = array
+        owner = owner_of(array)                        # which changes, and the other views of it with it
+        policy.shown[id(owner)] = owner
 
 
 def is_live(array: Any) -> bool:
@@ -219,6 +221,7 @@ def _in_place(name: str) -> Callable[[Any, Any], Any]:
         policy = open_policy()
         if policy is not None and policy.depth:
             changed_in_loop(self.whole)
+        require_unseen(self.whole)
         require_traced(self.whole, other)
         HANDLERS["read_contents"](other)
         return operation(self.array, other)

@@ -512,3 +512,30 @@ def test_a_loop_that_may_have_no_iterations_binds_a_name_to_a_concrete_array():
 
     with pytest.raises(ValueError, match="read-only"):
         bw.jit(bound)(np.ones(3))
+
+
+def test_a_branch_takes_a_concrete_array_that_changes_in_place_in_a_later_iteration():
+    def kept(x):
+        a, b = [None] * 6, [np.zeros(3) for _ in range(5)]
+        for k in range(4, 0, -1):
+            if x[0] * k > 0.5:
+                a[k + 1] = b[4 - k]
+            b[k - 1] += 0.1
+        return sum(np.sum(v) for v in a if v is not None)
+
+    as_python(kept, X * 0.3)
+
+
+def test_a_row_of_a_concrete_array_that_a_loop_may_have_left_with_its_name():
+    """The loop got a copy of the row; what was written to the array was not seen by it."""
+    def row(x):
+        rows, other, k = np.zeros((4, 3)), np.ones(3), 0
+        p = rows[0]
+        while x[0] * k > 0.9 and k < 6:
+            p = other
+            k += 1
+        rows[0] += 1.0
+        return np.sum(p * x) + k
+
+    with pytest.raises(UnsupportedError, match="p may be another name of an array"):
+        bw.jit(row)(X)
