@@ -55,7 +55,7 @@ class _Fusion:
         self.views = {value: _operand_views(value) for value in graph.body if not is_fusable(value) and value.op is not ops.item}
         self.versions = Versions(find_updates(graph, mutable))
         updates = self.versions.updates
-        self.forced = _forced(graph, self.views) | {array for array in updates.arrays if array.op is ops.full}
+        self.forced = _forced(graph, self.views) | {array for array in updates.arrays if array.op in (ops.full, ops.transpose)}
         self.stored: set[Value] = set(graph.inputs)
         self.steps = Steps()
         self.numbers = WaitingNumbers(self.steps)

@@ -7,7 +7,7 @@ is the state of a loop that nothing reads any more (`is_free`): a cotangent of s
 
 A sum, product or similar value that is written into an array computed only for this purpose, and that is available at the same time as the
 array, is also written in place, and not by a second pass over all of the array.  So are strided slices written into such an array, or
-into a constant.
+into a constant, and slices of a transposed copy.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bwcompiler.passes.loops.branch_states import passed_through
 CHAIN = 4                     # updates a chain has at least
 LATE = ("reduction", "library", "region", "item")
 GATHERED = 3                  # large additions to one array, that are done at once
+TURNED = 1 << 12              # bytes of a transposed array from which on the order of its memory counts
 SHARE = 2                     # an update is small where its slice is at most 1/SHARE of the array
 
 
@@ -102,10 +103,19 @@ def _late_patches(graph: Graph, candidates: Sequence[Value]) -> set[Value]:
     for value in candidates:
         array, part = value.operands
         looped = array.op is ops.item and array.operands[0].op is ops.loop          # what a loop gave lies in memory of its own
-        own = looped or array in found or (array.op.kind in ("elementwise", "constant") and array not in late)
-        if own and readers[array] == 1 and array not in outputs and (looped or part in late or _is_stepped(value)):
+        turned = is_turned(array)
+        own = looped or turned or array in found or (array.op.kind in ("elementwise", "constant") and array not in late)
+        if own and readers[array] == 1 and array not in outputs and (looped or turned or part in late or _is_stepped(value)):
             found |= {array, value}
     return found
+
+
+def is_turned(array: Value) -> bool:
+    """Whether it is a transposed copy, which is made of square blocks, if nothing else is done by the same loops."""
+    if array.op is not ops.transpose or is_alias(array) or not array.type.is_fixed or array.type.nbytes < TURNED:
+        return False
+    last = array.attrs["axes"][-1]
+    return last != array.rank - 1 and array.shape[-1] > 1 and array.operands[0].shape[-1] > 1
 
 
 def _is_stepped(value: Value) -> bool:

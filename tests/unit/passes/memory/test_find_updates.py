@@ -293,6 +293,22 @@ def test_sums_are_written_into_what_is_computed_with_them(rng):
     assert len(patches) == 2 and body.plan.in_place.intersection(patches)
 
 
+@pytest.mark.parametrize("part", [np.s_[0], np.s_[:, 3], np.s_[2:9, 1::4]], ids=str)
+def test_parts_of_transposed_copies_are_written_after_these(part: Any, rng: np.random.Generator) -> None:
+    """A loop that does both reads or writes a column of memory in each iteration."""
+    x = rng.normal(size=(256, 264))
+
+    def turned(x):
+        y = np.array(x.T)
+        y[part] = np.sin(y[part])
+        return y
+
+    graph = trace(turned, (x,)).graph
+    assert len(find_updates(graph).values) == 1
+    assert "  for b in" in bw.jit(turned).as_text("loops", x)
+    np.testing.assert_allclose(bw.jit(turned)(x), turned(x), rtol=1e-14)
+
+
 def test_what_is_read_again_or_known_at_once_is_no_patch(rng):
     x = rng.normal(size=(20, 20))
 
