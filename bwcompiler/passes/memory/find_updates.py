@@ -115,7 +115,7 @@ def is_turned(array: Value) -> bool:
     if array.op is not ops.transpose or is_alias(array) or not array.type.is_fixed or array.type.nbytes < TURNED:
         return False
     last = array.attrs["axes"][-1]
-    return last != array.rank - 1 and array.shape[-1] > 1 and array.operands[0].shape[-1] > 1
+    return bool(last != array.rank - 1 and array.shape[-1] > 1 and array.operands[0].shape[-1] > 1)
 
 
 def _is_stepped(value: Value) -> bool:
