@@ -103,14 +103,14 @@ def _late_patches(graph: Graph, candidates: Sequence[Value]) -> set[Value]:
     for value in candidates:
         array, part = value.operands
         looped = array.op is ops.item and array.operands[0].op is ops.loop          # what a loop gave lies in memory of its own
-        turned = is_turned(array)
+        turned = _is_turned(array)
         own = looped or turned or array in found or (array.op.kind in ("elementwise", "constant") and array not in late)
         if own and readers[array] == 1 and array not in outputs and (looped or turned or part in late or _is_stepped(value)):
             found |= {array, value}
     return found
 
 
-def is_turned(array: Value) -> bool:
+def _is_turned(array: Value) -> bool:
     """Whether it is a transposed copy, which is made of square blocks, if nothing else is done by the same loops."""
     if array.op is not ops.transpose or is_alias(array) or not array.type.is_fixed or array.type.nbytes < TURNED:
         return False
