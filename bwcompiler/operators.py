@@ -10,14 +10,16 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-Operation = Callable[..., Any]                     # a function of the module `operator`
+Operation = Callable[..., Any]                     # of the module `operator`; or divmod, which it lacks
 
 # What NumPy calls the operators: np.subtract is `-`.
 UFUNC_NAMES: dict[Operation, str] = {
     operator.add: "add", operator.sub: "subtract", operator.mul: "multiply", operator.truediv: "divide", operator.floordiv: "floor_divide",
-    operator.mod: "remainder", operator.pow: "power", operator.matmul: "matmul", operator.and_: "bitwise_and", operator.or_: "bitwise_or",
-    operator.xor: "bitwise_xor", operator.lshift: "left_shift", operator.rshift: "right_shift", operator.lt: "less",
-    operator.le: "less_equal", operator.gt: "greater", operator.ge: "greater_equal", operator.eq: "equal", operator.ne: "not_equal",
+    operator.mod: "remainder", divmod: "divmod", operator.pow: "power", operator.matmul: "matmul",
+    operator.and_: "bitwise_and", operator.or_: "bitwise_or", operator.xor: "bitwise_xor",
+    operator.lshift: "left_shift", operator.rshift: "right_shift",
+    operator.lt: "less", operator.le: "less_equal", operator.gt: "greater", operator.ge: "greater_equal",
+    operator.eq: "equal", operator.ne: "not_equal",
     operator.neg: "negative", operator.pos: "positive", operator.abs: "absolute", operator.invert: "invert",
 }
 COMPARISONS: frozenset[Operation] = frozenset((operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne))
@@ -58,6 +60,7 @@ class Operators:
     __truediv__, __rtruediv__ = _both(operator.truediv)
     __floordiv__, __rfloordiv__ = _both(operator.floordiv)
     __mod__, __rmod__ = _both(operator.mod)
+    __divmod__, __rdivmod__ = _both(divmod)
     __pow__, __rpow__ = _both(operator.pow)
     __matmul__, __rmatmul__ = _both(operator.matmul)
     __and__, __rand__ = _both(operator.and_)
@@ -68,12 +71,6 @@ class Operators:
     __lt__, __le__, __gt__, __ge__ = _binary(operator.lt), _binary(operator.le), _binary(operator.gt), _binary(operator.ge)
     __eq__, __ne__ = _binary(operator.eq), _binary(operator.ne)
     __neg__, __pos__, __abs__, __invert__ = _unary(operator.neg), _unary(operator.pos), _unary(operator.abs), _unary(operator.invert)
-
-    def __divmod__(self, other: Any) -> Any:
-        return self // other, self % other
-
-    def __rdivmod__(self, other: Any) -> Any:
-        return other // self, other % self
 
 
 class UpdatingOperators(Operators):
