@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -24,12 +24,26 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.operators import UFUNC_NAMES, Operation, UpdatingOperators
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 SELECTED: dict[Any, Callable[..., Any]] = {}       # by NumPy's function: what takes selections in its place
+_TAKING_SELECTIONS: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 _REDUCING = {"add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.min, "logical_and": np.all, "logical_or": np.any}
 _RUNNING = {"add": np.cumsum, "multiply": np.cumprod}
 _ADVICE = ("x[mask] with a traced mask: the number of elements is not known while tracing, and {} needs it\n"
            "  hint: np.where(mask, x, 0), or an array of fixed size and the count; x[mask] can be computed with element by element, "
            "reduced, sorted, indexed and assigned back")
+
+
+def taking_selections(function: Function) -> Function:
+    """A function that takes the place of one of SciPy's; say of it that it takes selections as well."""
+    _TAKING_SELECTIONS.add(function)
+    return function
+
+
+def takes_selections(function: Any) -> bool:
+    """Whether that was said of a function."""
+    return callable(function) and function in _TAKING_SELECTIONS
 
 
 def _method(function: Any) -> Callable[..., Any]:
