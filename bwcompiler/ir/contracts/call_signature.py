@@ -49,8 +49,7 @@ class Static:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An exact tuple, list, dict (its `keys`, in their order, are texts and integers) or None; a tuple of the class `cls`, for calls that
-    do not go to the native entry."""
+    """An exact tuple, list, dict (its `keys`, in their order, are texts and integers) or None; a named tuple of the class `cls`."""
 
     kind: ContainerKind
     children: tuple[Tree, ...] = ()
@@ -60,7 +59,7 @@ class Container:
     def __str__(self) -> str:
         inner = ", ".join(map(str, self.children))
         if self.kind == "tuple":
-            return f"({inner}{',' if len(self.children) == 1 else ''})"
+            return f"{'' if self.cls is None else self.cls.__name__}({inner}{',' if len(self.children) == 1 else ''})"
         if self.kind == "list":
             return f"[{inner}]"
         if self.kind == "dict":
