@@ -76,11 +76,6 @@ def leaf_indices(tree: Tree) -> tuple[int, ...]:
     return tuple([node.index for node in _nodes(tree) if isinstance(node, Leaf)])
 
 
-def has_classes(tree: Tree) -> bool:
-    """Whether the tree has named tuples."""
-    return isinstance(tree, Container) and (tree.cls is not None or any(map(has_classes, tree.children)))
-
-
 def static_indices(tree: Tree) -> tuple[int, ...]:
     """The statics of `tree` from left to right."""
     return tuple([node.index for node in _nodes(tree) if isinstance(node, Static)])
@@ -201,8 +196,7 @@ class Read(NamedTuple):
     @property
     def is_followed(self) -> bool:
         """Whether its base is another read, or it expects a class or NOTHING: the native entry supports only fixed objects."""
-        return (type(self.base) is Read or type(self.expected) is OfClass or self.expected is NOTHING
-                or (self.tree is not None and has_classes(self.tree)))
+        return type(self.base) is Read or type(self.expected) is OfClass or self.expected is NOTHING
 
     @property
     def is_of_function(self) -> bool:
