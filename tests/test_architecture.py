@@ -28,7 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("frontend", "passes", "lowering", "runtime"),
     ("ops",),
     ("ir",),
-    ("collector", "errors", "lazy", "locks", "spellings", "target", "tree", "turns", "uninterrupted"),
+    ("collector", "errors", "lazy", "locks", "operators", "spellings", "target", "tree", "turns", "uninterrupted"),
 )
 STAGES = next(layer for layer in LAYERS if "passes" in layer)  # these never import one another
 LEVEL = {part: len(LAYERS) - height for height, layer in enumerate(LAYERS) for part in layer}

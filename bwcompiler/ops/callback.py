@@ -32,12 +32,12 @@ class HostFunction:
     results     types of the result leaves; their tree is `result_tree`, their paths are used in errors.
     vectorized  whether it takes leading batch axes of all arguments; otherwise it is called once per element.
     none_is_zero  whether it may return None for a part of the results.
-    checks      it raises if its first argument is true, and does nothing else.
+    raises      what it raises if its first argument is true, where it does nothing else; None of other functions.
     """
 
     def __init__(self, fun: Callable[..., Any], arguments: tree.TreeDef, statics: dict[int, Any], results: Sequence[TensorType],
-                 result_tree: tree.TreeDef, *, vectorized: bool = False, none_is_zero: bool = False, checks: bool = False,
-                 key: str | None = None) -> None:
+                 result_tree: tree.TreeDef, *, vectorized: bool = False, none_is_zero: bool = False,
+                 raises: BaseException | None = None, key: str | None = None) -> None:
         self.fun = fun
         self.arguments = arguments
         self.statics = statics
@@ -46,7 +46,7 @@ class HostFunction:
         self.paths = tree.treedef_paths(result_tree, "result")
         self.vectorized = vectorized
         self.none_is_zero = none_is_zero
-        self.checks = checks
+        self.raises = raises
         self.content_key = key or f"host function {next(_numbers)}"      # functions are equal only if they are identical
         self._kept = threading.local()
 

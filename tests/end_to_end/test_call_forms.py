@@ -7,7 +7,7 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -101,6 +101,26 @@ def test_alternating_calls_stay_native() -> None:
             np.testing.assert_allclose(function(*args, **kwargs), scaled(*args, **kwargs), rtol=1e-6)
     for args, kwargs in CALLS.values():
         assert_native(function, *args, **kwargs)
+
+
+class Layer(NamedTuple):
+    w: Any
+    b: Any = 0.0
+
+
+def test_named_tuples() -> None:
+    def loss(layers: dict[str, Layer], x: Any) -> Any:
+        return np.sum((layers["first"].w * x + layers["first"].b) ** 2)
+    for layers in ({"first": Layer(W, 1.0)}, {"first": Layer(w=W.copy(), b=X)}):
+        np.testing.assert_allclose(assert_native(bw.jit(loss), layers, X), loss(layers, X))
+        gradient = assert_native(bw.grad(loss), layers, X)
+        assert type(gradient["first"]) is Layer
+        np.testing.assert_allclose(gradient["first"].w, 2 * (W * X + layers["first"].b) * X)
+    plain: Any = {"first": (W, 1.0)}                # is not taken for one
+    compiled = bw.jit(loss)
+    compiled({"first": Layer(W, 1.0)}, X)
+    with pytest.raises(AttributeError):
+        compiled(plain, X)
 
 
 def test_trees_that_alternate() -> None:

@@ -41,7 +41,7 @@ class Struct:
 
 
 def host_call(fun: Callable[..., Any], spec: Any, args: Sequence[Any], kwargs: dict[str, Any] | None = None, *,
-              vectorized: bool = False, none_is_zero: bool = False, checks: bool = False) -> Any:
+              vectorized: bool = False, none_is_zero: bool = False, raises: BaseException | None = None) -> Any:
     """fun(*args, **kwargs), which returns arrays of the types in `spec`: called now, or whenever the program runs that is traced."""
     leaves, treedef = tree.flatten((tuple(args), kwargs or {}))
     statics = {position: leaf for position, leaf in enumerate(leaves) if is_static(leaf)}
@@ -51,9 +51,9 @@ def host_call(fun: Callable[..., Any], spec: Any, args: Sequence[Any], kwargs: d
             raise CallbackError(f"{path} is a {type(struct).__name__}; result_spec holds bw.ShapeDtypeStruct(shape, dtype), or arrays, in "
                                 "the containers that the function returns")
     types = [array_type(struct) for struct in structs]
-    key = _key(fun, treedef, statics, types, result_tree, vectorized, none_is_zero, checks)
+    key = _key(fun, treedef, statics, types, result_tree, vectorized, none_is_zero, raises is not None)
     host = HostFunction(fun, treedef, statics, types, result_tree, vectorized=vectorized, none_is_zero=none_is_zero,
-                        checks=checks, key=key)
+                        raises=raises, key=key)
     arrays = [leaf for position, leaf in enumerate(leaves) if position not in statics]
     if active_region() is None and not any(isinstance(leaf, Tracer) for leaf in arrays):
         found = host.call((), [np.asarray(array) for array in arrays])

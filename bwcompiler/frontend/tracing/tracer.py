@@ -42,6 +42,7 @@ from bwcompiler.frontend.tracing.storages.views import Chain
 from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, TensorType
+from bwcompiler.operators import UFUNC_NAMES, Operation, UpdatingOperators
 
 
 def _in_handler() -> bool:
@@ -57,27 +58,18 @@ def _number(tracer: Tracer, kind: type[BwError], advice: Callable[[], str]) -> A
     return number_of(tracer, value_of(tracer), kind, advice)
 
 
-def _operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
-    def method(self: Tracer, other: Any) -> Any:
-        if not isinstance(other, Tracer) and not isinstance(other, OPERANDS):
+def _computed(name: str, operands: tuple[Any, ...]) -> Any:
+    """A ufunc that is an operator or a method of numbers; NotImplemented where another operand knows better."""
+    for one in operands:
+        if not isinstance(one, Tracer) and not isinstance(one, OPERANDS):
             return NotImplemented
-        inputs = (other, self) if reflected else (self, other)
-        if name == "matmul":
-            return call_numpy(np.matmul, inputs, {}, HANDLERS["operator"], name, *inputs)
-        return call(HANDLERS["operator"], name, *inputs)
-    return method
+    if name == "matmul":
+        return call_numpy(np.matmul, operands, {}, HANDLERS["operator"], name, *operands)
+    return call(HANDLERS["operator"], name, *operands)
 
 
-def _in_place(name: str) -> Callable[[Any, Any], Any]:
-    def method(self: Tracer, other: Any) -> Any:
-        return call(HANDLERS["in_place"], name, self, other)
-    return method
-
-
-def _unary(name: str) -> Callable[[Any], Any]:
-    def method(self: Tracer) -> Any:
-        return call(HANDLERS["operator"], name, self)
-    return method
+def _method_of_numbers(name: str) -> Callable[..., Any]:
+    return lambda self, *others: _computed(name, (self, *others))
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -107,7 +99,7 @@ def _stated_method(name: str) -> Callable[..., Any]:
     return method
 
 
-class Tracer(Handle):
+class Tracer(Handle, UpdatingOperators):
     """A handle with what all arrays have."""
 
     __slots__ = ()
@@ -237,25 +229,11 @@ class Tracer(Handle):
     __dlpack_device__ = __dlpack__
 
     # ----- operators
-    __add__, __radd__, __iadd__ = _operator("add"), _operator("add", True), _in_place("add")
-    __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", True), _in_place("subtract")
-    __mul__, __rmul__, __imul__ = _operator("multiply"), _operator("multiply", True), _in_place("multiply")
-    __truediv__, __rtruediv__, __itruediv__ = _operator("divide"), _operator("divide", True), _in_place("divide")
-    __floordiv__, __rfloordiv__ = _operator("floor_divide"), _operator("floor_divide", True)
-    __ifloordiv__ = _in_place("floor_divide")
-    __mod__, __rmod__, __imod__ = _operator("remainder"), _operator("remainder", True), _in_place("remainder")
-    __divmod__, __rdivmod__ = _operator("divmod"), _operator("divmod", True)
-    __pow__, __rpow__, __ipow__ = _operator("power"), _operator("power", True), _in_place("power")
-    __matmul__, __rmatmul__, __imatmul__ = _operator("matmul"), _operator("matmul", True), _in_place("matmul")
-    __and__, __rand__, __iand__ = _operator("bitwise_and"), _operator("bitwise_and", True), _in_place("bitwise_and")
-    __or__, __ror__, __ior__ = _operator("bitwise_or"), _operator("bitwise_or", True), _in_place("bitwise_or")
-    __xor__, __rxor__, __ixor__ = _operator("bitwise_xor"), _operator("bitwise_xor", True), _in_place("bitwise_xor")
-    __lshift__, __rlshift__, __ilshift__ = _operator("left_shift"), _operator("left_shift", True), _in_place("left_shift")
-    __rshift__, __rrshift__ = _operator("right_shift"), _operator("right_shift", True)
-    __irshift__ = _in_place("right_shift")
-    __lt__, __le__, __gt__, __ge__ = (_operator(name) for name in ("less", "less_equal", "greater", "greater_equal"))
-    __eq__, __ne__ = _operator("equal"), _operator("not_equal")
-    __neg__, __pos__, __abs__, __invert__ = (_unary(name) for name in ("negative", "positive", "absolute", "invert"))
+    def _operate(self, operation: Operation, /, *operands: Any) -> Any:
+        return _computed(UFUNC_NAMES[operation], operands)
+
+    def _update(self, operation: Operation, other: Any, /) -> Any:
+        return call(HANDLERS["in_place"], UFUNC_NAMES[operation], self, other)
 
     # ----- items
     __getitem__ = _stated_method("getitem")
@@ -378,13 +356,12 @@ def fresh_array(value: Value) -> Tracer:
     return made
 
 
-_UNARY_METHODS = """sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp exp2 expm1 log log2 log10 log1p
+# NumPy calls these on the elements of object arrays.
+_METHODS_OF_NUMBERS = """sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh exp exp2 expm1 log log2 log10 log1p
     sqrt cbrt square reciprocal floor ceil trunc rint fabs absolute sign deg2rad rad2deg radians degrees isnan isinf isfinite
-    signbit negative positive logical_not"""
-for _name in _UNARY_METHODS.split():
-    setattr(ScalarTracer, _name, _unary(_name))        # NumPy calls these on the elements of object arrays
-for _name in ("arctan2", "hypot", "logaddexp", "maximum", "minimum", "power", "fmod", "copysign"):
-    setattr(ScalarTracer, _name, _operator(_name))
+    signbit negative positive logical_not arctan2 hypot logaddexp maximum minimum power fmod copysign"""
+for _name in _METHODS_OF_NUMBERS.split():
+    setattr(ScalarTracer, _name, _method_of_numbers(_name))
 
 
 def type_stood_for(x: Tracer) -> type:

@@ -49,8 +49,7 @@ class Static:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An exact tuple, list, dict (its `keys`, in their order, are texts and integers) or None; a tuple of the class `cls`, for calls that
-    do not go to the native entry."""
+    """An exact tuple, list, dict (its `keys`, in their order, are texts and integers) or None; a named tuple of the class `cls`."""
 
     kind: ContainerKind
     children: tuple[Tree, ...] = ()
@@ -60,7 +59,7 @@ class Container:
     def __str__(self) -> str:
         inner = ", ".join(map(str, self.children))
         if self.kind == "tuple":
-            return f"({inner}{',' if len(self.children) == 1 else ''})"
+            return f"{'' if self.cls is None else self.cls.__name__}({inner}{',' if len(self.children) == 1 else ''})"
         if self.kind == "list":
             return f"[{inner}]"
         if self.kind == "dict":
@@ -75,11 +74,6 @@ Tree = Leaf | Static | Container
 def leaf_indices(tree: Tree) -> tuple[int, ...]:
     """The leaves of `tree` from left to right."""
     return tuple([node.index for node in _nodes(tree) if isinstance(node, Leaf)])
-
-
-def has_classes(tree: Tree) -> bool:
-    """Whether the tree has named tuples."""
-    return isinstance(tree, Container) and (tree.cls is not None or any(map(has_classes, tree.children)))
 
 
 def static_indices(tree: Tree) -> tuple[int, ...]:
@@ -202,8 +196,7 @@ class Read(NamedTuple):
     @property
     def is_followed(self) -> bool:
         """Whether its base is another read, or it expects a class or NOTHING: the native entry supports only fixed objects."""
-        return (type(self.base) is Read or type(self.expected) is OfClass or self.expected is NOTHING
-                or (self.tree is not None and has_classes(self.tree)))
+        return type(self.base) is Read or type(self.expected) is OfClass or self.expected is NOTHING
 
     @property
     def is_of_function(self) -> bool:

@@ -58,7 +58,7 @@ def _failing_operand(value: Value) -> int | None:
     if value.op is ops.normalize_index:
         return None if value.attrs["extent"] == 0 else 0
     if value.op is ops.callback:
-        return 0 if value.attrs["host"].checks else None
+        return 0 if value.attrs["host"].raises is not None else None
     routine: Any = value.op.library
     if value.op.kind != "library" or routine is None:
         return None

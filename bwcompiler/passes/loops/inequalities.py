@@ -16,7 +16,7 @@ from bwcompiler.ir.extent import Affine, Extent, Index
 
 MOST_INEQUALITIES = 256        # at a time: more are said to have a solution
 
-_Row = tuple[int, ...]         # the coefficients of the indices
+_Row = tuple[int, ...]         # the coefficients of the indices; with a constant it is the inequality  row . indices + constant >= 0
 
 
 def have_solution(inequalities: Iterable[Extent]) -> bool:
@@ -31,7 +31,7 @@ def have_solution(inequalities: Iterable[Extent]) -> bool:
             return False
     while any(any(row) for row in system):
         rest = _without(_cheapest(system), system)
-        if rest is None:
+        if rest is None:                           # a negative number >= 0
             return False
         if len(rest) > MOST_INEQUALITIES:
             return True
@@ -44,18 +44,19 @@ def _serial(index: Index) -> int:
 
 
 def _add(system: dict[_Row, int], row: _Row, constant: int) -> bool:
-    """Add an inequality, of which the strongest is kept; False where it cannot hold."""
+    """Add an inequality; of those with the same coefficients the strongest is kept.  False where it is a number, and negative."""
     common = math.gcd(*row)
     if not common:
         return constant >= 0
     if common > 1:
-        row, constant = tuple([factor // common for factor in row]), constant // common
+        row, constant = tuple([factor // common for factor in row]), constant // common       # 2x >= 1 is x >= 1 for integers
     system[row] = min(constant, system.get(row, constant))
     return True
 
 
 def _cheapest(system: dict[_Row, int]) -> int:
-    """The place of the index whose elimination leaves the fewest inequalities."""
+    """The place of the index whose elimination leaves the fewest inequalities: one for each pair of a lower and an upper bound of it,
+    instead of these bounds."""
     costs = []
     for place in range(len(next(iter(system)))):
         signs = [row[place] for row in system if row[place]]
@@ -65,17 +66,17 @@ def _cheapest(system: dict[_Row, int]) -> int:
 
 
 def _without(place: int, system: dict[_Row, int]) -> dict[_Row, int] | None:
-    """The inequalities that follow for the other indices; None where they cannot hold."""
-    found: dict[_Row, int] = {}
-    below = [(row, constant) for row, constant in system.items() if row[place] > 0]
-    above = [(row, constant) for row, constant in system.items() if row[place] < 0]
-    for row, constant in system.items():
-        if not row[place]:
-            found[row] = min(constant, found.get(row, constant))
-    for row, constant in below:
-        for other, more in above:
-            first, second = -other[place], row[place]
-            made = tuple([first * one + second * two for one, two in zip(row, other, strict=True)])
-            if not _add(found, made, first * constant + second * more):
+    """The inequalities that follow for the other indices; None where they cannot hold.
+
+    From  p x + low >= 0  and  -q x + high >= 0,  with p, q > 0, follows  q low + p high >= 0.
+    """
+    found = {row: constant for row, constant in system.items() if not row[place]}
+    lower = [(row, constant) for row, constant in system.items() if row[place] > 0]
+    upper = [(row, constant) for row, constant in system.items() if row[place] < 0]
+    for low, low_constant in lower:
+        for high, high_constant in upper:
+            p, q = low[place], -high[place]
+            made = tuple([q * one + p * two for one, two in zip(low, high, strict=True)])
+            if not _add(found, made, q * low_constant + p * high_constant):
                 return None
     return found

@@ -191,11 +191,12 @@ accept:
   br label %fetch
 """
 
-# Containers of the required size, dicts with their keys in the required order: their items become a register, in which the operations that
-# follow find them.
+# Containers of the required size, tuples also of the required class (that of a named tuple), dicts with their keys in the required order:
+# their items become a register, in which the operations that follow find them.
 _CONTAINERS = f"""\
 tuple:
-  %is.tuple = icmp eq ptr %type, @py.PyTuple_Type
+  %tuple.class = inttoptr i64 %b to ptr
+  %is.tuple = icmp eq ptr %type, %tuple.class
   br i1 %is.tuple, label %tuple.items, label %fail
 tuple.items:
   %tuple.base = getelementptr i8, ptr %object, i64 {abi.TUPLE_ITEMS}

@@ -112,6 +112,8 @@ def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
     children = [unflatten(child, leaves) for child in tree.children]
     if tree.kind == "dict":
         return dict(zip(tree.keys, children, strict=True))
+    if tree.cls is not None:
+        return tree.cls(*children)
     return tuple(children) if tree.kind == "tuple" else children
 
 

@@ -119,8 +119,8 @@ fail:
 }}
 """
 
-# A stack machine that builds the result tree and moves the references of %owned into it.  Null: no memory; then the
-# objects on the stack have been dropped, and %owned keeps the others.
+# A stack machine that builds the result tree and moves the references of %owned into it.  Null: no memory, or an
+# exception of the class of a named tuple; then the objects on the stack have been dropped, and %owned keeps the others.
 PACK_TEXT = f"""
 define internal ptr @bw.pack(ptr %table, ptr %owned, ptr %stack) nounwind {{
 start:
@@ -190,9 +190,18 @@ dict.done:
 dict.fail:
   call void @py.Py_DecRef(ptr %dict.new)
   br label %fail
+named:
+  %named.class = inttoptr i64 %b to ptr
+  %named.new = call ptr @py.PyObject_Vectorcall(ptr %named.class, ptr %children, i64 %a, ptr null)
+  %named.bad = icmp eq ptr %named.new, null
+  br i1 %named.bad, label %fail, label %named.done
+named.done:
+  call void @bw.release(ptr %children, i64 %a)
+  br label %push
 push:
-  %object = phi ptr [ %owned.object, %result ], [ @py._Py_NoneStruct, %none ], [ %filled, %fill ], [ %dict.new, %dict.done ]
-  %place = phi i64 [ %top, %result ], [ %top, %none ], [ %below, %fill ], [ %below, %dict.done ]
+  %object = phi ptr [ %owned.object, %result ], [ @py._Py_NoneStruct, %none ], [ %filled, %fill ], [ %dict.new, %dict.done ],
+                    [ %named.new, %named.done ]
+  %place = phi i64 [ %top, %result ], [ %top, %none ], [ %below, %fill ], [ %below, %dict.done ], [ %below, %named.done ]
   %place.at = getelementptr ptr, ptr %stack, i64 %place
   store ptr %object, ptr %place.at
   %top.next = add i64 %place, 1

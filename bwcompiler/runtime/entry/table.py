@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bwcompiler.ir.contracts.call_signature import CallSignature, Contents, Leaf, Read, Static, Tree
+from bwcompiler.ir.contracts.call_signature import CallSignature, Container, Contents, Leaf, Read, Static, Tree
 from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import DTYPES, TensorType
 from bwcompiler.runtime import python_abi as abi
@@ -38,7 +38,7 @@ GUARD_BYTES = 64
 COPY, STRIDES = 1 << 32, 1 << 33  # in word b of an array: it may be copied; its strides follow in the specification
 # A result operation is 4 words: operation, a, b.  A packing operation is 4 words: operation, a, b.
 RESULTS = {name: number for number, name in enumerate("array large_array scalar numpy_scalar argument".split())}
-PACKING = {name: number for number, name in enumerate("end result none tuple list dict".split())}
+PACKING = {name: number for number, name in enumerate("end result none tuple list dict named".split())}
 STEP_BYTES = 32
 
 NUMBER_KINDS = ("float", "int", "bool", "complex")
@@ -112,6 +112,7 @@ class _Builder:
         self.registers = 1  # register 0 is the vector of arguments
         self.held = self.numbers = self.depth = 0
         self.questions: list[Question] = []
+        self.classes: list[type] = []
 
     def build(self, program: int, arena_slots: int, reads: Sequence[Read]) -> Table:
         signature = self.signature
@@ -151,7 +152,7 @@ class _Builder:
             words += operations
         words[: len(HEADER)] = [header[name] for name in HEADER]
         content = b"".join([word.to_bytes(8, sys.byteorder) for word in words])
-        return Table(content, (*self.keys.values(), *self.statics, *reads, *self.questions))
+        return Table(content, (*self.keys.values(), *self.statics, *reads, *self.questions, *self.classes))
 
     def place(self, words: Sequence[int]) -> int:
         """Append `words` to the data; returns their offset."""
@@ -216,8 +217,8 @@ class _Builder:
         if isinstance(tree, Static):
             self.expect(self.statics[tree.index], source)
             return
-        keys = self.in_order(tree.keys)[1] if tree.kind == "dict" else 0
-        self.guards += [GUARDS[tree.kind], *source, len(tree.children), keys, 0, 0]
+        detail = self.in_order(tree.keys)[1] if tree.kind == "dict" else self.class_of(tree) if tree.kind == "tuple" else 0
+        self.guards += [GUARDS[tree.kind], *source, len(tree.children), detail, 0, 0]
         if tree.kind == "none":
             return
         register, self.registers = self.registers, self.registers + 1
@@ -226,6 +227,12 @@ class _Builder:
             if tree.kind == "dict":
                 where = (SOURCES["entry"], register, self.key(tree.keys[number]))
             self.walk(child, where, mutable or tree.kind != "tuple")
+
+    def class_of(self, tree: Container) -> int:
+        """The address of the class that a tuple has to be of."""
+        cls = tree.cls or tuple
+        self.classes.append(cls)
+        return id(cls)
 
     def expect(self, expected: object, source: tuple[int, int, int]) -> None:
         """A guard for exactly this object, for an equal number or string, or for an array that holds the same."""
@@ -327,5 +334,8 @@ class _Builder:
             return
         for number, child in enumerate(tree.children):
             self.pack(child, depth + number)
+        if tree.cls is not None:
+            self.packing += [PACKING["named"], len(tree.children), self.class_of(tree), 0]
+            return
         keys = self.in_order(tree.keys)[1] if tree.keys else 0
         self.packing += [PACKING[tree.kind], len(tree.children), keys, 0]

@@ -13,9 +13,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.operators import Operators
 
 
-class ChosenSteps:
+class ChosenSteps(Operators):
     """y or t at the steps that an integrator chooses, along one axis, of which the first and the last are known."""
 
     __array_ufunc__ = None
@@ -65,8 +66,7 @@ class ChosenSteps:
     def _refused(self, *args: Any, **keywords: Any) -> NoReturn:
         _refuse()
 
-    __array__ = __array_function__ = __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __matmul__ = __rmatmul__ = _refused
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __neg__ = __abs__ = __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _refused
+    __array__ = __array_function__ = __bool__ = _operate = _refused
 
 
 def _refuse() -> NoReturn:

@@ -23,7 +23,7 @@ from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
 from bwcompiler.frontend.numpy.selected.elementwise import elementwise
 from bwcompiler.frontend.numpy.selected.reducing import filled as unselected_as
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, taking_selections
 from bwcompiler.frontend.tracing.operands import align, cast, constant, filled, number_value, real_value, reshape, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import UFUNC_OPS
@@ -182,6 +182,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
     return np.where(inside, by_loop("binom", np.where(inside, n, 1.0), np.where(inside, few, 0.0)), 0.0)
 
 
+@taking_selections
 @graph_function
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """log(sum(b * exp(a))) over an axis or axes (None: over all) without overflow, as scipy.special.logsumexp.
@@ -229,6 +230,7 @@ def _below_largest(x: Any, axis: Any) -> Any:
     return x - np.where(np.isfinite(largest), largest, 0)
 
 
+@taking_selections
 @graph_function
 def softmax(x: Any, axis: Any = None) -> Any:
     """exp(x) / sum(exp(x)), as scipy.special.softmax (over all axes by default).
@@ -264,9 +266,6 @@ def lowered(x: Selection) -> Any:
     """All elements; of those that are not selected the exponential is 0."""
     return unselected_as(x, -math.inf)
 
-
-for _function_of_all in (logsumexp, softmax):
-    _function_of_all.takes_selections = True  # type: ignore[union-attr]
 
 FUNCTIONS = {**_elementwise_functions(), **{function.__name__: function for function in (
     polygamma, multigammaln, zeta, factorial, comb, logsumexp, softmax, log_softmax)}}

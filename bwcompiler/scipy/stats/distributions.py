@@ -24,7 +24,7 @@ from bwcompiler.api.transforms.reverse import custom_jvp, stop_gradient
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.selected.elementwise import elementwise
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, takes_selections, taking_selections
 from bwcompiler.frontend.tracing.operands import broadcast_shapes, real_value
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -74,6 +74,11 @@ def _together(xs: Sequence[Any]) -> list[Any]:
     handles = [x if isinstance(x, int | float) and not isinstance(x, bool) else real(x) for x in xs]
     shape = broadcast_shapes([np.shape(x) for x in handles])
     return [x if isinstance(x, int | float) else fresh(broadcast_value(value_of(x), shape)) for x in handles]
+
+
+def _given(formula: Rule | None) -> Rule:
+    assert formula is not None                     # a distribution has no function without its formula
+    return formula
 
 
 def _guarded(condition: Any, inside: Any, outside: Any) -> Any:
@@ -144,8 +149,7 @@ class Frozen:
 
         def called(*given: Any, **options: Any) -> Any:
             return function(*given, *self.args, **options, **self.kwds)
-        called.takes_selections = getattr(function, "takes_selections", False)  # type: ignore[attr-defined]
-        return called
+        return taking_selections(called) if takes_selections(function) else called
 
     def __repr__(self) -> str:
         return f"<{self.dist.name} of bwcompiler.scipy.stats, with parameters>"
@@ -240,8 +244,7 @@ class Distribution:
         function.__qualname__ = f"{self.name}.{method}"
         function.__signature__ = signature  # type: ignore[attr-defined]
         function.__doc__ = f"As scipy.stats.{self.name}.{method}."
-        function.takes_selections = True  # type: ignore[attr-defined]
-        return graph_function(function)
+        return taking_selections(graph_function(function))
 
     variable = "x"
 
@@ -356,15 +359,15 @@ class Continuous(Distribution):
 
     def _entropy(self, *parameters: Any) -> Any:
         *shapes, loc, scale = parameters
-        return _guarded(self._valid(shapes), self.formulas.entropy(*shapes) + np.log(scale) + 0 * loc, math.nan)  # type: ignore[misc]
+        return _guarded(self._valid(shapes), _given(self.formulas.entropy)(*shapes) + np.log(scale) + 0 * loc, math.nan)
 
     def _mean(self, *parameters: Any) -> Any:
         *shapes, loc, scale = parameters
-        return _guarded(self._valid(shapes), self.formulas.mean(*shapes) * scale + loc, math.nan)  # type: ignore[misc]
+        return _guarded(self._valid(shapes), _given(self.formulas.mean)(*shapes) * scale + loc, math.nan)
 
     def _var(self, *parameters: Any) -> Any:
         *shapes, loc, scale = parameters
-        return _guarded(self._valid(shapes), self.formulas.var(*shapes) * scale * scale + 0 * loc, math.nan)  # type: ignore[misc]
+        return _guarded(self._valid(shapes), _given(self.formulas.var)(*shapes) * scale * scale + 0 * loc, math.nan)
 
 
 class Discrete(Distribution):
@@ -405,12 +408,12 @@ class Discrete(Distribution):
 
     def _entropy(self, *parameters: Any) -> Any:
         *shapes, _ = parameters
-        return _guarded(self._valid(shapes), self.formulas.entropy(*shapes), math.nan)  # type: ignore[misc]
+        return _guarded(self._valid(shapes), _given(self.formulas.entropy)(*shapes), math.nan)
 
     def _mean(self, *parameters: Any) -> Any:
         *shapes, loc = parameters
-        return _guarded(self._valid(shapes), self.formulas.mean(*shapes) + loc, math.nan)  # type: ignore[misc]
+        return _guarded(self._valid(shapes), _given(self.formulas.mean)(*shapes) + loc, math.nan)
 
     def _var(self, *parameters: Any) -> Any:
         *shapes, _ = parameters
-        return _guarded(self._valid(shapes), self.formulas.var(*shapes), math.nan)  # type: ignore[misc]
+        return _guarded(self._valid(shapes), _given(self.formulas.var)(*shapes), math.nan)

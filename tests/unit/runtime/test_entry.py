@@ -14,12 +14,12 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from bwcompiler.ir.contracts.call_signature import Container, Contents, Leaf, Read, Static
+from bwcompiler.ir.contracts.call_signature import CallSignature, Container, Contents, Leaf, Read, Static
 from bwcompiler.ir.types import DTYPES, F64, DType, tensor
 from bwcompiler.runtime import executable, python_abi
 from bwcompiler.runtime.executable import CompiledFunction, Executable, chain
@@ -236,6 +236,55 @@ def test_nested_trees(bind: Callable[..., Any]) -> None:
     np.testing.assert_array_equal(result[1][2][0], Y)
     result[2]["mine"] = result[1][2].append(1)
     assert copy(*nested_arguments())[2] == {}
+
+
+class Pair(NamedTuple):
+    left: Any
+    right: Any
+
+
+class Other(NamedTuple):
+    left: Any
+    right: Any
+
+
+class Checked(Pair):
+    __slots__ = ()
+
+    def __new__(cls, left: Any, right: Any) -> Checked:
+        if left[0] < 0:
+            raise ValueError("negative")
+        return super().__new__(cls, left, right)
+
+
+def _pairs(cls: type) -> CallSignature:
+    """Of a pair and a pair in it: the first two leaves, and a pair of these."""
+    argument = Container("tuple", (Leaf(0), Container("tuple", (Leaf(1), Container("none")), cls=Other)), cls=cls)
+    result = Container("tuple", (Leaf(0), Container("list", (Leaf(1),))), cls=cls)
+    return replace(vectors(2), arguments=(argument,), result=result, result_types=(VECTOR, VECTOR), result_kinds=("array", "array"))
+
+
+def test_named_tuples(bind: Callable[..., Any]) -> None:
+    copy = bind(copy_bytes([(0, 2, 40), (1, 3, 40)], 4), _pairs(Pair))
+    for _ in range(3):
+        result = copy(Pair(X, Other(Y, None)))
+        assert type(result) is Pair and type(result.right) is list
+        np.testing.assert_array_equal(result.left, X)
+        np.testing.assert_array_equal(result.right[0], Y)
+    for other in ((X, Other(Y, None)), Other(X, Other(Y, None)), Pair(X, (Y, None)), Pair(X, Pair(Y, None)), Pair(X, Other(Y, 1)), [X, Y], Pair):
+        assert takes_slow_path(copy, other)
+
+
+def test_classes_of_named_tuples_may_raise(bind: Callable[..., Any]) -> None:
+    copy = bind(copy_bytes([(0, 2, 40), (1, 3, 40)], 4), _pairs(Checked))
+    assert type(copy(Checked(X, Other(Y, None)))) is Checked
+    negative = Checked(X - X[0] + 1, Other(Y, None))
+    negative.left[0] = -1.0
+    before = sys.getrefcount(negative.left), sys.getrefcount(Checked)
+    for _ in range(20):
+        with pytest.raises(ValueError, match="negative"):
+            copy(negative)
+    assert (sys.getrefcount(negative.left), sys.getrefcount(Checked)) == before
 
 
 def test_keys_of_dicts_are_texts_and_integers_in_one_order(bind: Callable[..., Any]) -> None:

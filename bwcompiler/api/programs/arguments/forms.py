@@ -9,6 +9,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.tracing.boundary.arguments import Arguments
+from bwcompiler.frontend.tracing.outside.kinds import is_named_tuple
 from bwcompiler.ir.contracts.call_signature import ArgumentKind, Container, Layout, Leaf, Static, Tree
 
 
@@ -48,6 +49,9 @@ def signature_tree(value: Any) -> Tree | None:
         return value
     if value is None:
         return Container("none")
+    if is_named_tuple(value):
+        children = signature_trees(value)
+        return None if children is None else Container("tuple", children, cls=type(value))
     if type(value) in (tuple, list):
         children = signature_trees(value)
         return None if children is None else Container("tuple" if type(value) is tuple else "list", children)

@@ -7,9 +7,8 @@ from typing import Any
 
 from bwcompiler import tree
 from bwcompiler.api.programs.arguments.forms import argument_kind, signature_tree
-from bwcompiler.frontend.tracing.outside.kinds import is_named_tuple
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
-from bwcompiler.ir.contracts.call_signature import ArgumentKind, Container, Read, Tree, leaf_indices
+from bwcompiler.ir.contracts.call_signature import ArgumentKind, Read, leaf_indices
 from bwcompiler.runtime.entry.python_entry import flatten
 
 
@@ -26,7 +25,8 @@ class OutsideOperands:
         for outside in varying:
             leaves, treedef = tree.flatten(outside.read.expected)
             number = start + len(self.first)
-            places = _tree(tree.unflatten(treedef, range(number, number + len(leaves))))
+            places = signature_tree(tree.unflatten(treedef, range(number, number + len(leaves))))
+            assert places is not None              # of containers that the native entry takes (`is_operand`)
             self.reads.append(outside.read._replace(tree=places, expected=None))
             self.first += leaves
         self._start = start
@@ -61,19 +61,6 @@ class OutsideOperands:
 
     def _is_like(self, leaf: Any, number: int) -> bool:
         return argument_kind(leaf) == self._kinds[number] and _type(leaf) == self._types[number]
-
-
-def _tree(value: Any) -> Tree:
-    """As `signature_tree`, with the classes of named tuples."""
-    if is_named_tuple(value):
-        return Container("tuple", tuple(map(_tree, value)), cls=type(value))
-    if type(value) in (tuple, list):
-        return Container("tuple" if type(value) is tuple else "list", tuple(map(_tree, value)))
-    if type(value) is dict:
-        return Container("dict", tuple(map(_tree, value.values())), tuple(value))
-    found = signature_tree(value)
-    assert found is not None
-    return found
 
 
 def _type(leaf: Any) -> Any:

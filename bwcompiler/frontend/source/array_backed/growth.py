@@ -43,6 +43,7 @@ from bwcompiler.frontend.tracing.storages.views import index_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.extent import Extent, add_extents, scale_extent, substitute
 from bwcompiler.ir.op import Value
+from bwcompiler.operators import Operators
 
 WINDOW = 4                     # of the last elements can be read
 MOST_IN_SIDE = 64              # elements that a side of a branch adds
@@ -59,7 +60,7 @@ def _unbounded() -> Unbounded:
                      "into an array that is made before, kept[k] = x)", current_source())
 
 
-class _Poison:
+class _Poison(Operators):
     """In the place of the elements of a list that grows."""
 
     is_unknown = True
@@ -69,9 +70,7 @@ class _Poison:
 
     __array__ = __array_ufunc__ = __array_function__ = _refuse
     __getattr__ = __getitem__ = __setitem__ = __call__ = __iter__ = __len__ = __bool__ = __contains__ = __format__ = __str__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __float__ = __int__ = __index__ = __neg__ = __abs__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
-    __matmul__ = __rmatmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    __hash__ = __float__ = __int__ = __index__ = _operate = _refuse
 
 
 POISON = _Poison()

@@ -25,6 +25,7 @@ from bwcompiler.frontend.tracing.storages.region import Region
 from bwcompiler.frontend.tracing.storages.views import index_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.types import tensor
+from bwcompiler.operators import Operators
 
 MOST = 1 << 16                 # numbers
 MOST_LEVELS = 4
@@ -141,12 +142,11 @@ class NestedList:
         raise Again(self.loop)
 
 
-class Row:
+class Row(Operators):
     """base[i], or base[i][j] of three levels: `place` are the indices until there."""
 
     is_bounded = True
     kind = list
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, table: NestedList, place: tuple[Any, ...]) -> None:
         self.table = table
@@ -184,8 +184,7 @@ class Row:
         not_capturable("it changes or compares a list of a list of lists, of which it assigns to elements at places that move")
 
     made_as = elements = append = extend = insert = pop = remove = clear = sort = reverse = copy = index = count = _refuse
-    __delitem__ = __iadd__ = __add__ = __radd__ = __mul__ = __rmul__ = __imul__ = __contains__ = __array__ = __copy__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __deepcopy__ = __reversed__ = _refuse
+    __delitem__ = __contains__ = __array__ = __copy__ = __deepcopy__ = __reversed__ = _operate = _refuse
 
 
 def shape_of(base: Any) -> tuple[int, ...] | None:

@@ -49,7 +49,7 @@ class _Part(Store):
 class Groups(Bounded):
     """A dictionary of lists with room."""
 
-    __hash__ = object.__hash__  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
     def __init__(self, site: Site, plan: sites.Plan, of: Any) -> None:
         own(self)

@@ -25,6 +25,7 @@ from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.operators import Operators
 
 INT, FLOAT = (int, "int64", ()), (float, "float64", ())
 
@@ -192,13 +193,12 @@ class Store:
         return own(gaps.unpacked([gaps.Block(self.is_there(), value, self.room, True, kinds)]))  # type: ignore[no-any-return]
 
 
-class Bounded:
+class Bounded(Operators):
     """What all containers with room have; kind: the type that they stand for."""
 
     is_bounded = True
     store: Store
     kind: type
-    __hash__ = None  # type: ignore[assignment]
 
     def made_as(self) -> tuple[type, Any]:
         """What a result of the program is made as: its type, and what a `defaultdict` makes, or the `maxlen` of a `deque`."""
@@ -220,7 +220,7 @@ class Bounded:
         raise refused(f"a {self.kind.__name__} that data fill is compared, combined with another, or taken apart\n"
                       "  hint: a loop over it; arrays of fixed sizes, and how many of their rows are in use")
 
-    __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __mul__ = __rmul__ = __or__ = __ror__ = __ior__ = __imul__ = _refuse
+    _operate = _refuse
     __iter__ = __len__ = __bool__ = __contains__ = __reversed__ = __format__ = __array__ = __copy__ = __deepcopy__ = _refuse
 
     def __getattr__(self, name: str) -> Any:

@@ -165,7 +165,7 @@ _TEXTS = (str, tuple, list)    # and what may hold them
 _MIRRORED = {"lt": "__gt__", "gt": "__lt__", "le": "__ge__", "ge": "__le__", "eq": "__eq__", "ne": "__ne__"}
 _OPERATORS = {name: (getattr(operator, name), f"__{name.strip('_')}__", _MIRRORED.get(name, f"__r{name.strip('_')}__")) for name in (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor", "lt", "le", "gt", "ge", "eq", "ne",
-    "matmul", "neg", "pos", "invert")}
+    "matmul", "neg", "pos", "abs", "invert")} | {"divmod": (divmod, "__divmod__", "__rdivmod__")}
 
 
 def binary(name: str, x: Any, y: Any) -> Any:

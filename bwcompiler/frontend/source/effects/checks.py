@@ -211,10 +211,9 @@ def _failing(side: Callable[[], Any], failing: Tracer, expected: BaseException) 
             raise _with_values(found, texts, numbers, specifications)
         return np.float64(0.0)
     fail.__name__ = type(found).__name__
-    unknown = _with_values(found, texts, [np.array("...")] * len(values), [""] * len(values))
-    fail.error = unknown  # type: ignore[attr-defined]             # as handlers in the program get it
+    as_caught = _with_values(found, texts, [np.array("...")] * len(values), [""] * len(values))       # by handlers in the program
     operands = [fresh(ops.stop_gradient(value_of(value))) if value._type.dtype.kind in "fc" else value for value, _ in values]
-    return host_call(fail, Struct(tensor(F64)), [fresh(as_truth(value_of(failing))), *operands], checks=True)
+    return host_call(fail, Struct(tensor(F64)), [fresh(as_truth(value_of(failing))), *operands], raises=as_caught)
 
 
 def _with_values(error: BaseException, texts: list[Any], numbers: Any, specifications: list[str]) -> BaseException:

@@ -10,7 +10,7 @@ from typing import Any
 from bwcompiler import lazy
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.source.library.vectorized import holds_traced
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, takes_selections
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -51,7 +51,7 @@ def scipy_twin(function: Any) -> Callable[..., Any] | None:
 
     def chosen(*args: Any, **kwargs: Any) -> Any:
         given = (*args, *kwargs.values())
-        if any(isinstance(arg, Selection) for arg in given) and getattr(find(), "takes_selections", False):
+        if any(isinstance(arg, Selection) for arg in given) and takes_selections(find()):
             return find()(*args, **kwargs)
         ours = any(is_traced(arg) or type(arg).__module__.startswith("bwcompiler.scipy.") for arg in given) or _computes_with_traced(given)
         return (find() if ours else function)(*args, **kwargs)

@@ -38,6 +38,7 @@ from bwcompiler.frontend.source.syntax.analysis.liveness import annotate, change
 from bwcompiler.frontend.source.syntax.comparisons import compared
 from bwcompiler.frontend.source.syntax.definitions.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.nodes import around_star, copied, functions_read, walk
+from bwcompiler.frontend.source.syntax.notes import FLAG, IS_SOURCE, IS_STATEMENT, IS_SUMMED, IS_TAIL, IS_TEST, LIVE_HEAD, LIVE_OUT
 from bwcompiler.frontend.source.syntax.searches import search, takes_all
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX, without_jumps
 from bwcompiler.frontend.source.syntax.statements.matches import without_matches
@@ -162,7 +163,7 @@ class _Rewriter(ast.NodeTransformer):
             node.args[0] = ast.copy_location(ast.ListComp(node.args[0].elt, node.args[0].generators), node.args[0])
         if isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) == 1 and not node.keywords and isinstance(
                 node.args[0], ast.ListComp):
-            node.args[0].is_summed = True          # type: ignore[attr-defined]
+            IS_SUMMED.put(node.args[0], True)
         kept = keeps(node)
         made = [makes(arg) if kept else False for arg in [*node.args, *[one.value for one in node.keywords]]]
         if isinstance(node.func, ast.Attribute):   # a method, no property
@@ -172,11 +173,11 @@ class _Rewriter(ast.NodeTransformer):
         else:
             self.generic_visit(node)
         plain = node.func.id if isinstance(node.func, ast.Name) else ""
-        if hasattr(node, "is_statement") and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
+        if IS_STATEMENT.of(node) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
             name = ast.copy_location(ast.Constant(node.func.attr), node)       # x[k].append(y)
             node.func = self.runtime("method_of_item", node.func, *node.func.value.args, name)
         else:
-            node.func = self.runtime("generated" if getattr(node, "is_source", False) else "call", node.func, node.func)
+            node.func = self.runtime("generated" if IS_SOURCE.of(node) else "call", node.func, node.func)
         for place, one in enumerate(made):
             if place < len(node.args):
                 node.args[place] = self._computed(node.args[place], one)
@@ -216,7 +217,7 @@ class _Rewriter(ast.NodeTransformer):
         if not plain:
             return node
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        is_test = [ast.Constant(True)] if hasattr(node, "is_test") else []
+        is_test = [ast.Constant(True)] if IS_TEST.of(node) else []
         found = node.values[-1]
         for value in reversed(node.values[:-1]):
             found = self.runtime(name, node, value, self.later(found), *is_test)
@@ -327,7 +328,7 @@ class _Rewriter(ast.NodeTransformer):
                 found = self.runtime("sifted", test, self.visit(test), self.later(found))
             self._consumed(generator.iter, generator.target)
             found = self.runtime("each", generator.iter, self.header(generator.iter, is_alone=True), self._body(generator.target, found))
-        kind = "summed" if getattr(node, "is_summed", False) else "listed"
+        kind = "summed" if IS_SUMMED.of(node) else "listed"
         return self.runtime("made", node, self.runtime(kind, node, self.function_of(LIST, found)))
 
     def _list(self, node: ast.AST) -> ast.expr:
@@ -403,6 +404,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], value), node)
 
     def visit_For(self, node: ast.For) -> Any:
+        flag = FLAG.of(node)
         whole = not node.orelse and not leaves(node.body)
         if not whole:
             source = self.visit(node.iter)
@@ -412,20 +414,18 @@ class _Rewriter(ast.NodeTransformer):
             node.target = self.visit(node.target)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             self.why = outer
-            flag = getattr(node, "flag", None)
             if flag is not None:                   # it has jumps no more, but the flag that says that it ends
                 place = node.body[-1]
                 test = self.runtime("leaving", place, ast.copy_location(ast.Name(flag, ast.Load()), place), why)
                 node.body.append(ast.copy_location(ast.If(test, [ast.copy_location(ast.Break(), node)], []), node))
             return node
-        variables = self.variables([node.target, *node.body], node, node.live_head)  # type: ignore[attr-defined]
+        variables = self.variables([node.target, *node.body], node, LIVE_HEAD.of(node))
         source = self.header(node.iter, is_alone=True)
         item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), node.target)
         if nesting(node.target):
             item = self._items(item, nesting(node.target))
         first = ast.copy_location(ast.Assign([self.visit(node.target)], item), node.target)
         body = self.function("body", [first, *self.block(node.body)], variables, node, (ITEM,))
-        flag = getattr(node, "flag", None)
         return [body, self.statement("for_", node, source, body, variables, *([] if flag is None else [ast.Constant(flag)]))]
 
     def visit_While(self, node: ast.While) -> Any:
@@ -433,7 +433,7 @@ class _Rewriter(ast.NodeTransformer):
             node.test = self.visit(mark_test(node.test))
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
-        variables = self.variables(node.body, node, node.live_head)  # type: ignore[attr-defined]
+        variables = self.variables(node.body, node, LIVE_HEAD.of(node))
         bounds = [self.later(copied(bound)) for bound in length_bounds(node.test)]
         parts = ast.Tuple([self.later(self.visit(mark_test(copied(part)))) for part in conjuncts(node.test)], ast.Load())
         test = self.later(self.visit(mark_test(node.test)))
@@ -442,7 +442,7 @@ class _Rewriter(ast.NodeTransformer):
         return [body, self.statement("while_", node, test, body, variables, ast.copy_location(parts, node), *bounds)]
 
     def visit_If(self, node: ast.If) -> Any:
-        is_tail = getattr(node, "is_tail", False)
+        is_tail = IS_TAIL.of(node)
         if any(leaves(block, is_tail) for block in (node.body, node.orelse)):
             test = self.visit(mark_test(node.test))
             node.test = self.runtime("leaving", test, test, ast.Constant(self.why)) if self.why else test
@@ -464,7 +464,7 @@ class _Rewriter(ast.NodeTransformer):
         """What a loop goes over (alone, or beside others), with range, zip ... of traced things."""
         name = called(node)
         if not isinstance(node, ast.Call) or name not in HEADERS:
-            node.is_source = is_alone              # type: ignore[attr-defined]  # a generator, perhaps
+            IS_SOURCE.put(node, is_alone)          # a generator, perhaps
             return self.visit(node)  # type: ignore[no-any-return]
         parts = [self.visit(part) if name in ("range", "arange") or (name == "map" and place == 0) else
                  self.header(part, is_alone and name == "enumerate") for place, part in enumerate(node.args)]
@@ -476,7 +476,7 @@ class _Rewriter(ast.NodeTransformer):
     def variables(self, nodes: list[Any], node: ast.AST, head: frozenset[str]) -> Variables:
         stored = stores(nodes)
         self.shared.update(dict.fromkeys(stored))
-        head, out = head | self.free, node.live_out | self.free   # type: ignore[attr-defined]  # others may read what is free
+        head, out = head | self.free, LIVE_OUT.of(node) | self.free          # others may read what is free
         carried, results = [name for name in stored if name in head], [name for name in stored if name in out]
         anew = [name for name in rebound(nodes) if name in carried]
         return Variables(tuple(stored), tuple(carried), tuple(results), tuple(changed(nodes)), tuple(anew))

@@ -31,6 +31,7 @@ from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
+from bwcompiler.operators import COMPARISONS, Operation, Operators
 from bwcompiler.ops.rules import zero_of
 
 VALUE = -1                     # which: the value
@@ -64,29 +65,8 @@ class Options:
         return ", ".join([repr(thing) for thing in self.things])
 
 
-def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
-    operation = getattr(operator, name)
-
-    def method(self: Choice, other: Any) -> Any:
-        return operation(decided(other), decided(self)) if reflected else operation(decided(self), decided(other))
-    return method
-
-
-def _comparison(name: str) -> Callable[[Any, Any], Any]:
-    operation = getattr(operator, name)
-
-    def method(self: Choice, other: Any) -> Any:
-        return operation(decided(self), decided(other)) if self.has_value else _of_each(self, lambda thing: operation(thing, other))
-    return method
-
-
-def _unary(name: str) -> Callable[[Any], Any]:
-    operation = getattr(operator, name)
-    return lambda self: operation(decided(self))
-
-
 @dataclasses.dataclass(eq=False, slots=True)
-class Choice:
+class Choice(Operators):
     """which: VALUE, or the place of one of the options.  value: a tree of numbers and arrays, None where it is never one."""
 
     which: Any
@@ -142,17 +122,10 @@ class Choice:
     def __repr__(self) -> str:
         return f"<traced {f'value or {self.options}' if self.has_value else f'choice of {self.options}'}>"
 
-    __add__, __radd__ = _binary("add"), _binary("add", True)
-    __sub__, __rsub__ = _binary("sub"), _binary("sub", True)
-    __mul__, __rmul__ = _binary("mul"), _binary("mul", True)
-    __truediv__, __rtruediv__ = _binary("truediv"), _binary("truediv", True)
-    __floordiv__, __rfloordiv__ = _binary("floordiv"), _binary("floordiv", True)
-    __mod__, __rmod__ = _binary("mod"), _binary("mod", True)
-    __pow__, __rpow__ = _binary("pow"), _binary("pow", True)
-    __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", True)
-    __and__, __rand__, __or__, __ror__ = _binary("and_"), _binary("and_", True), _binary("or_"), _binary("or_", True)
-    __lt__, __le__, __gt__, __ge__ = _comparison("lt"), _comparison("le"), _comparison("gt"), _comparison("ge")
-    __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("pos"), _unary("abs"), _unary("invert")
+    def _operate(self, operation: Operation, *operands: Any) -> Any:
+        if operation in COMPARISONS and not self.has_value:
+            return _of_each(self, lambda thing: operation(thing, operands[1]))
+        return operation(*map(decided, operands))
 
 
 @functools.cache

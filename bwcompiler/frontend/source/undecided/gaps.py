@@ -27,6 +27,7 @@ from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.operators import Operators
 
 _HINT = ("of a list whose number of elements depends on data\n"
          "  hint: len, sum, min, max, sorted, items and slices, zip, enumerate, reversed, for loops and NumPy's functions of x[mask] take "
@@ -69,7 +70,7 @@ class Block:
 
 
 @dataclasses.dataclass(eq=False)
-class Maybe:
+class Maybe(Operators):
     """An element, boxed, and whether it is there; `_block` is the block that it is of, and its number in it."""
 
     present: Any
@@ -77,11 +78,8 @@ class Maybe:
     _block: ClassVar[tuple[Block, int] | None] = None
 
     __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
     __call__ = __iter__ = __len__ = __bool__ = __contains__ = __format__ = __getitem__ = __float__ = __int__ = __index__ = _refuse
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
-    __matmul__ = __rmatmul__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refuse
+    _operate = _refuse
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

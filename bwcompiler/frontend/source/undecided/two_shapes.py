@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
@@ -25,25 +26,14 @@ from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array
 from bwcompiler.ir.types import DType
+from bwcompiler.operators import COMPARISONS, Operation, Operators
 from bwcompiler.ops.rules import zero_of
 
-_NEVER_RAISING = frozenset(("add", "sub", "mul", "eq", "ne", "lt", "le", "gt", "ge", "and_", "or_"))
-
-
-def _binary(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
-    def method(self: TwoShapes, other: Any) -> Any:
-        operands = (other, self) if reflected else (self, other)
-        how = both if name in _NEVER_RAISING else each_way
-        return how(lambda x, y: binary(name, x, y), *map(settled, operands, operands[::-1]))
-    return method
-
-
-def _unary(name: str) -> Callable[[Any], Any]:
-    return lambda self: both(lambda x: unary(name, x), self)
+_NEVER_RAISING = COMPARISONS | {operator.add, operator.sub, operator.mul, operator.and_, operator.or_}
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class TwoShapes:
+class TwoShapes(Operators):
     """is_array: whether it is the array; the other one of the two may be anything."""
 
     is_array: Any
@@ -72,18 +62,11 @@ class TwoShapes:
     def __repr__(self) -> str:
         return f"<traced number, or array of shape {np.shape(self.array)}>"
 
-    __eq__, __ne__ = _binary("eq"), _binary("ne")
-    __lt__, __le__, __gt__, __ge__ = _binary("lt"), _binary("le"), _binary("gt"), _binary("ge")
-    __add__, __radd__ = _binary("add"), _binary("add", True)
-    __sub__, __rsub__ = _binary("sub"), _binary("sub", True)
-    __mul__, __rmul__ = _binary("mul"), _binary("mul", True)
-    __truediv__, __rtruediv__ = _binary("truediv"), _binary("truediv", True)
-    __floordiv__, __rfloordiv__ = _binary("floordiv"), _binary("floordiv", True)
-    __mod__, __rmod__ = _binary("mod"), _binary("mod", True)
-    __pow__, __rpow__ = _binary("pow"), _binary("pow", True)
-    __matmul__, __rmatmul__ = _binary("matmul"), _binary("matmul", True)
-    __and__, __rand__, __or__, __ror__ = _binary("and_"), _binary("and_", True), _binary("or_"), _binary("or_", True)
-    __neg__, __pos__, __abs__, __invert__ = _unary("neg"), _unary("pos"), _unary("abs"), _unary("invert")
+    def _operate(self, operation: Operation, *operands: Any) -> Any:
+        if len(operands) == 1:
+            return both(lambda x: unary(operation.__name__, x), self)
+        how = both if operation in _NEVER_RAISING else each_way
+        return how(lambda x, y: binary(operation.__name__, x, y), *map(settled, operands, operands[::-1]))
 
 
 @functools.cache

@@ -67,8 +67,8 @@ def _checked_error(value: Value) -> BaseException | None:
     """What a `raise` of the user's raises in a side of a branch that does nothing else."""
     if value.op is not ops.cond:
         return None
-    return next((getattr(one.attrs["host"].fun, "error", None) for one in value.attrs["then_branch"].body
-                 if one.op is ops.callback and one.attrs["host"].checks), None)
+    return next((one.attrs["host"].raises for one in value.attrs["then_branch"].body
+                 if one.op is ops.callback and one.attrs["host"].raises is not None), None)
 
 
 def failures(graph: Graph, operands: Sequence[Value]) -> list[Failure]:

@@ -7,9 +7,10 @@ elements use arrays with the selected ones in front (`packed`).  What needs the 
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -21,8 +22,12 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, TAKING, qualified_nam
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
+from bwcompiler.operators import UFUNC_NAMES, Operation, UpdatingOperators
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 SELECTED: dict[Any, Callable[..., Any]] = {}       # by NumPy's function: what takes selections in its place
+_TAKING_SELECTIONS: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 _REDUCING = {"add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.min, "logical_and": np.all, "logical_or": np.any}
 _RUNNING = {"add": np.cumsum, "multiply": np.cumprod}
 _ADVICE = ("x[mask] with a traced mask: the number of elements is not known while tracing, and {} needs it\n"
@@ -30,18 +35,15 @@ _ADVICE = ("x[mask] with a traced mask: the number of elements is not known whil
            "reduced, sorted, indexed and assigned back")
 
 
-def _operator(name: str, reflected: bool = False) -> Callable[[Any, Any], Any]:
-    def method(self: Selection, other: Any) -> Any:
-        return call(HANDLERS["of_selections"], name, other, self) if reflected else call(HANDLERS["of_selections"], name, self, other)
-    return method
+def taking_selections(function: Function) -> Function:
+    """A function that takes the place of one of SciPy's; say of it that it takes selections as well."""
+    _TAKING_SELECTIONS.add(function)
+    return function
 
 
-def _in_place(name: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: call(HANDLERS["selection_in_place"], name, self, other)
-
-
-def _unary(name: str) -> Callable[[Any], Any]:
-    return lambda self: call(HANDLERS["of_selections"], name, self)
+def takes_selections(function: Any) -> bool:
+    """Whether that was said of a function."""
+    return callable(function) and function in _TAKING_SELECTIONS
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -55,7 +57,7 @@ def _run(function: Any, *args: Any, **kwargs: Any) -> Any:
     return call(handler, *args, **kwargs)
 
 
-class Selection:
+class Selection(UpdatingOperators):
     """What x[mask] gives; in whatever region it is asked for.
 
     array   all elements.   where   the mask.   lead   how many axes of `array` are in front of those of the mask.
@@ -148,34 +150,26 @@ class Selection:
     def __setitem__(self, index: Any, value: Any) -> None:
         call(HANDLERS["set_item_of_selection"], self, index, value)
 
-    __add__, __radd__, __iadd__ = _operator("add"), _operator("add", True), _in_place("add")
-    __sub__, __rsub__, __isub__ = _operator("subtract"), _operator("subtract", True), _in_place("subtract")
-    __mul__, __rmul__, __imul__ = _operator("multiply"), _operator("multiply", True), _in_place("multiply")
-    __truediv__, __rtruediv__ = _operator("divide"), _operator("divide", True)
-    __floordiv__, __rfloordiv__ = _operator("floor_divide"), _operator("floor_divide", True)
-    __itruediv__, __ifloordiv__, __imod__, __ipow__ = (_in_place(name) for name in ("divide", "floor_divide", "remainder", "power"))
-    __iand__, __ior__, __ixor__ = (_in_place(name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor"))
-    __mod__, __rmod__ = _operator("remainder"), _operator("remainder", True)
-    __pow__, __rpow__ = _operator("power"), _operator("power", True)
-    __and__, __or__, __xor__ = _operator("bitwise_and"), _operator("bitwise_or"), _operator("bitwise_xor")
-    __rand__, __ror__, __rxor__ = (_operator(name, True) for name in ("bitwise_and", "bitwise_or", "bitwise_xor"))
-    __lt__, __le__, __gt__, __ge__ = (_operator(name) for name in ("less", "less_equal", "greater", "greater_equal"))
-    __eq__, __ne__ = _operator("equal"), _operator("not_equal")
-    __neg__, __pos__, __abs__, __invert__ = (_unary(name) for name in ("negative", "positive", "absolute", "invert"))
-    __hash__ = None  # type: ignore[assignment]
+    def _operate(self, operation: Operation, *operands: Any) -> Any:
+        if operation is operator.matmul:
+            return _run(np.matmul, *operands)
+        return call(HANDLERS["of_selections"], UFUNC_NAMES[operation], *operands)
 
-    def __matmul__(self, other: Any) -> Any:
-        return _run(np.matmul, self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return _run(np.matmul, other, self)
+    def _update(self, operation: Operation, other: Any) -> Any:
+        if operation is operator.matmul:
+            return _run(np.matmul, self, other)    # an array of another size
+        return call(HANDLERS["selection_in_place"], UFUNC_NAMES[operation], self, other)
 
     sum, prod, mean, var, std = (_method(function) for function in (np.sum, np.prod, np.mean, np.var, np.std))
     any, all, max, min = (_method(function) for function in (np.any, np.all, np.max, np.min))
     argmax, argmin, cumsum, cumprod = (_method(function) for function in (np.argmax, np.argmin, np.cumsum, np.cumprod))
     argsort, dot, clip, round = (_method(function) for function in (np.argsort, np.dot, np.clip, np.round))
     copy, ravel, nonzero, transpose = (_method(function) for function in (np.copy, np.ravel, np.nonzero, np.transpose))
-    conj, conjugate = _unary("conjugate"), _unary("conjugate")
+
+    def conjugate(self) -> Any:
+        return call(HANDLERS["of_selections"], "conjugate", self)
+
+    conj = conjugate
 
     def flatten(self, order: str = "C") -> Any:
         """A copy with one axis."""

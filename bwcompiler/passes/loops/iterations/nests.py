@@ -1,4 +1,13 @@
-"""Nests of two loops: a loop over rows, which are loops over columns, with what is done before and after the columns of a row."""
+"""Nests of two loops: a loop over rows, which are loops over columns, with what is done before and after the columns of a row.
+
+    for i:                        rows
+        a = before(a, i)
+        for j: a = inside(a, i, j)            columns
+        a = after(a, i)
+
+Arrays are values, of which each update makes another one.  The analysis (`nest_of`) follows the *versions* of each array that the outer
+loop carries: which values are that array, after some of its updates.  So it finds which array each slice and each update touches.
+"""
 
 from __future__ import annotations
 
@@ -73,26 +82,28 @@ def nest_of(outer: Value) -> Nest | None:
     if any(output in entries for output in body.outputs):
         return None
     constants = _constants(body, entries)
+    fixed = {*constants, *body.inputs[len(entries):]}
     needed = set(live_values(body.body, [inner]))
     rest = [value for value in body.body if value not in constants and value is not inner]
     before, after = [value for value in rest if value in needed], [value for value in rest if value not in needed]
 
-    versions = {value: k for k, value in enumerate(entries)}
-    first = _touched(before, versions)
+    versions = {value: number for number, value in enumerate(entries)}
+    touched_before = _touched(before, versions)
     carried = [versions.get(operand) for operand in inner.operands[:inner.attrs["carried"]]]
-    found = [number for number in carried if number is not None]
-    latest = list({number: value for value, number in versions.items()}.values())
-    if first is None or len(found) < len(carried) or not _is_given(inner, found, latest, {*constants, *body.inputs[len(entries):]}):
+    known = [number for number in carried if number is not None]
+    latest = list({number: value for value, number in versions.items()}.values())         # the last version of each array
+    if touched_before is None or len(known) < len(carried) or not _is_given(inner, known, latest, fixed):
         return None
-    middle = _touched_inside(inner, found)
-    versions = {value: number for number, value in enumerate(latest) if number not in found}
-    versions.update((value, found[value.attrs["index"]]) for value in after if value.op is ops.item and value.operands[0] is inner)
-    allowed = {*versions, *constants, *body.inputs[len(entries):]}
+
+    touched_inside = _touched_inside(inner, known)
+    versions = {value: number for number, value in enumerate(latest) if number not in known}
+    versions.update((value, known[value.attrs["index"]]) for value in after if value.op is ops.item and value.operands[0] is inner)
     after = [value for value in after if value not in versions]
-    last = _touched(after, versions) if _needs_only(after, allowed) else None
-    if middle is None or last is None or [versions.get(output) for output in body.outputs] != list(range(len(entries))):
+    touched_after = _touched(after, versions) if _needs_only(after, {*versions, *fixed}) else None
+    if touched_inside is None or touched_after is None or [versions.get(output) for output in body.outputs] != list(range(len(entries))):
         return None
-    return Nest(outer, inner, found, [value for value in body.body if value in constants], before, after, latest, (first, middle, last))
+    return Nest(outer, inner, known, [value for value in body.body if value in constants], before, after, latest,
+                (touched_before, touched_inside, touched_after))
 
 
 def _is_within_rows(inner: Value, rows: Index | None) -> bool:

@@ -11,6 +11,13 @@ column they run together.  The columns that a row has before run before, row aft
 (The columns may also begin, or end, at another place in each row.)  What is done before the columns of a row is done right before the
 first of them; what is done after them, right after the last.
 
+With d = delay * direction, row r is at column c - r d while row 0 is at column c.  It has this column if lo_r <= c - r d <= hi_r.  Bounds
+are affine, lo_r = lo_0 + r slope, so this is lo_0 + r (slope_lo + d) <= c <= hi_0 + r (slope_hi + d).  All rows 0..R have theirs if
+
+    lo_0 + R max(0, slope_lo + d)  <=  c  <=  hi_0 + R min(0, slope_hi + d)
+
+(`shared`; `_shift` is slope + d).
+
 If an iteration of a row and one of a later row touch something in common, and one of them writes it, the first one has to run first.  That
 is so if inequalities have no solution: those of indices within their bounds, of parts that have an element in common, and of the second one
 being the first to run (`may_swap`).
@@ -64,7 +71,7 @@ class RowSchedule(NamedTuple):
         """The columns of the first row at the times at which the rows run together."""
         lo, hi = self.all_of(base, 0)
         last = self.together - 1
-        return Columns(add_extents(lo, max(0, self._slope("lo")) * last), add_extents(hi, min(0, self._slope("hi")) * last))
+        return Columns(add_extents(lo, max(0, self._shift("lo")) * last), add_extents(hi, min(0, self._shift("hi")) * last))
 
     def shared_of(self, base: Extent, number: Extent) -> Columns:
         """The columns of a row at these times."""
@@ -95,12 +102,12 @@ class RowSchedule(NamedTuple):
         return self._without("hi" if self.direction > 0 else "lo")
 
     def _without(self, end: str) -> int | None:
-        change = self._slope(end)
+        change = self._shift(end)
         if not change:
             return None
         return self.together - 1 if (change > 0) == (end == "lo") else 0
 
-    def _slope(self, end: str) -> int:
+    def _shift(self, end: str) -> int:
         """How much later, in columns of the first row, the columns of a row begin or end than those of the row before."""
         step = 1 if self.nest.outer.attrs["step"] > 0 else -1
         return slope(self.nest.inner.attrs[end], self.nest.rows) * step + self.direction * self.delay

@@ -49,13 +49,13 @@ def unroll_and_jam(graph: Graph) -> Graph:
 
 def _replacement(value: Value) -> list[Value] | None:
     """The results of a loop over rows, which are computed by other loops in the current record; None where it stays."""
-    nest = nest_of(value) if value.op is ops.loop and _counts(value) and _count(value) >= 2 * ROWS else None
+    nest = nest_of(value) if value.op is ops.loop and _is_counted(value) and _count(value) >= 2 * ROWS else None
     schedule = None if nest is None or not _pays(nest) else schedule_of(nest)
     return None if schedule is None else _Jammed(schedule).results()
 
 
-def _counts(loop: Value) -> bool:
-    """Whether a loop goes from one number to another, one by one."""
+def _is_counted(loop: Value) -> bool:
+    """Whether a loop goes from one known number to another, one by one."""
     lo, hi, step = (loop.attrs[name] for name in ("lo", "hi", "step"))
     return isinstance(lo, int) and isinstance(hi, int) and abs(step) == 1
 
@@ -70,7 +70,7 @@ def schedule_of(nest: Nest) -> RowSchedule | None:
     blocks, _ = _split(nest)
     columns = min(_lengths(nest))
     for delay in range(MOST_DELAY + 1):
-        if delay and 4 * (ROWS - 1) * delay > columns:
+        if delay and 4 * (ROWS - 1) * delay > columns:       # rows would run together for less than three quarters of their columns
             return None
         schedule = RowSchedule(nest, ROWS, delay)
         if schedule.fits(blocks) and schedule.keeps_order(blocks):
@@ -186,7 +186,7 @@ class _Jammed:
             row = schedule.row(base, number)
             return self._after(row, self._columns(schedule.last(base, number), [(row, 0)], states, fixed), fixed)
 
-        for number in _numbers(schedule.without_first()):
+        for number in _numbers(schedule.without_first()):    # all rows, in order: an index of a loop, or a row without such columns
             states = self._loop(number, 1, states, fixed, begin) if isinstance(number, Index) else self._before(
                 schedule.row(base, number), states, fixed)
         rows = [(schedule.row(base, number), schedule.behind(number)) for number in range(ROWS)]
@@ -226,7 +226,7 @@ class _Jammed:
                  fixed: Sequence[Value]) -> list[Value]:
         """The states after a loop over columns; rows: those that run together, each with the number of columns that it is behind."""
         nest, inside = self.nest, self.nest.inside
-        read = [self._read(row, fixed) for row, _ in rows]
+        read = [self._operands_of(row, fixed) for row, _ in rows]
         different = list(dict.fromkeys([value for one in read for value in one]))
 
         def together(column: Extent, states: list[Value], fixed: Sequence[Value]) -> list[Value]:
@@ -248,7 +248,7 @@ class _Jammed:
             result[number] = value
         return result
 
-    def _read(self, row: Extent, fixed: Sequence[Value]) -> list[Value]:
+    def _operands_of(self, row: Extent, fixed: Sequence[Value]) -> list[Value]:
         """What the columns of a row read that they do not change, computed again."""
         mapping = dict(zip(self.body.inputs[self.nest.outer.attrs["carried"]:], fixed, strict=True))
         self._emit((), mapping, row)
@@ -256,8 +256,8 @@ class _Jammed:
 
 
 def _regrouped(body: Sequence[Value]) -> list[Value]:
-    """The values of an iteration in another order: elements, what is made along an axis, and updates last, those of elements behind the
-    others.  So what runs along an axis is one loop, and arrays are read before they are written."""
+    """The values of an iteration in another order: elements (0), what is made along an axis (1), updates of parts (2) and of elements (3);
+    of these each as early as its operands allow.  So what runs along an axis is one loop, and arrays are read before they are written."""
     if any(value.op.regions for value in body) or all(_is_element(value) for value in body):
         return list(body)
     ranks: dict[Value, int] = {}
@@ -266,7 +266,7 @@ def _regrouped(body: Sequence[Value]) -> list[Value]:
         is_element = element_count((value.operands[1] if is_update else value).shape) == 1
         own = (3 if is_element else 2) if is_update else (0 if is_element else 1)
         ranks[value] = max([own, *[ranks.get(operand, 0) for operand in value.operands]])
-    return sorted(body, key=ranks.__getitem__)
+    return sorted(body, key=ranks.__getitem__)         # which keeps the order of equal ones
 
 
 def _numbers(without: int | None) -> Iterator[int | Index]:

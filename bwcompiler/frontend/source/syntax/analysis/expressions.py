@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, children
+from bwcompiler.frontend.source.syntax.notes import IS_TEST
 
 RUNTIME = "__bw__"             # by which rewritten functions name what they call
 
@@ -105,7 +106,7 @@ def mark_test(test: ast.expr) -> ast.expr:
     parts = [test]
     for part in parts:
         if isinstance(part, ast.BoolOp):
-            part.is_test = True  # type: ignore[attr-defined]
+            IS_TEST.put(part, True)
             parts += part.values
         elif isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.Not):
             parts.append(part.operand)

@@ -1,6 +1,6 @@
 """Which variables of a function are read later: at the head of each loop, and after each loop and branch.
 
-`annotate` adds `live_out` (names that may be read after the statement) to loops, branches, `try` and `del`, `live_head` (names that an
+`annotate` notes `live_out` (names that may be read after the statement) to loops, branches, `try` and `del`, `live_head` (names that an
 iteration may read from the one before it) to loops, and `live_caught` (names that may be read where it has failed) to `try`.  Names that
 inner functions read are live everywhere.
 """
@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterable
 
 from bwcompiler.frontend.source.syntax.nodes import children, walk
+from bwcompiler.frontend.source.syntax.notes import FLAG, LIVE_CAUGHT, LIVE_HEAD, LIVE_OUT
 
 Names = frozenset[str]
 _NONE: Names = frozenset()
@@ -153,10 +154,10 @@ class _Liveness:
             case ast.For() | ast.While():
                 return self._loop(node, out)
             case ast.If():
-                node.live_out = out  # type: ignore[attr-defined]
+                LIVE_OUT.put(node, out)
                 return loads(node.test) | self.block(node.body, out) | self.block(node.orelse, out)
             case ast.Delete(targets=targets):
-                node.live_out = out  # type: ignore[attr-defined]
+                LIVE_OUT.put(node, out)
                 return out | loads(node) | frozenset(target.id for target in targets if isinstance(target, ast.Name))
             case ast.Assign(targets=targets):
                 killed = frozenset(target.id for target in targets if isinstance(target, ast.Name))
@@ -179,27 +180,27 @@ class _Liveness:
                 return out | loads(node)
 
     def _loop(self, node: ast.For | ast.While, out: Names) -> Names:
-        node.live_out = out  # type: ignore[union-attr]
+        LIVE_OUT.put(node, out)
         after = self.block(node.orelse, out)
         read, bound, placed = loads(getattr(node, "test", None)), _NONE, _NONE
         if isinstance(node, ast.For):
             bound = frozenset(stores([node.target]))
             placed = loads(node.target)                  # of `for A[k] in ...`
-            read |= {node.flag} if hasattr(node, "flag") else _NONE
+            read |= {flag} if (flag := FLAG.of(node)) is not None else _NONE
         again: Names = read
         for _ in range(2):                               # the second round sees what the first found at the head
             self.loops.append((after | again, out))
             again = read | placed | (self.block(node.body, after | again) - bound)
             self.loops.pop()
-        node.live_head = again  # type: ignore[union-attr]
+        LIVE_HEAD.put(node, again)
         return after | again | loads(getattr(node, "iter", None))
 
     def _try(self, node: ast.Try, out: Names) -> Names:
         final = self.block(node.finalbody, out)
-        node.live_out = final  # type: ignore[attr-defined]
+        LIVE_OUT.put(node, final)
         caught = frozenset(name for handler in node.handlers for name in self.block(handler.body, final) | loads(handler.type))
         caught |= self.block(node.finalbody, self.handlers)            # for what no handler here is for
-        node.live_caught = caught  # type: ignore[attr-defined]
+        LIVE_CAUGHT.put(node, caught)
         outside, self.handlers = self.handlers, self.handlers | caught
         inside = self.block(node.body, self.block(node.orelse, final))
         self.handlers = outside

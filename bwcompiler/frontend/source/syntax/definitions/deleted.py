@@ -10,6 +10,7 @@ import ast
 
 from bwcompiler.frontend.source.syntax.analysis.liveness import annotate
 from bwcompiler.frontend.source.syntax.nodes import walk, with_statements
+from bwcompiler.frontend.source.syntax.notes import LIVE_OUT
 
 
 def without_deletions(node: ast.FunctionDef) -> None:
@@ -24,7 +25,7 @@ def without_deletions(node: ast.FunctionDef) -> None:
         if not isinstance(part, ast.Delete):
             return part
         names = [target.id for target in part.targets if isinstance(target, ast.Name)]
-        after: frozenset[str] = part.live_out  # type: ignore[attr-defined]
+        after = LIVE_OUT.of(part)
         if len(names) < len(part.targets) or not after.isdisjoint(names) or not others.isdisjoint(names):
             return part
         read: list[ast.expr] = [ast.copy_location(ast.Name(name, ast.Load()), part) for name in names]

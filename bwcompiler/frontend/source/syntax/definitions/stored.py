@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 from bwcompiler.frontend.source.syntax.nodes import walk
+from bwcompiler.frontend.source.syntax.notes import IS_SOURCE
 
 
 def mark_stored(node: ast.FunctionDef) -> None:
@@ -33,7 +34,7 @@ def _mark(block: list[Any], names: set[str]) -> None:
     calls: dict[str, Any] = {}
     for one in block:
         if isinstance(one, ast.For) and _source(one) in calls:
-            calls[_source(one)].is_source = True
+            IS_SOURCE.put(calls[_source(one)], True)
         elif isinstance(one, ast.Assign) and len(one.targets) == 1:
             calls.update({target.id: value for target, value in _pairs(one.targets[0], one.value) if isinstance(value, ast.Call)
                           and isinstance(target, ast.Name) and target.id in names})

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.analysis.bound import bound_by_breaks
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, children, copied, copies, walk
+from bwcompiler.frontend.source.syntax.notes import FLAG, IS_TAIL
 from bwcompiler.frontend.source.syntax.statements.deferred import deferred
 
 PREFIX = "__bw_"
@@ -114,7 +115,7 @@ class _Jumps:
             again = copies(rest) if second else []  # before the first side changes it
             node.body = self.function([*node.body, *(rest if first else [])])
             node.orelse = self.function([*node.orelse, *again])
-            node.is_tail = True  # type: ignore[attr-defined]
+            IS_TAIL.put(node, True)
             return [*before, node]
         return body
 
@@ -129,7 +130,7 @@ class _Jumps:
         for handler in node.handlers:
             again = copies(rest) if falls_through(handler.body) else []
             handler.body = self.function([*handler.body, *again])
-        node.is_tail = True  # type: ignore[attr-defined]
+        IS_TAIL.put(node, True)
         return node
 
     def _deeper(self, node: ast.stmt | ast.ExceptHandler) -> None:
@@ -182,7 +183,7 @@ class _Jumps:
             test: ast.expr = ast.copy_location(ast.UnaryOp(ast.Not(), _load(done, node)), node.test)
             node.test = ast.copy_location(ast.BoolOp(ast.And(), [test, node.test]), node.test)
         else:
-            node.flag = done  # type: ignore[attr-defined]
+            FLAG.put(node, done)
         after: list[ast.stmt] = []
         if result is not None:
             after += [_if(flag, ast.copy_location(ast.Return(value), value), node) for flag, value in result.later]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ast
 import copy
 
+from bwcompiler.frontend.source.syntax.notes import IS_STATEMENT
+
 _SUBJECT = "__bw_subject"      # what is matched; asked for by the tests of the cases only, so that one name is enough
 
 
@@ -35,7 +37,7 @@ class _Matches(ast.NodeTransformer):
             return node
         chosen = call.func.value
         if isinstance(chosen, ast.Subscript):
-            call.is_statement = True               # type: ignore[attr-defined]
+            IS_STATEMENT.put(call, True)
         if not isinstance(chosen, ast.IfExp):
             return node
         sides = [ast.Expr(ast.Call(ast.Attribute(part, call.func.attr, ast.Load()), *parts)) for part, parts in (

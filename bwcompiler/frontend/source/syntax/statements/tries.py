@@ -18,6 +18,7 @@ from typing import Any
 from bwcompiler.frontend.source.syntax.analysis.expressions import leaves
 from bwcompiler.frontend.source.syntax.analysis.liveness import stores
 from bwcompiler.frontend.source.syntax.nodes import children, walk
+from bwcompiler.frontend.source.syntax.notes import IS_TAIL, LIVE_CAUGHT
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 
 ERROR = f"{PREFIX}error__"
@@ -29,7 +30,7 @@ def rewritten_try(rewriter: Any, node: ast.Try) -> Any:
     if not node.handlers:
         rewriter.generic_visit(node)
         return node
-    is_tail = getattr(node, "is_tail", False)
+    is_tail = IS_TAIL.of(node)
     blocks = [node.body, node.orelse, *[handler.body for handler in node.handlers]]
     stored = stores([part for block in blocks for part in block])
     taken = {handler.name for handler in node.handlers} & set(stored)
@@ -59,7 +60,7 @@ def _apart(rewriter: Any, node: ast.Try, is_tail: bool) -> list[ast.stmt]:
     if node.orelse:
         made.append(rewriter.function("otherwise", rewriter.block(node.orelse), variables, node))
         last = _load(made[-1])
-    caught = tuple(sorted(node.live_caught))  # type: ignore[attr-defined]
+    caught = tuple(sorted(LIVE_CAUGHT.of(node)))
     body = _tuple(_tuple(*map(_load, attempts)), *[_plain(one) for one in (nested, caught)], errors)
     pairs = _tuple(*[_tuple(kind, _load(handler)) for kind, handler in zip(kinds, handlers, strict=True)])
     call = rewriter.statement("try_", node, body, pairs, last, variables)
