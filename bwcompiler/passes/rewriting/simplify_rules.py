@@ -139,7 +139,11 @@ def _add(type_: TensorType, x: Value, y: Value) -> Value | None:
         return y
     if y.op is ops.negative:                                   # x + -y == x - y
         return ops.subtract(x, y.operands[0])
-    return ops.subtract(y, x.operands[0]) if x.op is ops.negative else None
+    if x.op is ops.negative:
+        return ops.subtract(y, x.operands[0])
+    if x.op is y.op is ops.slice_update and x.attrs == y.attrs and x.operands[1] is y.operands[1] and _is_filled_with(x.operands[1], 0):
+        return ops.slice_update(ops.add(x.operands[0], y.operands[0]), x.operands[1], **x.attrs)      # one part of both is cleared
+    return None
 
 
 @rule(ops.subtract)

@@ -188,6 +188,13 @@ CASES = {
         "%u: f64[1] = slice %v {starts=[2], sizes=[1], steps=[1]}\n%r: f64[3] = slice_update %v, %u {starts=[1], steps=[1]}",
         "%z: f64[1] = full {value=0.0, shape=[1], dtype=f64}\n%u: f64[1] = slice %v {starts=[2], sizes=[1], steps=[1]}\n"
         "%a: f64[3] = slice_update %v, %z {starts=[0], steps=[1]}\n%r: f64[3] = slice_add %a, %u {starts=[1], steps=[1]}"),
+    "x[1] = 0; y[1] = 0; x + y": (
+        "%z: f64[1,3] = full {value=0.0, shape=[1,3], dtype=f64}\n%a: f64[2,3] = slice_update %x, %z {starts=[1,0], steps=[1,1]}\n"
+        "%b: f64[2,3] = slice_update %y, %z {starts=[1,0], steps=[1,1]}\n%r: f64[2,3] = add %a, %b",
+        "%z: f64[1,3] = full {value=0.0, shape=[1,3], dtype=f64}\n%t: f64[2,3] = add %x, %y\n"
+        "%r: f64[2,3] = slice_update %t, %z {starts=[1,0], steps=[1,1]}",
+        "%z: f64[1,3] = full {value=0.0, shape=[1,3], dtype=f64}\n%a: f64[2,3] = slice_update %x, %z {starts=[1,0], steps=[1,1]}\n"
+        "%b: f64[2,3] = slice_update %y, %z {starts=[0,0], steps=[1,1]}\n%r: f64[2,3] = add %a, %b"),
     "x[1] = x[1]": (
         "%u: f64[1] = slice %v {starts=[1], sizes=[1], steps=[1]}\n%r: f64[3] = slice_update %v, %u {starts=[1], steps=[1]}", "%v",
         "%u: f64[1] = slice %v {starts=[0], sizes=[1], steps=[1]}\n%r: f64[3] = slice_update %v, %u {starts=[1], steps=[1]}"),
