@@ -10,7 +10,7 @@ graph with inputs and outputs in order; it is a plain `nx.DiGraph` of the same v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bwcompiler.errors import InternalError
@@ -49,6 +49,7 @@ class Graph(LateDiGraph):
         self.settled: list[object] = []
         self.verified: set[frozenset[Index]] = set()
         self._adjacency: tuple[dict[Value, Any], dict[Value, Any], dict[Value, Any]] | None = None
+        self._readers: dict[Value, list[Value | None]] | None = None
         self.__networkx_cache__: dict[str, Any] = {}
 
     @property
@@ -107,6 +108,12 @@ class Graph(LateDiGraph):
                 found[operand].append(value)
         return found
 
+    def readers(self) -> Mapping[Value, Sequence[Value | None]]:
+        """What reads each value that is read, once per operand position; None for an output.  Passes share it: it is not to be changed."""
+        if self._readers is None:
+            self._readers = readers_of(self.body, self.outputs)
+        return self._readers
+
     def read_once(self) -> set[Value]:
         """The values that are read exactly once, and are not outputs."""
         return {value for value, readers in self.users().items() if len(readers) == 1}.difference(self.outputs)
@@ -128,6 +135,17 @@ class Graph(LateDiGraph):
         return Graph(self.name if name is None else name, self.inputs if inputs is None else inputs,
                      self.body if body is None else body, self.outputs if outputs is None else outputs, self.index,
                      self.captured if captured is None else captured)
+
+
+def readers_of(values: Iterable[Value], outputs: Iterable[Value]) -> dict[Value, list[Value | None]]:
+    """What reads each value, once per operand; None for a result."""
+    found: dict[Value, list[Value | None]] = {}
+    for value in values:
+        for operand in value.operands:
+            found.setdefault(operand, []).append(value)
+    for output in outputs:
+        found.setdefault(output, []).append(None)
+    return found
 
 
 def all_values(graph: Graph) -> Iterator[Value]:

@@ -175,6 +175,8 @@ class Value:
 
     def with_regions(self, change: Callable[[Any], Any]) -> Value:
         """The same application with `change` applied to the graphs that it owns; itself if none changes."""
+        if not self.op.regions:
+            return self
         changed = {name: made for name in self.op.regions if (made := change(self.attrs[name])) is not self.attrs[name]}
         if not changed:
             return self

@@ -95,17 +95,6 @@ def _worth(graph: Graph, same: set[Value], needed: set[Value], stays: Callable[[
     return [value for value in graph.body if value in found]
 
 
-def readers_of(values: Iterable[Value], outputs: Iterable[Value]) -> dict[Value, list[Value | None]]:
-    """What reads each value, once per operand; None for a result."""
-    found: dict[Value, list[Value | None]] = {}
-    for value in values:
-        for operand in value.operands:
-            found.setdefault(operand, []).append(value)
-    for output in outputs:
-        found.setdefault(output, []).append(None)
-    return found
-
-
 def emit_values(values: Sequence[Value], mapping: dict[Value, Value], record: Record, extents: Mapping[Index, Extent] = {}) -> None:
     """Emit values into a record with operands replaced, and indices by other extents; adds what stands for the values to the mapping."""
     saved = record.source, record.forward

@@ -16,7 +16,6 @@ from bwcompiler.ir.access import section_of
 from bwcompiler.ir.extent import Section
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, is_constant
-from bwcompiler.passes.loops.region_bodies import readers_of
 from bwcompiler.passes.rewriting.rewriter import rebuilt
 from bwcompiler.passes.rewriting.update_chains import before_updates
 
@@ -49,7 +48,7 @@ def _skipped(graph: Graph) -> Mapping[Value, Value]:
     additions = [value for value in graph.body if value.op is ops.slice_add]
     if not additions:
         return {}
-    readers = readers_of(graph.body, graph.outputs)
+    readers = graph.readers()
     found: dict[Value, Value] = {}
     for addition in additions:
         clear = _clear_of(addition, readers)

@@ -18,7 +18,7 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Affine, Extent, Index
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Op, Value, input_value
-from bwcompiler.passes.loops.region_bodies import emit_values, readers_of
+from bwcompiler.passes.loops.region_bodies import emit_values
 from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
@@ -69,7 +69,7 @@ class _Part(NamedTuple):
 
 def _shared(body: Graph, carried: int, begins: Mapping[int, Op]) -> Graph:
     """The body of a loop, with the bodies of the loops in it; begins: how what it carries begins (`_begins`)."""
-    users = readers_of(body.body, body.outputs)
+    users = body.readers()
     wholes = {body.inputs[number]: op for number, op in begins.items()}
     parts = {value: found for value in body.body if value.op is ops.loop and (found := [
         *_filled(value, body, users, wholes), *_read(value, set(body.inputs[carried:]))])}
@@ -95,7 +95,7 @@ def _shared(body: Graph, carried: int, begins: Mapping[int, Op]) -> Graph:
 
 
 # ----- which parts
-def _filled(loop: Value, body: Graph, users: Mapping[Value, list[Value | None]], wholes: Mapping[Value, Op]) -> list[_Part]:
+def _filled(loop: Value, body: Graph, users: Mapping[Value, Sequence[Value | None]], wholes: Mapping[Value, Op]) -> list[_Part]:
     """What a loop fills, and what is a part of an array then that began as it did, or with zeros in the place of nothing in particular."""
     found = []
     items = {value.attrs["index"]: value for value in users.get(loop, ()) if value is not None and value.op is ops.item}
@@ -121,7 +121,7 @@ def _moves(place: Place, index: Index | None) -> bool:
     return any(isinstance(start, Affine) and any(term is index for term, _ in start.terms) for start in place)
 
 
-def _only_user(value: Value, users: Mapping[Value, list[Value | None]]) -> Value | None:
+def _only_user(value: Value, users: Mapping[Value, Sequence[Value | None]]) -> Value | None:
     found = users.get(value, [])
     return found[0] if len(found) == 1 else None
 
@@ -129,7 +129,7 @@ def _only_user(value: Value, users: Mapping[Value, list[Value | None]]) -> Value
 def _is_only_updated(body: Graph, number: int) -> bool:
     """Whether nothing is read of what a body carries under this number, of which it updates parts."""
     version = body.inputs[number]
-    users = readers_of(body.body, body.outputs)
+    users = body.readers()
     while version is not body.outputs[number]:
         update = _only_user(version, users)
         if update is None or update.op is not ops.slice_update or update.operands[0] is not version:
@@ -150,7 +150,7 @@ def _read(loop: Value, fixed: Set[Value]) -> list[_Part]:
         if place is None or whole not in fixed:
             continue
         body = loop.attrs["body"]
-        users = readers_of(body.body, body.outputs).get(body.inputs[number], [])
+        users = body.readers().get(body.inputs[number], [])
         if users and all(user is not None and user.op is ops.slice for user in users):
             found.append(_Part(number, whole, place))
     return found

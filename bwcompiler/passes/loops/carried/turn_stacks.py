@@ -15,7 +15,7 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value, input_value
-from bwcompiler.passes.loops.region_bodies import emit_values, readers_of
+from bwcompiler.passes.loops.region_bodies import emit_values
 from bwcompiler.passes.rewriting.rewriter import Rewriter, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 
@@ -33,7 +33,7 @@ def turn_stacks(graph: Graph) -> Graph:
     """The graph with such stacks; the same graph where there are none."""
     if not any(value.op.regions for value in graph.body):
         return graph
-    users = readers_of(graph.body, graph.outputs)
+    users = graph.readers()
     stacks = {value: found for value in graph.body if value.op is ops.item and (found := _turned(value, users)) is not None}
     mapping: dict[Value, Value] = {}
     record = Rewriter(RULES)
@@ -80,7 +80,7 @@ def _turned(item: Value, users: Users) -> _Turned | None:
 
 def _written(body: Graph, number: int) -> tuple[Value, Value, bool] | None:
     """The update that fills an entry of a stack with a transpose, that transpose, and whether nothing else reads this."""
-    users = readers_of(body.body, body.outputs)
+    users = body.readers()
     stack, update = body.inputs[number], body.outputs[number]
     if update.op is not ops.slice_update or update.operands[0] is not stack or users[stack] != [update] or users[update] != [None]:
         return None
@@ -95,7 +95,7 @@ def _written(body: Graph, number: int) -> tuple[Value, Value, bool] | None:
 
 def _parts(body: Graph, number: int, shape: Sequence[Extent]) -> list[tuple[Value, Sequence[Value | None]]] | None:
     """The entries of a stack that a body reads, as arrays, and what reads them; None where it reads something else of it."""
-    users = readers_of(body.body, body.outputs)
+    users = body.readers()
     found: list[tuple[Value, Sequence[Value | None]]] = []
     for part in users.get(body.inputs[number], ()):
         if part is None or part.op is not ops.slice or part.shape != (1, *shape) or any(start != 0 for start in part.attrs["starts"][1:]):

@@ -24,12 +24,12 @@ from collections.abc import Callable, Iterator, Sequence
 from bwcompiler import ops
 from bwcompiler.ir.access import section_of
 from bwcompiler.ir.extent import Extent, Index, add_extents, element_count, substitute
-from bwcompiler.ir.graph import Graph, live_values
+from bwcompiler.ir.graph import Graph, live_values, readers_of
 from bwcompiler.ir.op import Value, current_record, input_value
 from bwcompiler.passes.loops.carried.write_parts_once import written_once
 from bwcompiler.passes.loops.iterations.nests import ELEMENTWISE, Nest, nest_of, slope
 from bwcompiler.passes.loops.iterations.row_schedules import Columns, RowSchedule, waits
-from bwcompiler.passes.loops.region_bodies import emit_values, readers_of
+from bwcompiler.passes.loops.region_bodies import emit_values
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten
 from bwcompiler.passes.rewriting.simplify_rules import RULES
