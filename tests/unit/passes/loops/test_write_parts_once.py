@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.ir.graph import Graph, cut, live_values
+from bwcompiler.ir.graph import Graph, cut, live_values, readers_of
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import F64, tensor
 from bwcompiler.passes.loops.carried.write_parts_once import written_once
-from bwcompiler.ir.graph import readers_of
 
 A, U, E = np.arange(10.0), np.array([0.1, 0.2, 0.3]), np.array([7.0])
 
