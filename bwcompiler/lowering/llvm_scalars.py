@@ -289,12 +289,10 @@ def _absolute_int(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
 
 def _sign(emit: ScalarEmitter, dtype: DType, args: list[str]) -> str:
     type_, x = emit.type_of(dtype), args[0]
-    if dtype.is_float:                                     # nan stays nan, and so does the sign of zero's magnitude: 0
-        nothing, one, minus = (emit.same(text, dtype) for text in ("0.0", "1.0", "-1.0"))
-        positive = emit.put(f"fcmp ogt {type_} {x}, {nothing}")
-        negative = emit.put(f"fcmp olt {type_} {x}, {nothing}")
-        zero = emit.put(f"fcmp oeq {type_} {x}, {nothing}")
-        return emit.select(dtype, positive, one, emit.select(dtype, negative, minus, emit.select(dtype, zero, nothing, x)))
+    if dtype.is_float:                                     # nan stays nan, and both zeros give 0.0, which is -0.0 + 0.0
+        nothing, one = emit.same("0.0", dtype), emit.same("1.0", dtype)
+        is_neither = emit.put(f"fcmp ueq {type_} {x}, {nothing}")
+        return emit.select(dtype, is_neither, emit.put(f"fadd {type_} {x}, {nothing}"), emit.operation("copysign", dtype, [one, x]))
     nothing = emit.same("0", dtype)
     positive = emit.put(f"icmp {'u' if dtype.kind == 'u' else 's'}gt {type_} {x}, {nothing}")
     if dtype.kind == "u":
