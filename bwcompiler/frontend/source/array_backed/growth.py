@@ -91,6 +91,7 @@ class Growth:
         self.base = base
         self.entry = list(base)
         self.items: list[Any] = []
+        self.before: list[Any] = []                # items when the iteration was traced the last time
         self.each = 0
         self.has_gaps = False
         self.is_guess = False
@@ -108,6 +109,7 @@ class Growth:
 
     def begin(self) -> None:
         """Before an iteration."""
+        self.before = self.items or self.before
         self.items = []
         self.base[:] = [*self.entry, POISON]
 
@@ -219,6 +221,7 @@ def length(base: list[Any]) -> Any:
 
 def _refuse_gaps(growths: Sequence[tuple[Any, Growth]]) -> None:
     if any(growth.has_gaps for _, growth in growths):
+        HANDLERS["wish_for_stack"](growths[0][1].base, *[one for _, growth in growths for one in (*growth.before, *growth.items)])
         not_capturable("it reads a list to which it appends as data decides")
 
 
