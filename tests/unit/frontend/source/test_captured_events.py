@@ -2,7 +2,9 @@
 
 import enum
 import heapq
+import itertools
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -124,7 +126,56 @@ def of_members(x):
     return total
 
 
-@pytest.mark.parametrize("program", [one_server, two_servers, machine, depth_first, logged, of_members], ids=lambda program: program.__name__)
+class Event(NamedTuple):
+    time: float
+    kind: str
+    who: int
+
+
+def named(x):
+    heap = [Event(x[0] * (k + 1), "arrive", k) for k in range(4)]
+    heapq.heapify(heap)
+    left = []
+    while heap:
+        event = heapq.heappop(heap)
+        if event.kind == "arrive":
+            heapq.heappush(heap, Event(event.time + x[1] * (1 + event.who), "leave", event.who))
+        else:
+            left.append(event.time)
+    return np.mean(left) + max(left)
+
+
+def numbered(x):
+    numbers, heap, counts, total = itertools.count(2), [], {"start": 0, "tick": 0}, 0.0
+    heapq.heappush(heap, (x[0], next(numbers), "start", None))
+    while heap:
+        t, number, kind, data = heapq.heappop(heap)
+        counts[kind] += 1
+        if t > 3.0:
+            break
+        if kind == "start":
+            heapq.heappush(heap, (t + x[1], next(numbers), "tick", 2.0 * t))
+            heapq.heappush(heap, (t + 2 * x[1], next(numbers), kind, None))
+        else:
+            total += data * t * number
+    return total + next(numbers) + 3 * counts["start"] * x[0] + counts["tick"]
+
+
+def with_parents(x):
+    queue, log = deque(), []
+    queue.append((x[0], None))
+    while queue:
+        v, parent = queue.popleft()
+        log.append((v, parent))
+        if v > 0.3:
+            queue.append((v * x[1] * 0.6, v))
+            if parent is not None:
+                queue.append((v * 0.4, None))
+    return sum(p for _, p in log if p is not None) + len(log) + sum(v for v, p in log if p is None)
+
+
+@pytest.mark.parametrize("program", [one_server, two_servers, machine, depth_first, logged, of_members, named, numbered,
+                                     with_parents], ids=lambda program: program.__name__)
 def test_as_python(program):
     as_python(program, *PLACES)
 
