@@ -160,7 +160,7 @@ def generated(function: Any) -> Any:
     return functools.partial(Generated, function, (handing, until))
 
 _STOPPING = ("set_trace", "embed")                 # debuggers stop where they are called from: that is to be the user's frame
-_NOT_COMPUTING = HEAP_FUNCTIONS | {isinstance, type, print, repr, str, len, bool, hash, id, callable, getattr, hasattr}
+_NOT_COMPUTING = HEAP_FUNCTIONS | {isinstance, type, print, repr, str, len, bool, hash, id, callable, getattr, setattr, hasattr}
 
 
 def _computes(function: Any) -> bool:
