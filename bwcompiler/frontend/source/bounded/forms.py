@@ -7,6 +7,9 @@ Patterns of two elements are covered by one that is for both.  The plan of a con
 
 from __future__ import annotations
 
+import enum
+import functools
+import types
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -14,6 +17,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import Box, Text
+from bwcompiler.frontend.source.effects.places import is_plain_object
 from bwcompiler.frontend.source.undecided.choices import ABSENT, VALUE, Choice, Options, is_known, is_unsure, joined
 from bwcompiler.frontend.source.undecided.gaps import Block
 from bwcompiler.frontend.source.undecided.orders import in_order
@@ -64,8 +68,21 @@ def pattern(structure: tree.TreeDef, kinds: Sequence[Kind]) -> Any:
 
 
 def form_of(pattern: Any) -> Form:
-    """The structure of a pattern, and the kinds of its leaves."""
+    """The structure of a pattern, and the kinds of its leaves: what is kept for when the function is traced again."""
+    _require_lasting(pattern)
     return tree.structure(pattern), [leaf.kind for leaf in tree.leaves(pattern)]
+
+
+def _require_lasting(pattern: Any) -> None:
+    """The known things of a pattern are the same when the function is traced again: objects that it makes are not."""
+    if type(pattern) is Choice:
+        for thing in pattern.options.things:
+            is_made = is_plain_object(thing) and not isinstance(thing, enum.Enum)
+            if is_made or isinstance(thing, types.MethodType) or "<locals>" in getattr(thing, "__qualname__", ""):
+                raise NoElement(f"a {type(thing).__name__} that the function makes")
+        _require_lasting(pattern.value)
+    for part in pattern.parts if type(pattern) is Box else pattern if isinstance(pattern, tuple) else ():
+        _require_lasting(part)
 
 
 def pattern_of(x: Any) -> Any:
@@ -84,6 +101,18 @@ def pattern_of(x: Any) -> Any:
     if not can_be_leaf(x):
         raise NoElement(f"a {type(x).__name__}")
     return Leaf(kind_of(x))
+
+
+def made_alike(items: Sequence[Any]) -> list[Any] | None:
+    """Elements, boxed, and blocks of them, all of one structure: these, or the values of the blocks; None where there is none for all."""
+    try:
+        found = functools.reduce(covering, [pattern_of_rows(one) if type(one) is Block else pattern_of(one) for one in items])
+    except NoElement:
+        return None
+    return [fitted(one.value, found, one.count) if type(one) is Block else fitted(one, found) for one in items]
+
+
+HANDLERS["made_alike"] = made_alike
 
 
 def pattern_of_rows(block: Block) -> Any:

@@ -43,10 +43,10 @@ def wish(items: Any, *more: Any) -> None:
     if type(items) not in KINDS or not known:
         return
     try:
-        found = functools.reduce(forms.covering, list(map(_pattern_of, known)))
+        form = forms.form_of(functools.reduce(forms.covering, list(map(_pattern_of, known))))
     except forms.NoElement:
         return
-    sites.wish(items, forms.form_of(found))
+    sites.wish(items, form)
 
 
 def _pattern_of(item: Any) -> Any:
@@ -67,8 +67,7 @@ class Stack(Bounded):
         self.most: int | None = getattr(of, "maxlen", None)
         self.store = Store(self, site, plan.room if self.most is None else self.most, plan.kinds)
         self.freed: tuple[Any, int] = (None, 0)    # in which body elements were taken last, and how many have not been replaced there
-        for element in of:
-            self.append(element)
+        self.extend(of)
 
     def append(self, element: Any) -> None:
         self.plain += sites.times(self)

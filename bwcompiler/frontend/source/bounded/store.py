@@ -45,7 +45,14 @@ def kind_of(leaf: Any) -> Kind:
 
 def form_of(x: Any) -> Form:
     """The form of an element: its structure, and the kinds of its leaves."""
-    return forms.form_of(pattern_of(x))
+    return _form_of(pattern_of(x))
+
+
+def _form_of(pattern: Any) -> Form:
+    try:
+        return forms.form_of(pattern)
+    except forms.NoElement as error:
+        raise refused(f"{error} in a list or dictionary that data fill: {_CAN_BE}") from None
 
 
 def pattern_of(x: Any) -> Any:
@@ -97,7 +104,7 @@ class Store:
 
     def _require(self, pattern: Any) -> None:
         """What comes in is of the form that the others have."""
-        form = forms.form_of(covering(self.pattern, pattern))
+        form = _form_of(covering(self.pattern, pattern))
         if form != (self.structure, self.kinds):
             self.again(sites.Plan(self.room, form))
 
@@ -119,7 +126,7 @@ class Store:
     def extend(self, block: gaps.Block) -> None:
         """Put the elements of a block that are there behind the others."""
         self._require(forms.pattern_of_rows(block))
-        leaves = tree.leaves(forms.fitted(tree.map(lambda leaf: call(as_tracer, leaf), block.value), self.pattern, block.count))
+        leaves = [call(as_tracer, leaf) for leaf in tree.leaves(forms.fitted(block.value, self.pattern, block.count))]
         rank = np.cumsum(block.present)
         self.make_room(block.count, rank[-1])
         places = np.arange(self.room) - self.count

@@ -404,7 +404,8 @@ def chosen(test: Any, x: Any, y: Any) -> Any:
     if same(x, y):
         return x
     if tree.structure(x) != tree.structure(y):
-        refuse("one of elements of different kinds")
+        found = HANDLERS["made_alike"]((x, y))
+        x, y = refuse("one of elements of different kinds") if found is None else found
     return tree.unflatten(tree.structure(x), [call(choose_number, test, one, other) if not np.ndim(one) and not np.ndim(other)
                                               else _of_arrays(test, one, other) for one, other in zip(
                                                   tree.leaves(x), tree.leaves(y), strict=True)])
