@@ -13,6 +13,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.numpy.elementwise.truths import note_truth
 from bwcompiler.frontend.source.bounded import forms, sites
 from bwcompiler.frontend.source.bounded.forms import Form, Kind
 from bwcompiler.frontend.source.changes import own
@@ -165,6 +166,8 @@ class Store:
             leaf = _read_only(array[place])
             if kind is not None:
                 leaf._kind = kind
+            elif not leaf.ndim and leaf.dtype.kind == "b":
+                note_truth(leaf, None)             # which may have been put in as Python's
             found.append(leaf)
         return tree.unflatten(self.structure, found)
 
