@@ -357,6 +357,8 @@ def _shared(found: Any, values: Sequence[Any]) -> Any:
     """What was chosen among elements, whose arrays are not to be written to: these would be copies."""
     if any(found is value for value in values):
         return found
+    if any(tree.structure(value) != tree.structure(found) for value in values):       # one of several texts, say
+        found, *values = HANDLERS["made_alike"]((found, *values))
     for leaf, *others in zip(*[tree.leaves(one) for one in (found, *values)], strict=True):
         share_copy(leaf, others)
     return found
