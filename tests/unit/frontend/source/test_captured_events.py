@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.frontend.tracing.trace import trace
 from tests.unit.frontend.comparing import as_python
 
 X = np.array([0.7, 0.61, 1.3, 0.41])
@@ -226,3 +227,25 @@ def kinds_in_order(x):
 
 def test_lists_with_gaps_are_in_the_order_of_texts():
     as_python(kinds_in_order, *PLACES)
+
+
+def thermostat(x):
+    log, t, is_on, temperature = [], 0.0, False, 18.0
+    while t < 20.0:
+        temperature += 0.5 * (x[0] * 3 if is_on else -x[1] * 2)
+        t += 0.5
+        if temperature < 17 and not is_on:
+            is_on = True
+            log.append((t, "on", temperature))
+        elif temperature > 19 and is_on:
+            is_on = False
+            log.append((t, "off", temperature))
+    on = [t for t, kind, _ in log if kind == "on"]
+    off = [t for t, kind, _ in log if kind == "off"]
+    last = log[-1] if log else (0.0, "none", 0.0)
+    return sum(b - a for a, b in zip(on, off, strict=False)) + len(on) + last[2] * (1 if last[1] == "off" else 2) + temperature
+
+
+def test_a_list_of_what_several_places_append_is_one_array():
+    as_python(thermostat, *[np.array([0.8, 0.65]), np.array([0.5, 0.9])])
+    assert len(trace(thermostat, (X,)).graph.body) < 500
