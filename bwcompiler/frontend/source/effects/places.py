@@ -145,6 +145,15 @@ class Scope:
                 put_into(place, value)
                 del self.missing[key]
 
+    def with_elements(self, base: Any, held: Any) -> Any:
+        """What a list held, with what was in elements that were assigned to in this attempt; all its items are one place from now on."""
+        found = list(held)
+        for key, (place, value) in list(self.missing.items()):
+            if place.base is base and place.kind == "item" and type(place.key) is int and -len(found) <= place.key < len(found):
+                found[place.key] = value
+                del self.missing[key]
+        return type(held)(found)
+
     def adopt(self, names: Names) -> dict[str, Any]:
         """Make variables of the missing places; their names, with what they held."""
         self.undo()
@@ -367,7 +376,9 @@ def note_place(place: Place) -> None:
         place = Place(place.base, "items", None)   # of an element that a side has appended, or may have
     key = (id(place.base), place.kind, place.key)
     note_change(scopes)
-    scopes = [scope for scope in scopes if key not in scope.places and key not in scope.missing and id(place.base) not in scope.bound]
+    keys = {key, (id(place.base), "items", None)} if place.kind == "item" and type(place.base) is list else {key}
+    scopes = [scope for scope in scopes if not any(one in scope.places or one in scope.missing for one in keys) and id(
+        place.base) not in scope.bound]
     if not scopes:
         return
     held = held_in(place)
@@ -375,7 +386,8 @@ def note_place(place: Place) -> None:
     if any(getattr(type(one), "is_unknown", False) for one in parts):
         not_capturable(f"it changes a {type(place.base).__name__}, whose elements are in an array meanwhile, by another name")
     for number, scope in enumerate(scopes):
-        scope.missing[key] = place, _before_sides(place, held, scopes[number:])
+        before = _before_sides(place, held, scopes[number:])
+        scope.missing[key] = place, scope.with_elements(place.base, before) if place.kind == "items" else before
 
 
 def _before_sides(place: Place, held: Any, scopes: Sequence[Scope]) -> Any:

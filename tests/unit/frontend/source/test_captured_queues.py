@@ -181,3 +181,22 @@ def appended_and_assigned(x):
 @pytest.mark.parametrize("program", [appended_and_taken, appended_and_assigned])
 def test_a_side_appends_first_and_then_changes_the_list_otherwise(program):
     as_python(program, np.array([0.8, 0.65]), np.array([0.2, 0.65]), np.array([0.8, 0.05]))
+
+
+def assigned_and_taken(x):
+    """One side assigns to the last element, the other one takes it."""
+    todo, n = [1.0, 2.0], 0
+    while todo and n < 8:
+        n += 1
+        v = todo[-1]
+        if x[0] * v > 0.4:
+            todo[-1] = v * 0.5
+            if x[1] > 0.5:
+                todo.append(v * 0.4)
+        else:
+            todo.pop()
+    return n + sum(todo)
+
+
+def test_an_element_is_assigned_to_on_one_side_and_taken_on_the_other():
+    as_python(assigned_and_taken, np.array([0.83, 0.65]), np.array([0.3, 0.65]), np.array([1.3, 0.05]))
