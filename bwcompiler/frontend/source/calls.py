@@ -42,7 +42,6 @@ from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.library.heaps import heap_function, in_order
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
-from bwcompiler.frontend.source.library.plain import attribute_or
 from bwcompiler.frontend.source.library.positions import looking
 from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
@@ -50,6 +49,7 @@ from bwcompiler.frontend.source.library.wrappers import around_users
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
+from bwcompiler.frontend.source.undecided.named import get_attribute, set_attribute
 from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
 from bwcompiler.frontend.source.undecided.two_shapes import attribute as attribute_of_two_shapes
 from bwcompiler.frontend.source.undecided.unbound import attributes_of, sure_attribute
@@ -57,7 +57,7 @@ from bwcompiler.frontend.source.variables import among, not_capturable, open_pol
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.provenance.source import is_convertible, is_hidden, is_library
-from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS
+from bwcompiler.frontend.tracing.registry import FUNCTIONS
 from bwcompiler.frontend.tracing.tracer import Tracer, type_stood_for
 
 _READING: dict[type, frozenset[str]] = {                   # methods of Python's containers and of concrete arrays that change nothing
@@ -249,21 +249,14 @@ def _of_heap(call: _Call) -> Any:
 
 def _of_setattr(call: _Call) -> Any:
     """setattr(x, name, value) is x.name = value."""
-    return (lambda x, name, value: setattr(altered(x), name, value)) if call.function is setattr else None
+    return (lambda x, name, value: set_attribute(altered(x), name, value)) if call.function is setattr else None
 
 
 def _of_getattr(call: _Call) -> Any:
-    """vars(x); and getattr(x, name, default), which asks first where data say whether there is one."""
+    """vars(x); and getattr(x, name, default)."""
     if call.function is vars:
         return attributes_of                       # a function that calls vars() is not rewritten
-    if call.function is not getattr:
-        return None
-
-    def called(x: Any, name: str, *default: Any) -> Any:
-        if default and isinstance(HANDLERS["has_attribute"](x, name), Tracer):
-            return HANDLERS["call_of"](attribute_or)(x, name, *default)
-        return getattr(x, name, *default) if default else sure_attribute(getattr(x, name), x, name)
-    return called
+    return get_attribute if call.function is getattr else None
 
 
 def _of_ufunc_method(call: _Call) -> Any:

@@ -64,6 +64,7 @@ from bwcompiler.frontend.source.effects.checks import passing, raise_where, rais
 from bwcompiler.frontend.source.effects.enclosing import bind, defined
 from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.items import indexed, iterable
+from bwcompiler.frontend.source.library.heaps import FUNCTIONS as HEAP_FUNCTIONS
 from bwcompiler.frontend.source.library.libraries import sparse_product, sparse_times
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.loops import each, for_, listed, summed, unrolled, while_
@@ -159,13 +160,13 @@ def generated(function: Any) -> Any:
     return functools.partial(Generated, function, (handing, until))
 
 _STOPPING = ("set_trace", "embed")                 # debuggers stop where they are called from: that is to be the user's frame
-_ASKING = frozenset((isinstance, type, print, repr, str, len, bool, hash, id, callable, getattr, hasattr))
+_NOT_COMPUTING = HEAP_FUNCTIONS | {isinstance, type, print, repr, str, len, bool, hash, id, callable, getattr, setattr, hasattr}
 
 
 def _computes(function: Any) -> bool:
     """Whether a function takes numbers, and keeps nothing."""
     owner = getattr(function, "__self__", None)
-    if getattr(function, "__code__", None) is not None or hasattr(function, "__func__") or function in _ASKING:
+    if getattr(function, "__code__", None) is not None or hasattr(function, "__func__") or function in _NOT_COMPUTING:
         return False
     return (type(owner) not in (list, dict, set, deque) and not isinstance(function, type | functools.partial)) or function in (int, float)
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.scipy.stats.continuous import gammaln, psi, xlogy
 from bwcompiler.scipy.stats.distributions import Frozen, real
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 LOG_2_PI = math.log(2 * math.pi)
 
 
@@ -35,6 +39,18 @@ class Family:
 
     def __repr__(self) -> str:
         return f"<bwcompiler.scipy.stats.{self.name}>"
+
+
+def _of_points(rule: Function) -> Function:
+    """A function of the vectors along the last axis of x, of which some are selected, x[mask], too."""
+    @functools.wraps(rule)
+    def function(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(x, Selection) or x.lead or x.array.ndim != x.where.ndim + 1:
+            return rule(x, *args, **kwargs)
+        found = rule(x.array, *args, **kwargs)
+        return selection(np.reshape(found, x.where.shape), x.where)
+    function.takes_selections = True  # type: ignore[attr-defined]
+    return function  # type: ignore[return-value]
 
 
 # ----- normal
@@ -62,6 +78,7 @@ def _whitened(matrix: Any, allow_singular: bool) -> tuple[Any, Any, Any]:
     return vectors * np.where(kept, 1.0 / np.sqrt(safe), 0.0), np.sum(np.log(safe)), np.sum(kept)
 
 
+@_of_points
 def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     points = real(x)
     matrix, size = _covariance(cov, mean)
@@ -76,6 +93,7 @@ def _normal_logpdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool 
     return np.squeeze(-0.5 * (rank * LOG_2_PI + log_determinant + np.sum(distance * distance, -1)))
 
 
+@_of_points
 def _normal_pdf(x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
     return np.exp(_normal_logpdf(x, mean, cov, allow_singular))
 
@@ -93,6 +111,7 @@ multivariate_normal = Family(
 
 
 # ----- t
+@_of_points
 def _t_logpdf(x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singular: bool = False) -> Any:
     points = real(x)
     matrix, size = _covariance(shape, loc)
@@ -107,6 +126,7 @@ def _t_logpdf(x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singul
     return np.squeeze(scale - half * np.log1p(np.sum(moved * moved, -1) / freedom))
 
 
+@_of_points
 def _t_pdf(x: Any, loc: Any = None, shape: Any = 1, df: Any = 1, allow_singular: bool = False) -> Any:
     return np.exp(_t_logpdf(x, loc, shape, df, allow_singular))
 
@@ -159,12 +179,14 @@ dirichlet = Family(
 
 
 # ----- multinomial
+@_of_points
 def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     counts, probabilities, total = real(x), real(p), as_tracer(n)
     found = gammaln(total + 1.0) + np.sum(xlogy(counts, probabilities) - gammaln(counts + 1.0), -1)
     return np.where((np.sum(counts, -1) == total) & np.all(counts >= 0, -1), found, -math.inf)
 
 
+@_of_points
 def _multinomial_pmf(x: Any, n: Any, p: Any) -> Any:
     return np.exp(_multinomial_logpmf(x, n, p))
 

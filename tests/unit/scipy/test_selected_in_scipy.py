@@ -36,7 +36,15 @@ def of_none(x):
     return stats.norm.logpdf(x[x > 7], loc=x[1]).sum() + x[0]
 
 
-@pytest.mark.parametrize("function", [tobit, of_frozen, of_shapes_and_counts, sums_of_exponentials, of_none])
+def of_vectors(x):
+    rows = np.stack([x, x * x[1] + 0.2], axis=1)
+    among = rows[:, 0] > 0.3
+    normal = stats.multivariate_normal(x[:2], np.array([[1.0, 0.3], [0.3, 2.0]]))
+    return (np.sum(normal.logpdf(rows[among])) + np.mean(stats.multivariate_normal.pdf(rows[~among], cov=0.7 * np.eye(2)))
+            + stats.multivariate_t.logpdf(rows[among], x[:2], np.eye(2), df=3.0).sum())
+
+
+@pytest.mark.parametrize("function", [tobit, of_vectors, of_frozen, of_shapes_and_counts, sums_of_exponentials, of_none])
 def test_selected(function):
     value, gradient = bw.value_and_grad(function)(X)
     assert abs(value - function(X)) < 1e-12

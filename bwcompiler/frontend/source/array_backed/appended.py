@@ -121,7 +121,7 @@ def _column(leaf: Any, count: int, index: Any, buffers: dict[Storage, Tracer]) -
         if len(chain) == 1 and isinstance(chain[0], SharedView):
             return handle(rows._storage, (chain[0].over(rows.shape),), rows._type)
         return None if chain else rows
-    if type(leaf) in (bool, int, float, complex):
+    if type(leaf) in (bool, int, float, complex) or isinstance(leaf, np.generic):
         return np.full(count, leaf)
     if not isinstance(leaf, IndexTracer) or index is None:
         return None
@@ -135,4 +135,4 @@ def _python_kind(leaf: Any) -> Any:
     if isinstance(leaf, IndexTracer):
         return int if leaf._kind is int else None
     found = leaf.leaf._kind if isinstance(leaf, Row) else type(leaf)
-    return found if isinstance(found, type) else None
+    return found if isinstance(found, type) and not issubclass(found, np.generic) else None

@@ -18,7 +18,8 @@ from bwcompiler import tree
 from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of, put_together
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Scope, scopes_around
-from bwcompiler.frontend.source.undecided.choices import Choice
+from bwcompiler.frontend.source.undecided.choices import Choice, Options, is_unsure, joined
+from bwcompiler.frontend.source.undecided.identities import is_kept
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -62,7 +63,9 @@ def boxed(x: Any) -> Any:
 def _boxed(x: Any, depth: int) -> Any:
     if isinstance(x, Tracer | np.ndarray | np.generic | int | float | complex | str):
         return x
-    form = form_of(x)
+    if is_kept(x):
+        return joined(np.int64(0), None, Options([x]), False)
+    form = None if type(x) is Choice and any(map(is_kept, x.options.things)) else form_of(x)
     if form is None:
         return x
     if depth == DEEPEST:
@@ -80,6 +83,8 @@ def unboxed(x: Any, double: bool = False) -> Any:
         return Form(type(x), ()).whole([unboxed(part, double) for part in x])
     if type(x) is Text:
         return x.text
+    if type(x) is Choice:
+        return x.options.things[0] if len(x.options.things) == 1 and not x.has_value and not is_unsure(x) else x
     return put_together(x.form, [unboxed(part, double) for part in x.parts], double) if type(x) is Box else x
 
 

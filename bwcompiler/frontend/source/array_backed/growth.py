@@ -16,7 +16,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.array_backed import invariant_lists
-from bwcompiler.frontend.source.array_backed.appended import Element, Moved, Row, block_of
+from bwcompiler.frontend.source.array_backed.appended import BLOCK, Element, Moved, Row, block_of
 from bwcompiler.frontend.source.array_backed.boxes import Box, Text, boxed, unboxed
 from bwcompiler.frontend.source.array_backed.histories import at_place, from_history, history_of
 from bwcompiler.frontend.source.array_backed.schedules import schedule
@@ -90,6 +90,7 @@ class Growth:
         self.base = base
         self.entry = list(base)
         self.items: list[Any] = []
+        self.before: list[Any] = []                # items when the iteration was traced the last time
         self.each = 0
         self.has_gaps = False
         self.is_guess = False
@@ -107,6 +108,7 @@ class Growth:
 
     def begin(self) -> None:
         """Before an iteration."""
+        self.before = self.items or self.before
         self.items = []
         self.base[:] = [*self.entry, POISON]
 
@@ -218,6 +220,7 @@ def length(base: list[Any]) -> Any:
 
 def _refuse_gaps(growths: Sequence[tuple[Any, Growth]]) -> None:
     if any(growth.has_gaps for _, growth in growths):
+        HANDLERS["wish_for_stack"](growths[0][1].base, *[one for _, growth in growths for one in (*growth.before, *growth.items)])
         not_capturable("it reads a list to which it appends as data decides")
 
 
@@ -310,12 +313,23 @@ def last_on_entry(loop: Any, growth: Growth) -> tuple[Any, ...]:
 
 
 # ----- rows
-def elements_of(growth: Growth, region: Region) -> list[Element]:
+def elements_of(growth: Growth, region: Region, capacity: Any) -> list[Element]:
     """What the iteration has appended; raises NotCapturable for what the rows of arrays cannot hold."""
     items = [boxed(item) for item in packed(growth.items)]
+    if growth.has_gaps and not (isinstance(capacity, int) and capacity < BLOCK):
+        items = _alike(items)
     is_read = bool(growth.count)
     return [Element(tree.structure(item), [_leaf(leaf, region, is_read) for leaf in _leaves(item)], call(value_of, item.present) if type(
         item) is Maybe and isinstance(item.present, Tracer) else None) for item in items]
+
+
+def _alike(items: list[Any]) -> list[Any]:
+    """Items of one structure, as rows of one array are, where they differ in texts; as they are where that cannot be."""
+    if len({tree.structure(_value(item)) for item in items}) < 2 or any(isinstance(item, Block) for item in items):
+        return items
+    found = HANDLERS["made_alike"](list(map(_value, items)))
+    return items if found is None else [
+        Maybe(item.present, value) if type(item) is Maybe else value for item, value in zip(items, found, strict=True)]
 
 
 def require_gaps(growth: Growth, elements: Sequence[Element], region: Region) -> None:

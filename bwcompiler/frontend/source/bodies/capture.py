@@ -329,7 +329,7 @@ class Traceable:
         assert region is not None
         self.found_growths = {key: growth for key, growth in self.found_growths.items() if not growth.is_guess}
         growths = [*self.growths.values(), *self.found_growths.values()]
-        self.elements = [(growth, elements_of(growth, region)) for growth in growths]
+        self.elements = [(growth, elements_of(growth, region, self.capacity)) for growth in growths]
         storages = dict.fromkeys(leaf.storage for _, elements in self.elements for one in elements for leaf in one.leaves if isinstance(
             leaf, Row))
         before, self.buffered = self.buffered, [storage.type for storage in storages]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import sys
 from typing import Any, NamedTuple, NoReturn
 
@@ -35,13 +36,13 @@ class Added(NamedTuple):
 def note(container: Any) -> tuple[Site, Plan] | None:
     """A container was made in a line of the user's: which line, and what it is to be made as, if it is to have room."""
     policy = open_policy()
-    if policy is None or not policy.converting or len(container) > _SMALL:
+    if policy is None or not policy.converting or operator.length_hint(container) > _SMALL:
         return None
     frame = sys._getframe(2)
     while is_hidden(frame.f_code) and frame.f_back is not None:
         frame = frame.f_back
     site = frame.f_code.co_filename, frame.f_lineno, INSTRUCTION - frame.f_lasti
-    policy.containers[id(container)] = container, site, len(container)
+    policy.containers[id(container)] = container, site, operator.length_hint(container)
     return (site, policy.bounded[site]) if site in policy.bounded else None
 
 

@@ -10,6 +10,7 @@ indistinguishable.
 from __future__ import annotations
 
 import collections
+import functools
 import heapq
 from collections.abc import Iterable
 from typing import Any
@@ -17,12 +18,14 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.array_backed.boxes import Box, boxed, shared_box, unboxed
+from bwcompiler.frontend.source.array_backed.boxes import boxed, shared_box, unboxed
 from bwcompiler.frontend.source.array_backed.growth import POISON
-from bwcompiler.frontend.source.bounded import sites
-from bwcompiler.frontend.source.bounded.store import Bounded, Store, can_be_leaf, joined, kind_of, refused
+from bwcompiler.frontend.source.bounded import forms, sites
+from bwcompiler.frontend.source.bounded.store import Bounded, Store, refused
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.undecided import gaps, moved
+from bwcompiler.frontend.source.undecided.orders import columns
+from bwcompiler.frontend.source.undecided.unbound import narrowed
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.policy import Site
@@ -35,24 +38,22 @@ _HINT = f"\n  hint: {moved.STACK}"
 
 
 def wish(items: Any, *more: Any) -> None:
-    """A list is refused of which data decide how many elements it has: one that has room may do, if all its elements are of one kind."""
+    """A list is refused of which data decide how many elements it has: one that has room may do, if one form is for all its elements."""
     known = [one for one in (*items, *more) if one is not POISON]
-    known = [gaps.handed_out(one.value) if type(one) is gaps.Maybe else one for one in known]
-    known = list(map(boxed, known))
-    if type(items) not in KINDS or not known or not all(map(_can_be_in, known)):
+    if type(items) not in KINDS or not known:
         return
-    structures = [tree.structure(one) for one in known]
-    if any(one != structures[0] for one in structures):
+    try:
+        form = forms.form_of(functools.reduce(forms.covering, list(map(_pattern_of, known))))
+    except forms.NoElement:
         return
-    kinds = [kind_of(leaf) for leaf in tree.leaves(known[0])]
-    for one in known[1:]:
-        kinds = joined(kinds, [kind_of(leaf) for leaf in tree.leaves(one)])
-    sites.wish(items, (structures[0], kinds))
+    sites.wish(items, form)
 
 
-def _can_be_in(x: Any) -> bool:
-    parts = x if type(x) is tuple else x.parts if type(x) is Box else None
-    return can_be_leaf(x) if parts is None else all(map(_can_be_in, parts))
+def _pattern_of(item: Any) -> Any:
+    """The pattern of an item of a list, which may be there or not."""
+    if type(item) is not gaps.Maybe:
+        return forms.pattern_of(boxed(item))
+    return forms.pattern_of(item.value) if item._block is None else forms.pattern_of_rows(item._block[0])
 
 
 class Stack(Bounded):
@@ -66,8 +67,7 @@ class Stack(Bounded):
         self.most: int | None = getattr(of, "maxlen", None)
         self.store = Store(self, site, plan.room if self.most is None else self.most, plan.kinds)
         self.freed: tuple[Any, int] = (None, 0)    # in which body elements were taken last, and how many have not been replaced there
-        for element in of:
-            self.append(element)
+        self.extend(of)
 
     def append(self, element: Any) -> None:
         self.plain += sites.times(self)
@@ -174,21 +174,27 @@ class Stack(Bounded):
     # ----- as a heap
     def smallest(self) -> Any:
         """The place of the smallest element, of the first of those that are alike."""
-        among = self.store.is_there()
-        for array in self.store.arrays:
-            low = np.min(np.where(among, array, _largest(array)))
-            among = np.logical_and(among, array == low)
         gaps.require(self.store.count > 0, "index out of range", IndexError)
+        among = self.store.is_there()
+        for column in columns(self._columns()) or ():
+            low = np.min(np.where(among, column.numbers, _largest(column.numbers)))
+            is_lowest = np.logical_and(among, column.numbers == low)
+            column.require_alike(np.all(is_lowest == among), gaps.require)
+            among = is_lowest
         return np.argmax(among)
+
+    def _columns(self) -> Any:
+        """An element of the arrays that hold all elements."""
+        return tree.unflatten(self.store.structure, self.store.arrays)
 
     def by(self, function: Any, *args: Any) -> Any:
         """What a function of `heapq` does."""
         if type(self) is Stack and function is not heapq.heapify and self.plain > 1:
             raise refused("a list that may be no heap is given to a function of heapq\n  hint: heapq.heapify(heap) before")
-        if not self._has_order():
-            raise refused("objects or dictionaries in a heap of traced numbers\n  hint: tuples of numbers, (priority, number)")
         if any(shape for _, _, shape in self.store.kinds):
             raise refused("arrays in a heap of traced numbers\n  hint: their numbers in a table in the place of arrays, (priority, number)")
+        if columns(self._columns()) is None:
+            raise refused("objects or dictionaries in a heap of traced numbers\n  hint: tuples of numbers, (priority, number)")
         self.__class__ = Heap
         if function is heapq.heapify:
             return None
@@ -197,15 +203,6 @@ class Stack(Bounded):
         if function is not heapq.heappop:
             Stack.append(self, *args)
         return found if function is heapq.heapreplace else self.taken() if function is not heapq.heappush else None
-
-    def _has_order(self) -> bool:
-        """Whether elements are compared by all their numbers: tuples and lists are."""
-        pending = [tree.unflatten(self.store.structure, list(self.store.kinds))]
-        for one in pending:
-            if type(one) is Box and one.form.kind is not list:
-                return False
-            pending += one.parts if type(one) is Box else one if type(one) is tuple else ()
-        return True
 
     def taken(self) -> Any:
         """The smallest element, which goes."""
@@ -226,7 +223,7 @@ def _known(element: Any) -> Any:
     def known(leaf: Any) -> Any:
         extent = extent_of(leaf) if isinstance(leaf, Tracer) else None
         return leaf if extent is None else call(index_handle, extent)
-    return tree.map(known, shared_box(element))
+    return tree.map(known, shared_box(narrowed(element)))
 
 
 class Heap(Stack):

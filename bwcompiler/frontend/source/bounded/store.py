@@ -13,11 +13,13 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.source.bounded import sites
+from bwcompiler.frontend.numpy.elementwise.truths import note_truth
+from bwcompiler.frontend.source.bounded import forms, sites
+from bwcompiler.frontend.source.bounded.forms import Form, Kind
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.undecided import gaps
-from bwcompiler.frontend.source.variables import is_number, open_policy
+from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import keep
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -27,55 +29,54 @@ from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.operators import Operators
 
-INT, FLOAT = (int, "int64", ()), (float, "float64", ())
+_CAN_BE = ("real numbers, traced arrays, texts and the like that are known, and tuples of these, can be in it\n"
+           "  hint: numbers in the place of texts, lists and objects: their places in a table")
+_ALIKE = "tuples of as many items, with arrays of one shape and dtype: (time, kind, place), with None where there is nothing"
 
 
 def refused(text: str) -> TracerError:
     return TracerError(at(current_source(open_region().outer), text))
 
 
-def can_be_leaf(x: Any) -> bool:
-    """Whether it is a real number, or an array of real numbers whose shape is known."""
-    if isinstance(x, Tracer) and x._type.shape:
-        return x._type.is_fixed and x.dtype.kind in "biuf"
-    return is_number(x) and type(x) is not bool and not np.iscomplexobj(x)
-
-
-def kind_of(leaf: Any) -> tuple[Any, str, tuple[int, ...]]:
+def kind_of(leaf: Any) -> Kind:
     """Python's type of a number, or None; dtype and shape."""
-    if not can_be_leaf(leaf):
-        raise refused(f"a {type(leaf).__name__} in a list or dictionary that data fill: real numbers, traced arrays, and tuples of these, "
-                      "can be in it\n  hint: numbers in the place of texts, lists and objects: their places in a table")
-    if isinstance(leaf, Tracer):
-        kind = leaf._kind if leaf._kind in (int, float) else None
-        return kind, str(leaf.dtype), tuple(leaf.shape)
-    if isinstance(leaf, int | float) and not isinstance(leaf, np.generic):
-        return INT if type(leaf) is int else FLOAT
-    return None, str(np.asarray(leaf).dtype), np.shape(leaf)
+    if not forms.can_be_leaf(leaf):
+        raise refused(f"a {type(leaf).__name__} in a list or dictionary that data fill: {_CAN_BE}")
+    return forms.kind_of(leaf)
 
 
-def form_of(x: Any) -> Any:
+def form_of(x: Any) -> Form:
     """The form of an element: its structure, and the kinds of its leaves."""
-    return tree.structure(x), list(map(kind_of, tree.leaves(x)))
+    return _form_of(pattern_of(x))
 
 
-def joined(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
-    """The kinds of leaves that are of both."""
-    found = []
-    for (kind, dtype, shape), (kind_too, dtype_too, shape_too) in zip(one, other, strict=True):
-        if shape != shape_too or (shape and dtype != dtype_too):
-            raise refused(f"arrays of shapes {shape} and {shape_too}, {dtype} and {dtype_too}, in a list or dictionary that data fill\n"
-                          "  hint: arrays of one shape and dtype")
-        dtypes = {dtype, dtype_too}
-        both = float if {kind, kind_too} == {int, float} else kind if kind is kind_too else None
-        found.append((both, str(np.result_type(*dtypes)), shape))
-    return found
+def _form_of(pattern: Any) -> Form:
+    try:
+        return forms.form_of(pattern)
+    except forms.NoElement as error:
+        raise refused(f"{error} in a list or dictionary that data fill: {_CAN_BE}") from None
+
+
+def pattern_of(x: Any) -> Any:
+    """What an element is like (`forms`), which can be one."""
+    try:
+        return forms.pattern_of(x)
+    except forms.NoElement as error:
+        raise refused(f"{error} in a list or dictionary that data fill: {_CAN_BE}") from None
+
+
+def covering(pattern: Any, other: Any) -> Any:
+    """What covers elements of both patterns."""
+    try:
+        return forms.covering(pattern, other)
+    except forms.NoElement as error:
+        raise refused(f"{error} in a list or dictionary that data fill\n  hint: {_ALIKE}") from None
 
 
 class Store:
     """Rows of one structure.  `owner`: the container that they are the elements of, made in the line `site`."""
 
-    def __init__(self, owner: Any, site: Site, room: int, form: Any) -> None:
+    def __init__(self, owner: Any, site: Site, room: int, form: Form) -> None:
         policy = open_policy()
         assert policy is not None
         policy.gaps = True
@@ -84,6 +85,7 @@ class Store:
         self.site = site
         self.room = room
         self.structure, self.kinds = form
+        self.pattern = forms.pattern(self.structure, self.kinds)
         self.arrays = [_zeros((room, *shape), dtype) for _, dtype, shape in self.kinds]
         self.counter = _zeros((1,), "int64")
 
@@ -98,19 +100,15 @@ class Store:
         self.counter[0] = value
 
     def leaves(self, value: Any) -> list[Any]:
-        """The leaves of an element, which is to be of the structure that the others have."""
-        found = tree.leaves(value)
-        self._require(tree.structure(value), list(map(kind_of, found)))
-        return found
+        """The leaves of an element, which is to be of the form that the others have."""
+        self._require(pattern_of(value))
+        return tree.leaves(forms.fitted(value, self.pattern))
 
-    def _require(self, structure: Any, kinds: Sequence[Any]) -> None:
+    def _require(self, pattern: Any) -> None:
         """What comes in is of the form that the others have."""
-        if structure != self.structure:
-            raise refused("elements of different structures in a list or dictionary that data fill\n"
-                          "  hint: tuples of as many numbers, such as (time, kind, place)")
-        both = joined(self.kinds, kinds)
-        if both != self.kinds:
-            self.again(sites.Plan(self.room, (structure, both)))
+        form = _form_of(covering(self.pattern, pattern))
+        if form != (self.structure, self.kinds):
+            self.again(sites.Plan(self.room, form))
 
     def again(self, plan: sites.Plan) -> None:
         sites.widen(self.site, plan, refused("what a list or dictionary holds that data fill does not settle"))
@@ -129,9 +127,8 @@ class Store:
 
     def extend(self, block: gaps.Block) -> None:
         """Put the elements of a block that are there behind the others."""
-        leaves = [call(as_tracer, leaf) for leaf in tree.leaves(block.value)]
-        self._require(tree.structure(block.value), [
-            (kind, str(leaf.dtype), tuple(leaf.shape[1:])) for kind, leaf in zip(block.kinds, leaves, strict=True)])
+        self._require(forms.pattern_of_rows(block))
+        leaves = [call(as_tracer, leaf) for leaf in tree.leaves(forms.fitted(block.value, self.pattern, block.count))]
         rank = np.cumsum(block.present)
         self.make_room(block.count, rank[-1])
         places = np.arange(self.room) - self.count
@@ -170,6 +167,8 @@ class Store:
             leaf = _read_only(array[place])
             if kind is not None:
                 leaf._kind = kind
+            elif not leaf.ndim and leaf.dtype.kind == "b":
+                note_truth(leaf, None)             # which may have been put in as Python's
             found.append(leaf)
         return tree.unflatten(self.structure, found)
 
@@ -187,9 +186,8 @@ class Store:
     def elements(self, chosen: Callable[[Any], Any] = lambda row: row) -> list[Any]:
         """All elements, or something of each, as a list with gaps: as they are now."""
         columns = tree.unflatten(self.structure, [_read_only(array) if array.ndim > 1 else array.copy() for array in self.arrays])
-        kinds = tree.unflatten(self.structure, [_Kind(kind) for kind, _, _ in self.kinds])
         value = chosen(columns)
-        kinds = tuple([one.kind for one in tree.leaves(chosen(kinds))])
+        kinds = tuple([leaf.kind[0] for leaf in tree.leaves(chosen(self.pattern))])
         return own(gaps.unpacked([gaps.Block(self.is_there(), value, self.room, True, kinds)]))  # type: ignore[no-any-return]
 
 
@@ -227,11 +225,6 @@ class Bounded(Operators):
         if not name.startswith("__") and "kind" in self.__dict__ and hasattr(self.kind, name):
             return self._refuse()
         raise AttributeError(name)
-
-
-class _Kind:
-    def __init__(self, kind: Any) -> None:
-        self.kind = kind
 
 
 def _read_only(x: Any) -> Any:

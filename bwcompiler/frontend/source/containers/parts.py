@@ -21,6 +21,7 @@ from bwcompiler.frontend.source.containers.progressions import Progression, part
 from bwcompiler.frontend.source.effects.doubles import is_double, note_double
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.undecided.choices import Choice, attribute
+from bwcompiler.frontend.source.undecided.identities import is_kept
 from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.outside.kinds import HEAP_TYPE, is_hidden_type
@@ -153,8 +154,8 @@ def containers(x: Any) -> list[Any]:
         following = []
         for one in pending:
             form = None if type(one) is Choice else form_of(one)
-            if form is None:
-                found += filter(_is_object, one.options.things) if type(one) is Choice else ()
+            if form is None or is_kept(one):
+                found += [thing for thing in one.options.things if _is_object(thing) and not is_kept(thing)] if type(one) is Choice else ()
                 continue
             found += [] if isinstance(one, tuple) else [one]
             following += form.parts(one)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import collections
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -144,6 +144,15 @@ class Scope:
             if place.base is base:
                 put_into(place, value)
                 del self.missing[key]
+
+    def with_elements(self, base: Any, held: Any) -> Any:
+        """What a list held, with what was in elements that were assigned to in this attempt; all its items are one place from now on."""
+        found = list(held)
+        for key, (place, value) in list(self.missing.items()):
+            if place.base is base and place.kind == "item" and type(place.key) is int and -len(found) <= place.key < len(found):
+                found[place.key] = value
+                del self.missing[key]
+        return type(held)(found)
 
     def adopt(self, names: Names) -> dict[str, Any]:
         """Make variables of the missing places; their names, with what they held."""
@@ -361,18 +370,37 @@ def assign_place(place: Place, value: Any) -> None:
 
 def note_place(place: Place) -> None:
     """A place is assigned to, or may be: it is to be a variable of the bodies for which it is from outside."""
-    key = (id(place.base), place.kind, place.key)
     scopes = scopes_around(place.base)
+    tails = [tail for scope in scopes if type(place.base) is list and (tail := _tail_of(place.base, scope)) is not None]
+    if tails and type(place.key) is int and not 0 <= place.key < tails[0].start:
+        place = Place(place.base, "items", None)   # of an element that a side has appended, or may have
+    key = (id(place.base), place.kind, place.key)
     note_change(scopes)
-    scopes = [scope for scope in scopes if key not in scope.places and key not in scope.missing and id(place.base) not in scope.bound]
+    keys = {key, (id(place.base), "items", None)} if place.kind == "item" and type(place.base) is list else {key}
+    scopes = [scope for scope in scopes if not any(one in scope.places or one in scope.missing for one in keys) and id(
+        place.base) not in scope.bound]
     if not scopes:
         return
     held = held_in(place)
     parts = held if isinstance(held, tuple) and place.kind == "items" else (held,)
     if any(getattr(type(one), "is_unknown", False) for one in parts):
         not_capturable(f"it changes a {type(place.base).__name__}, whose elements are in an array meanwhile, by another name")
-    for scope in scopes:
-        scope.missing[key] = place, held
+    for number, scope in enumerate(scopes):
+        before = _before_sides(place, held, scopes[number:])
+        scope.missing[key] = place, scope.with_elements(place.base, before) if place.kind == "items" else before
+
+
+def _before_sides(place: Place, held: Any, scopes: Sequence[Scope]) -> Any:
+    """What a place held before bodies that are being traced: the items of a list without what sides of branches have appended."""
+    tails = [_tail_of(place.base, scope) for scope in scopes] if place.kind == "items" else []
+    starts = [tail.start for tail in tails if tail is not None]
+    return held[:min(starts)] if starts else held
+
+
+def _tail_of(base: Any, scope: Scope) -> Any:
+    """What a side of a branch that is being traced has appended to a list, at its end; None where that is nothing."""
+    tail = (scope.tails or {}).get(id(base))
+    return tail if tail is not None and tail.target is base else None
 
 
 def note_change(scopes: Iterable[Scope]) -> None:

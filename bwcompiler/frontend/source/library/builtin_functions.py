@@ -254,7 +254,8 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
     boxes = [HANDLERS["boxed"](item) for item in items]          # what is chosen among lists and objects is a copy of them
     structures = [tree.structure(box) for box in boxes]
     if any(structure != structures[0] for structure in structures):
-        call(_refuse_to_order, items, structures)
+        boxes = HANDLERS["made_alike"](boxes) or call(_refuse_to_order, items, structures)
+        structures = list(map(tree.structure, boxes))
     columns = [_in_order(column, order) for column in zip(*map(tree.leaves, boxes), strict=True)]
     return [HANDLERS["unboxed"](tree.unflatten(structures[0], [column[k] for column in columns])) for k in builtins.range(len(items))]
 

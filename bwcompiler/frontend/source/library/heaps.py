@@ -9,12 +9,12 @@ from typing import Any
 from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.library import plain
-from bwcompiler.frontend.source.variables import is_bounded, not_capturable
+from bwcompiler.frontend.source.variables import among, is_bounded, not_capturable
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
 
-_FUNCTIONS = (heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace)
+FUNCTIONS = frozenset((heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace))
 _HINT = ("the keys in an array, and the smallest by np.argmin: key = np.full(n, np.inf); k = np.argmin(np.where(done, np.inf, key)); "
          "done[k] = True; and key[j] = min(key[j], new) for a push")
 
@@ -29,7 +29,7 @@ def in_order(function: Any) -> Any:
 
 def heap_function(function: Any) -> Callable[..., Any] | None:
     """What is called in the place of a function of `heapq`; None for others."""
-    if not any(function is one for one in _FUNCTIONS):
+    if not among(function, FUNCTIONS):
         return None
 
     def called(heap: Any, *args: Any) -> Any:

@@ -355,6 +355,8 @@ def _shared(found: Any, values: Sequence[Any]) -> Any:
     """What was chosen among elements, whose arrays are not to be written to: these would be copies."""
     if any(found is value for value in values):
         return found
+    if any(tree.structure(value) != tree.structure(found) for value in values):       # one of several texts, say
+        found, *values = HANDLERS["made_alike"]((found, *values))
     for leaf, *others in zip(*[tree.leaves(one) for one in (found, *values)], strict=True):
         share_copy(leaf, others)
     return found
@@ -402,7 +404,8 @@ def chosen(test: Any, x: Any, y: Any) -> Any:
     if same(x, y):
         return x
     if tree.structure(x) != tree.structure(y):
-        refuse("one of elements of different kinds")
+        found = HANDLERS["made_alike"]((x, y))
+        x, y = refuse("one of elements of different kinds") if found is None else found
     return tree.unflatten(tree.structure(x), [call(choose_number, test, one, other) if not np.ndim(one) and not np.ndim(other)
                                               else _of_arrays(test, one, other) for one, other in zip(
                                                   tree.leaves(x), tree.leaves(y), strict=True)])

@@ -15,6 +15,7 @@ from bwcompiler import tree
 from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.undecided import gaps, moved
 from bwcompiler.frontend.source.undecided.gaps import Block, chosen, handed_out, refuse, require, unpacked
+from bwcompiler.frontend.source.undecided.orders import Column, columns
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -23,29 +24,28 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 _NOTHING = object()
 
 
-def _with_keys(items: Sequence[Any], key: Callable[[Any], Any] | None, what: str) -> tuple[Block, list[Any]]:
+def _with_keys(items: Sequence[Any], key: Callable[[Any], Any] | None, what: str) -> tuple[Block, list[Column]]:
     """All elements, and the columns of their keys."""
     block = moved.whole(items)
     keys = block if key is None else moved.whole(HANDLERS["call_of"](plain.mapped)(key, items))
     if keys.count != block.count:
         refuse(f"{what} with such a key")
-    found = []
-    for leaf in tree.leaves(keys.value):
-        column = call(as_tracer, leaf)
-        if column.ndim != 1 or column.dtype.kind not in "biuf":
-            refuse(f"{what} by what are no numbers")
-        found.append(column.astype(int) if column.dtype.kind in "bu" else column)
-    return block, found
+    found = columns(tree.map(lambda leaf: call(as_tracer, leaf), keys.value))
+    if found is None or any(column.numbers.ndim != 1 or column.numbers.dtype.kind not in "biuf" for column in found):
+        refuse(f"{what} by what are no numbers")
+    return block, [column._replace(numbers=column.numbers.astype(int)) if column.numbers.dtype.kind in "bu" else column for column in found]
 
 
 def extreme(name: str, items: Any, key: Callable[[Any], Any] | None = None, default: Any = _NOTHING) -> Any:
     """min(items, key=..., default=...) or max: the first of those that are alike."""
     if key is None and default is _NOTHING and all(_is_number(part) for part in gaps.segments(items)):
         return gaps.extreme(items, (lambda x, y: x < y) if name == "min" else (lambda x, y: x > y), name)
-    block, columns = _with_keys(items, key, f"{name}()")
+    block, keys = _with_keys(items, key, f"{name}()")
     among = block.present
-    for column in columns:
-        among = _best(column if name == "max" else -column, among)
+    for column in keys:
+        best = _best(column.numbers if name == "max" else -column.numbers, among)
+        column.require_alike(np.all(best == among), require)
+        among = best
     there, found = np.any(block.present), block.row(np.argmax(among))
     if default is _NOTHING:
         require(there, f"{name}() arg is an empty sequence", ValueError)
@@ -72,11 +72,24 @@ def in_order(items: Any, key: Callable[[Any], Any] | None = None, reverse: bool 
     """sorted(items, key=..., reverse=...)."""
     if key is None and moved.are_numbers(items):
         return moved.in_order(items, reverse)
-    block, columns = _with_keys(items, key, "sorted()")
-    columns = [-column if reverse else column for column in columns]
-    order = np.lexsort((*columns[::-1], np.logical_not(block.present).astype(int)))
+    block, keys = _with_keys(items, key, "sorted()")
+    numbers = [-column.numbers if reverse else column.numbers for column in keys]
+    order = np.lexsort((*numbers[::-1], np.logical_not(block.present).astype(int)))
+    _require_order(keys, block.present, order)
     value = tree.map(lambda leaf: moved.copy_of_rows(call(as_tracer, leaf)[order], [leaf]), block.value)
     return unpacked([dataclasses.replace(block, present=block.present[order], value=value, is_prefix=True)])
+
+
+def _require_order(keys: Sequence[Column], present: Any, order: Any) -> None:
+    """Neighbours in an order that are alike up to what has no order are alike in that."""
+    if not any(column.things for column in keys):
+        return
+    alike = present[order][1:]
+    for column in keys:
+        numbers = column.numbers[order]
+        differ = np.logical_and(alike, numbers[1:] != numbers[:-1])
+        column.require_alike(np.logical_not(np.any(differ)), require)
+        alike = np.logical_and(alike, numbers[1:] == numbers[:-1])
 
 
 def put_in_order(items: list[Any], key: Callable[[Any], Any] | None = None, reverse: bool = False) -> None:

@@ -20,7 +20,7 @@ from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.choices import Choice, Options, chosen_of, is_known, is_one_of_known
 from bwcompiler.frontend.source.undecided.ragged import are_ragged, one_of
-from bwcompiler.frontend.source.variables import is_number, not_capturable, open_policy, parts_of, same
+from bwcompiler.frontend.source.variables import is_bounded, is_number, not_capturable, open_policy, parts_of, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import share
 from bwcompiler.frontend.tracing.handles import value_of
@@ -160,13 +160,15 @@ def changing(items: Any, index: Any, name: str) -> Callable[..., None] | None:
     if type(items) not in (list, tuple, *_DICTIONARIES) or name not in _CHANGING or not 0 < len(items) <= _MOST_CHANGED:
         return None
     of_keys = type(items) in _DICTIONARIES
+    if of_keys and is_one_of_known(index):
+        things = index.options.things
+        return _changing_one([items[one] for one in things], index.which, name) if all(one in items for one in things) else None
     if not (is_traced_key(items, index) if of_keys else isinstance(index, Tracer)) or any(
             extent_of(part) is not None for part in tree.leaves(index) if isinstance(part, Tracer)):
         return None
     keys = _comparable(items, index) if of_keys else range(len(items))
     containers = [items[key] for key in keys]
-    if not containers or any(type(one) not in (list, set, collections.deque) and not getattr(type(one), "is_bounded", False)
-                             for one in containers) or not all(hasattr(one, name) for one in containers):
+    if not _can_change(containers, name):
         return None
     if of_keys:
         which = _place(keys, index)
@@ -174,6 +176,18 @@ def changing(items: Any, index: Any, name: str) -> Callable[..., None] | None:
             _require(which, index, KeyError, f"{index}")
     else:
         which = _in_range(items, index)
+    return _changing_one(containers, which, name)
+
+
+def _can_change(containers: Sequence[Any], name: str) -> bool:
+    return bool(containers) and all(
+        (type(one) in (list, set, collections.deque) or is_bounded(one)) and hasattr(one, name) for one in containers)
+
+
+def _changing_one(containers: Sequence[Any], which: Any, name: str) -> Callable[..., None] | None:
+    """The method of the container that a number says."""
+    if not _can_change(containers, name):
+        return None
 
     def change(*args: Any, **options: Any) -> None:
         def side(container: Any) -> Callable[[], None]:

@@ -165,24 +165,23 @@ def whole(items: Sequence[Any]) -> Block:
     parts = [part if isinstance(part, Block) else _stacked(part) for part in segments(items)]
     if len(parts) == 1:
         return parts[0]
-    structure = tree.structure(parts[0].value)
-    if any(tree.structure(part.value) != structure for part in parts):
-        refuse("elements of different kinds")
-    columns = list(zip(*[tree.leaves(part.value) for part in parts], strict=True))
+    values = _alike([part.value for part in parts], parts)
+    structure = tree.structure(values[0])
+    columns = list(zip(*[tree.leaves(value) for value in values], strict=True))
     if any(len({np.shape(leaf)[1:] for leaf in column}) > 1 for column in columns):
         refuse("arrays of different shapes")
     value = tree.unflatten(structure, [copy_of_rows(np.concatenate(column), column) for column in columns])
-    kinds = tuple(map(_wider, zip(*[part.kinds for part in parts], strict=True)))
+    kinds = tuple(map(_wider, zip(*[_kinds(part, value) for part, value in zip(parts, values, strict=True)], strict=True)))
     return Block(np.concatenate([part.present for part in parts]), value, sum(part.count for part in parts), False, kinds)
 
 
 def _stacked(items: Sequence[Any]) -> Block:
     """Elements that are not of a block as one."""
     pairs = [(one.present, one.value) if type(one) is Maybe else (True, HANDLERS["boxed"](one)) for one in items]
-    structure = tree.structure(pairs[0][1])
-    if any(tree.structure(value) != structure for _, value in pairs):
-        refuse("elements of different kinds")
-    columns = list(zip(*[tree.leaves(value) for _, value in pairs], strict=True))
+    boxes = [value for _, value in pairs]
+    values = _alike(boxes, boxes)
+    structure = tree.structure(values[0])
+    columns = list(zip(*map(tree.leaves, values), strict=True))
     if any(not isinstance(leaf, Tracer | np.ndarray | np.number | np.bool_ | bool | int | float | complex) for column in columns
            for leaf in column):
         refuse("elements that are no numbers")
@@ -192,6 +191,21 @@ def _stacked(items: Sequence[Any]) -> Block:
     present = np.stack([call(as_tracer, present) for present, _ in pairs])
     return Block(present, tree.unflatten(structure, arrays), len(pairs), all(present is True for present, _ in pairs),
                  tuple([_wider(map(_kind, column)) for column in columns]))
+
+
+def _alike(values: Sequence[Any], items: Sequence[Any]) -> Sequence[Any]:
+    """Values of one structure, of these items."""
+    structure = tree.structure(values[0])
+    if all(tree.structure(value) == structure for value in values):
+        return values
+    found = HANDLERS["made_alike"](items)
+    return refuse("elements of different kinds") if found is None else found  # type: ignore[no-any-return]
+
+
+def _kinds(block: Block, value: Any) -> Sequence[Any]:
+    """Of the leaves of its value, which may be fitted to that of others."""
+    known = {id(leaf): kind for leaf, kind in zip(tree.leaves(block.value), block.kinds, strict=True)}
+    return [known.get(id(leaf)) for leaf in tree.leaves(value)]
 
 
 def _kind(leaf: Any) -> Any:

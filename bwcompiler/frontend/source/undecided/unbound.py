@@ -105,7 +105,11 @@ def _is_behind_a_test(x: Choice) -> bool:
 
 
 def narrowed(x: Any) -> Any:
-    """What x is in a branch whose test says that it is not None: its number or array."""
+    """What x is in a branch whose test says that it is not None: its number or array; likewise the parts of a tuple."""
+    if isinstance(x, tuple):
+        parts = [narrowed(part) for part in x]
+        is_same = all(part is one for part, one in zip(parts, x, strict=True))
+        return x if is_same else type(x)(*parts) if hasattr(type(x), "_fields") else tuple(parts)
     return whole_of(x) if type(x) is Choice and x.has_value and _is_behind_a_test(x) else x
 
 

@@ -264,7 +264,7 @@ def test_sides_that_cannot_be_recorded_say_why():
         return x * len(kept)
 
     def mixed(x):
-        kept = [x, "two"]
+        kept = [x, (1.0, 2.0)]
         if x > 0:
             kept.pop()
         return x * len(kept)

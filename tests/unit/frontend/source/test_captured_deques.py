@@ -113,25 +113,33 @@ def test_one_that_gets_longer_is_unrolled_or_refused() -> None:
     assert bw.jit(longer)(X) == pytest.approx(longer(X), rel=1e-12)
     assert bw.jit(ends_by_data)(X) == pytest.approx(ends_by_data(X), rel=1e-12)
 
-    def of_texts(x):
-        kept, s = collections.deque(["start"]), x[0]
+    def of_several_kinds(x, first, more):
+        kept, s = collections.deque([first]), x[0]
         while s < 10:
-            kept.append("next")
+            kept.append(more)
             s = s + 0.5
         return s
+    assert bw.jit(of_several_kinds, static_argnums=(1, 2))(X, "start", "next") == of_several_kinds(X, "start", "next")
     with pytest.raises(bw.errors.TracerBoolError, match="deque does not keep its structure"):
-        bw.jit(of_texts)(X)
+        bw.jit(lambda x: of_several_kinds(x, (1.0, 2.0), 3.0))(X)
 
 
 def test_branches_that_change_the_length_say_so() -> None:
-    """Of what is no number and no array; deques of these have room (`test_captured_memories.py`)."""
-    def filled_by_data(x):
+    """Of elements that are not alike; deques of others have room (`test_captured_memories.py`)."""
+    def filled_by_data(x, element):
         kept, total = collections.deque(maxlen=4), 0.0
         for k in range(12):
             if np.sin(k * x[0]) > 0:
-                kept.append("positive")
+                kept.append(element(k))
             total += len(kept)
         return total
 
+    def texts(x):
+        return filled_by_data(x, lambda k: "positive")
+
+    def lists(x):
+        return filled_by_data(x, lambda k: [1.0] * k)
+
+    assert bw.jit(texts)(X) == texts(X)
     with pytest.raises(bw.errors.TracerBoolError, match=r"a deque has 1 items after one side of it, and 0 after the other\n  hint: as many items"):
-        bw.jit(filled_by_data)(X)
+        bw.jit(lists)(X)

@@ -7,6 +7,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend.tracing.trace import trace
+from tests.unit.frontend.comparing import as_python
 
 ARGS = (0.95, 0.9, 0.8)
 
@@ -178,3 +179,32 @@ def test_values_and_derivatives(program) -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_loops_stay_loops(program) -> None:
     assert any(value.op.name in ("loop", "while_loop") for value in trace(program, ARGS).graph.body)
+
+
+class Named:
+    def __init__(self, x):
+        self.k, self.m, self.n = x[0], x[1], x[0] * x[1]
+
+    def linear(self, v):
+        return self.k * v
+
+    def square(self, v):
+        return self.m * v * v
+
+    def rate(self, kind, v):
+        return getattr(self, kind)(v)
+
+
+def by_names(x):
+    """Methods, attributes and NumPy's functions by names that data choose."""
+    model, v = Named(x), 0.5
+    for i in range(8):
+        v = v + 0.1 * model.rate("linear" if v < 0.61 else "square", v)
+        name = "k" if v > 0.7 else "n"
+        setattr(model, name, 0.9 * getattr(model, name) + 0.01 * i)
+        v = v + 0.1 * getattr(np, "sin" if model.n > 0.51 else "cos")(v)
+    return v + model.k * model.n + getattr(model, "q" if v > 9.0 else "m", 0.0)
+
+
+def test_attributes_by_names_that_data_choose():
+    as_python(by_names, np.array([0.83, 0.67]), np.array([0.31, 1.4]))

@@ -132,8 +132,17 @@ def test_strings_in_the_order_of_data_are_refused() -> None:
 
 
 def test_things_of_several_kinds_in_the_order_of_data_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match=r"(?s)test_captured_orders.py.*'iv'\) and .*None\) are not.*static_argnums"):
-        bw.jit(lambda x: sorted([(x[0], "iv"), (x[1], None)], key=lambda pair: pair[0])[0][0])(X)
+    with pytest.raises(UnsupportedError, match=r"(?s)test_captured_orders.py.*'iv'\) and .*None, 1\) are not.*static_argnums"):
+        bw.jit(lambda x: sorted([(x[0], "iv"), (x[1], None, 1)], key=lambda pair: pair[0])[0][0])(X)
+
+
+def test_texts_none_and_numbers_in_the_order_of_data() -> None:
+    def program(x):
+        ordered = sorted([(x[0], "iv", 1), (x[1], None, None), (x[2], 2.0, x[0])], key=lambda one: one[0])
+        return sum((k + 1) * value * (3.0 if what == "iv" else 1.0 if what is None else what) + (0.0 if other is None else other)
+                   for k, (value, what, other) in enumerate(ordered))
+
+    as_python(program, X, X[::-1].copy(), X[[1, 0, 2, *range(3, len(X))]])
 
 
 def test_strings_that_say_the_order() -> None:

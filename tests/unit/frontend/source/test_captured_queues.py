@@ -150,3 +150,53 @@ def test_one_that_gets_longer_is_unrolled_or_refused() -> None:
     with pytest.raises(IndexError, match="pop from empty list"):
         bw.jit(emptied)(X)
     assert bw.jit(stack)(X) == pytest.approx(stack(X), rel=1e-12)
+
+
+def appended_and_taken(x):
+    """Both in one side of a branch; what it had appended before was there on both ways."""
+    stack = [x[0], x[1]]
+    if x[0] > 0.3:
+        stack.append(0.5)
+        if x[1] > 0.1:
+            stack.append(0.7)
+            stack.pop()
+        total = stack.pop() * 3
+    else:
+        total = 0.0
+    return sum(stack) + len(stack) + total
+
+
+def appended_and_assigned(x):
+    stack = [x[0]]
+    for i in range(3):
+        if x[1] > 0.2 * i:
+            stack.append(x[0] * i)
+            if x[0] > 0.3:
+                stack[-1] = stack[-1] * 2
+                stack.append(1.0)
+                stack.pop()
+    return sum(stack) + len(stack)
+
+
+@pytest.mark.parametrize("program", [appended_and_taken, appended_and_assigned])
+def test_a_side_appends_first_and_then_changes_the_list_otherwise(program):
+    as_python(program, np.array([0.8, 0.65]), np.array([0.2, 0.65]), np.array([0.8, 0.05]))
+
+
+def assigned_and_taken(x):
+    """One side assigns to the last element, the other one takes it."""
+    todo, n = [1.0, 2.0], 0
+    while todo and n < 8:
+        n += 1
+        v = todo[-1]
+        if x[0] * v > 0.4:
+            todo[-1] = v * 0.5
+            if x[1] > 0.5:
+                todo.append(v * 0.4)
+        else:
+            todo.pop()
+    return n + sum(todo)
+
+
+def test_an_element_is_assigned_to_on_one_side_and_taken_on_the_other():
+    as_python(assigned_and_taken, np.array([0.83, 0.65]), np.array([0.3, 0.65]), np.array([1.3, 0.05]))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from tests.unit.frontend.comparing import as_python
 
 
 class Holder:
@@ -172,3 +173,28 @@ def test_of_what_has_escaped():
     with pytest.warns(bw.errors.StaleValueWarning):
         bw.jit(lambda x: kept.append(x) or x * 2.0)(np.ones(2))
     assert not isinstance(kept[0], np.ndarray)
+
+
+def sums_of_truths(x):
+    """Of Python's truth values the sum is 2, of NumPy's it is True."""
+    n, total = 0, 0.0
+    while n < x[0]:
+        n += 1
+        total += x[1] * ((n > 1) + (n > 2)) + ((x[0] > 1) + (x[1] > 0.1)) * x[0]
+    return total + ((not n > 9) + True) + (x[0] > n + True)
+
+
+def test_truth_values_are_added_as_python_does_or_refused() -> None:
+    as_python(sums_of_truths, np.array([2.7, 0.4]), np.array([4.2, -0.3]))
+
+    def flags(x):
+        busy, late = False, False
+        for v in x:
+            if v > 0:
+                busy = True
+            if v > 1:
+                late = True
+        return (busy + late) * x[0]
+
+    with pytest.raises(bw.errors.TracerError, match="(?s)test_captured_types.py.*two truth values are added.*hint: int"):
+        bw.jit(flags)(np.array([2.7, 0.4]))

@@ -1,0 +1,69 @@
+"""Whether a traced truth value is Python's, of which `True + True` is 2, or NumPy's, of which it is True.
+
+Handles do not tell them apart: they are looked at where two of them are added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bwcompiler import ops
+from bwcompiler.errors import TracerError, at
+from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.provenance.source import current_source
+from bwcompiler.frontend.tracing.storages.region import Region, active_region
+from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.op import Value
+
+_OF_TRUTHS = (ops.bitwise_and, ops.bitwise_or, ops.bitwise_xor, ops.invert)
+
+
+def note_truth(x: Any, is_pythons: bool | None) -> None:
+    """A truth value is Python's, as that of a comparison of Python's numbers; None: nobody knows."""
+    region = active_region()
+    if region is not None and region.policy is not None:
+        region.policy.truths[value_of(x)] = is_pythons
+
+
+def are_pythons(x: Any, y: Any) -> bool:
+    """Whether two things are truth values of Python's, of which one is traced at least; refused where nobody knows."""
+    if not (_is_truth(x) and _is_truth(y)):
+        return False
+    found = [True if type(one) is bool else _whose(one._storage.region, value_of(one)) for one in (x, y)]
+    if False in found:
+        return False
+    if None in found:
+        raise TracerError(at(current_source(), "two truth values are added, which data decide: where both are True, the sum is 2 of "
+                             "Python's, and True of NumPy's\n  hint: int(a) + int(b), or a or b"))
+    return True
+
+
+def _is_truth(x: Any) -> bool:
+    if isinstance(x, Tracer):
+        return x._type.dtype.kind == "b" and not x._type.shape and not x._storage.writable
+    return type(x) is bool
+
+
+def _whose(region: Region, value: Value) -> bool | None:
+    """True: Python's; False: NumPy's; None: nobody knows."""
+    found: set[bool | None] = set()
+    pending, seen = [value], {value}
+    while pending:
+        one = pending.pop()
+        inner = one.operands if one.op in _OF_TRUTHS else one.operands[1:] if one.op is ops.select else ()
+        pending += [operand for operand in inner if operand not in seen]
+        seen.update(inner)
+        if not inner:
+            found.add(_of_leaf(region, one))
+    return found.pop() if len(found) == 1 else None
+
+
+def _of_leaf(region: Region, value: Value) -> bool | None:
+    truths = {} if region.policy is None else region.policy.truths
+    if value in truths:
+        return truths[value]
+    if value.op.kind == "input":
+        if value in region.lifted_inputs and region.parent is not None:
+            return _whose(region.parent, region.parent.read(region.lifted[region.lifted_inputs.index(value)]))
+        return False if region.parent is None else None
+    return None if value.op is ops.item else False
