@@ -66,8 +66,7 @@ class Stack(Bounded):
         self.most: int | None = getattr(of, "maxlen", None)
         self.store = Store(self, site, plan.room if self.most is None else self.most, plan.kinds)
         self.freed: tuple[Any, int] = (None, 0)    # in which body elements were taken last, and how many have not been replaced there
-        for element in of:
-            self.append(element)
+        self.extend(of)
 
     def append(self, element: Any) -> None:
         self.plain += sites.times(self)
@@ -251,7 +250,7 @@ class Heap(Stack):
 
 def made(container: Any) -> Any:
     """A list that was just made, or one with room in its place."""
-    found = sites.note(container) if type(container) in KINDS and getattr(container, "maxlen", None) != 0 else None
+    found = sites.note(container, gaps.has_gaps(container)) if type(container) in KINDS and getattr(container, "maxlen", None) != 0 else None
     return container if found is None else Stack(*found, container)
 
 
