@@ -110,7 +110,7 @@ def _record_bounded(names: Names, variables: Variables, going: Tracer, test: Cal
     _record_while(names, more, going, bounded, run, body, policy, capacity)
     text = _NO_ROOM.format(
         capacity, f"another bound, `while ... and len(kept) < {10 * capacity}`; or `for _ in range({10 * capacity})` with `break`")
-    further = names[COUNTER] >= capacity if GOING in names else HANDLERS["truth_of"](test())     # one that changes things is not asked again
+    further = names[COUNTER] >= capacity if GOING in names else HANDLERS["truth_of"](test())     # not one that changes things
     raise_where(np.logical_and(further, True), TracerError(text))
 
 
