@@ -145,7 +145,7 @@ def flooded(x):
     """From all places where something holds, and noting where it was."""
     table = np.cos(np.outer(x[:6], x[6:]))
     reached, where, total = table > 0.6, [], 0.0
-    stack = [(i, j) for i, j in zip(*np.nonzero(reached), strict=False)]
+    stack = [(i, j) for i, j in zip(*np.nonzero(reached), strict=True)]
     while stack:
         i, j = stack.pop()
         where.append((i, j))
