@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler import tree
 from bwcompiler.frontend.source.containers.parts import Form, form_of, put_together
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.undecided import gaps
@@ -27,12 +28,36 @@ from bwcompiler.ir.extent import mentions_index
 _KNOWN = (int, float, complex, str, type(None), np.generic, np.ndarray, type, FunctionType)
 
 
+class Undecided:
+    """A choice (`undecided.choices`) as something of parts."""
+
+    def __init__(self, x: Choice) -> None:
+        self.keys = tuple(range(len(tree.leaves(x))))
+        self.structure = tree.structure(x)
+
+    def name(self, whole: str, key: int) -> str:
+        return f"{whole}[{key}]"
+
+    def parts(self, x: Choice) -> list[Any]:
+        return tree.leaves(x)
+
+    def whole(self, parts: list[Any]) -> Any:
+        return tree.unflatten(self.structure, parts)
+
+
+def _form(x: Any) -> Form | Undecided | None:
+    """How something is taken apart; of choices those of known things, which stay the same."""
+    if type(x) is Choice:
+        return Undecided(x) if all(isinstance(thing, _KNOWN) for thing in x.options.things) else None
+    return None if isinstance(x, Tracer) or gaps.has_gaps(x) else form_of(x)
+
+
 class LastObjects:
     """Of the variables of a loop that it does not carry, those that are taken apart; `loop` is a `capture.Traceable`."""
 
     def __init__(self, loop: Any) -> None:
         self.loop = loop
-        self.forms: dict[str, tuple[Form, list[str]]] = {}
+        self.forms: dict[str, tuple[Form | Undecided, list[str]]] = {}
 
     def all_names(self) -> list[str]:
         """Those that are read after the loop, or of their parts: at the end of an iteration."""
@@ -45,7 +70,7 @@ class LastObjects:
         end = loop.ends[name]
         if not loop.runs or name in loop.carried or loop.entry[name] is not UNBOUND or loop.names.is_place(name) or not self._is_new(end):
             return [name]
-        form, names = form_of(end), []
+        form, names = _form(end), []
         assert form is not None
         for key, part in zip(form.keys, form.parts(end), strict=True):
             one = form.name(name, key)
@@ -58,9 +83,8 @@ class LastObjects:
         return [found for one in names for found in self.names(one)]
 
     def _is_made(self, x: Any) -> bool:
-        """Whether something is a container, or an object of the iteration's own."""
-        return type(x) is not Choice and not isinstance(x, Tracer) and form_of(x) is not None and not gaps.has_gaps(x) and (
-            isinstance(x, tuple) or self.loop.scope.owns(x))
+        """Whether something is a tuple, a choice, or an object or container of the iteration's own."""
+        return _form(x) is not None and (isinstance(x, tuple | Choice) or self.loop.scope.owns(x))
 
     def _is_new(self, x: Any) -> bool:
         """Whether the iteration has made something with traced values in it, all parts of which can be variables."""
@@ -75,10 +99,10 @@ class LastObjects:
                     return False
                 continue
             if not self._is_made(one):             # from before, if it is an object: it stays the same
-                if not isinstance(one, _KNOWN) and (type(one) is Choice or form_of(one) is None or self.loop.scope.owns(one)):
+                if not isinstance(one, _KNOWN) and _form(one) is None:
                     return False
                 continue
-            parts = form_of(one).parts(one)  # type: ignore[union-attr]
+            parts = _form(one).parts(one)  # type: ignore[union-attr]
             made = [id(part) for part in parts if self._is_made(part)]
             if len(set(made)) < len(made) or not reached.isdisjoint(made):
                 return False                       # it leads to itself, or to something twice
@@ -89,6 +113,10 @@ class LastObjects:
     def settle(self) -> None:
         """After the loop: objects of what their parts are then."""
         for name, (form, names) in reversed(self.forms.items()):
-            found = put_together(form, [self.loop.names[one] for one in names], double=True)
-            note_double(found, self.loop.ends[name], site=self.loop.site)
+            parts = [self.loop.names[one] for one in names]
+            if isinstance(form, Undecided):
+                found = form.whole(parts)
+            else:
+                found = put_together(form, parts, double=True)
+                note_double(found, self.loop.ends[name], site=self.loop.site)
             self.loop.names[name] = found

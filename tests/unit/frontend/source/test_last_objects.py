@@ -62,6 +62,13 @@ def in_a_loop(x):
     return total
 
 
+def with_texts_that_data_choose(x):
+    for _ in range(12):
+        x = np.sin(x) + 0.1
+        trial, label = (Trial(x * 2, "up"), "large") if x[0] > 0.75 else (Trial(x * 3, "down"), "small")
+    return trial.point.sum() * (2 if trial.size == "down" else 1) + (5.0 if label == "large" else 6.0)
+
+
 def changed_after(x):
     for i in range(12):
         trial = Trial(x * i, x[0])
@@ -97,7 +104,7 @@ def views_that_move(x):
     return trial.point[0] + trial.size.sum() * x[1]
 
 
-RECORDED = [until_it_settles, nested, other_names_of_arrays, of_an_object_from_before, in_a_loop]
+RECORDED = [until_it_settles, nested, other_names_of_arrays, of_an_object_from_before, in_a_loop, with_texts_that_data_choose]
 UNROLLED = [changed_after, in_a_list_too, with_itself, views_that_move]
 
 
