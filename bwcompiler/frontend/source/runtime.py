@@ -89,8 +89,8 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "combined",
-           "combined_attribute", "computed", "defined", "each", "entered", "for_", "generated", "header", "if_", "in_", "is_", "is_not",
-           "item", "iterable", "kept", "leaving", "listed", "made", "method_of_item", "not_", "not_in", "or_", "passing",
+           "combined_attribute", "computed", "defined", "each", "entered", "for_", "gathered", "generated", "header", "if_", "in_", "is_",
+           "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "method_of_item", "not_", "not_in", "or_", "passing",
            "product", "raised", "read_index", "read_items", "searched", "sifted", "slice", "summed", "sure", "taken_apart",
            "try_", "trying", "unary", "unrolled", "while_"]
 
@@ -338,6 +338,16 @@ def made(container: Any) -> Any:
     """A list, dictionary or set that was just made."""
     found = own(require_known_keys(container))
     return stack_made(found) if type(found) is list else set_made(found) if type(found) is set else dictionary_made(found)
+
+
+def gathered(source: Any, kind: str) -> Any:
+    """What a function takes all elements of, given by a call: those of a generator of the user's are a list."""
+    if type(source) is not Generated:
+        return source
+
+    def fill(found: Any) -> None:
+        each(source, lambda item: kept(found, lambda: item))
+    return made((summed if kind == "summed" else listed)(fill))
 
 
 def header(function: Any, *parts: Any, **options: Any) -> Any:

@@ -198,7 +198,7 @@ def _traced(fun: Callable[..., Any], arguments: Arguments, options: TraceOptions
         else:
             if not isinstance(outcome, BwError):
                 return _with_notes(outcome, policy)
-            if _may_go_on(policy) or _unroll_guarded(policy, outcome):
+            if _may_go_on(policy) or _unroll_guarded(policy, outcome) or _unroll_short(policy, outcome):
                 continue
             if not varying:
                 first = None if policy is None else policy.refused
@@ -235,6 +235,18 @@ def _unroll_guarded(policy: Policy | None, refusal: BwError) -> bool:
     policy.unrolled.update(dict.fromkeys(sites, "it has `try`, and the function is refused where it is recorded"))
     policy.refused = policy.refused or (refusal if sites else None)
     policy.carrying.clear()
+    return bool(sites)
+
+
+def _unroll_short(policy: Policy | None, refusal: BwError) -> bool:
+    """Whether short loops that are recorded, as their iterations are long, are unrolled now: more is known in these then."""
+    sites = [] if policy is None else [site for site in policy.heavy if site not in policy.unrolled]
+    if policy is not None and sites:
+        policy.heavy.clear()
+        policy.bounded.clear()                     # keys may be known now
+        policy.unrolled.update(dict.fromkeys(sites, "it is short, and the function is refused where it is recorded"))
+        policy.refused = policy.refused or refusal
+        policy.carrying.clear()
     return bool(sites)
 
 

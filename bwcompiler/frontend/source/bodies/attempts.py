@@ -49,10 +49,11 @@ class Body(NamedTuple):
 
 
 class Handler(NamedTuple):
-    """What an `except` is for, and what it does with the exception."""
+    """What an `except` is for, what it does then, and whether it makes a difference to that which exception it is."""
 
     kinds: Callable[[], Any]
     run: Callable[[BaseException], Any]
+    looks: bool
 
 
 class Fails(NamedTuple):
@@ -245,7 +246,7 @@ class _Try:
         return found
 
     def _found(self, result: TraceResult) -> list[Fails]:
-        """Neighbours with the same exception are one."""
+        """Neighbours with the same exception are one; so are all that a handler is for to which it makes no difference which one it is."""
         outer = Outer([result])
         carried, _, inputs = outer.inputs(result)
         operands = dict(zip([*carried, *inputs], [*outer.assigned_values(), *outer.read_values()], strict=True))
@@ -253,9 +254,15 @@ class _Try:
         for one in failures(result.graph, [operands[value] for value in result.graph.inputs]):
             if not self.catches(one.error):
                 continue
-            before = found[-1] if found else None
-            if before is not None and type(before.error) is type(one.error) and before.error.args == one.error.args:
-                one = Failure(ops.bitwise_or(before.where, one.where), one.error, before.checked or one.checked)
-                found.pop()
-            found.append(one)
+            place = next((place for place, other in enumerate(found) if self._are_one(other, one, place + 1 == len(found))), len(found))
+            for before in found[place:place + 1]:
+                one = Failure(ops.bitwise_or(before.where, one.where), before.error, before.checked or one.checked)
+            found[place:place + 1] = [one]
         return [Fails(fresh(one.where), one.error, one.checked) for one in found]
+
+    def _are_one(self, before: Failure, one: Failure, are_neighbours: bool) -> bool:
+        """Whether two failures are handled alike."""
+        handler = self.handler_of(one.error)
+        if handler is not None and not handler.looks:
+            return self.handler_of(before.error) is handler
+        return are_neighbours and type(before.error) is type(one.error) and before.error.args == one.error.args

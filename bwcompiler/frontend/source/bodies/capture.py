@@ -30,6 +30,7 @@ from bwcompiler.frontend.source.carried.first_writes import look_for_first_write
 from bwcompiler.frontend.source.carried.kept import look_for_written, mark_after
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
 from bwcompiler.frontend.source.carried.remembered import Memory
+from bwcompiler.frontend.source.containers.last_objects import LastObjects
 from bwcompiler.frontend.source.containers.parts import Apart
 from bwcompiler.frontend.source.containers.queues import require_lengths
 from bwcompiler.frontend.source.effects.checks import note, together
@@ -89,7 +90,7 @@ class Traceable:
     exchange  arrays that exchange their names, of a loop whose end is data.
     runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
-    apart    variables that are bound anew to objects and containers, of which the parts are carried.
+    apart    variables that are bound anew to objects and containers, of which the parts are carried; last: likewise, read after it alone.
     drawn    what its iterations draw, by the generators' ids (`drawn.tables.Tables`).  read_by_test: what its test may read by other names.
     moving   variables whose shapes move with the iterations, in the parameters `rooms`; first: runs the first iteration, to find them.
     """
@@ -117,12 +118,11 @@ class Traceable:
         self.moving: dict[str, Moving] = {}
         self.rooms: dict[str, Tracer] = {}
         self.first = first
-        self.names = names
-        self.variables = variables
+        self.names, self.variables = names, variables
         self.run = run
         self.site = site
         self.entry = names.held(variables.stored)
-        self.apart = Apart(self)
+        self.apart, self.last = Apart(self), LastObjects(self)
         self.carried = {name for name in variables.carried if is_number(self.entry[name])}
         self.kinds: dict[str, list[Kind]] = {}
         self.ends: dict[str, Any] = {}
@@ -313,7 +313,7 @@ class Traceable:
             self._foresee(set())
             raise
         self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
-        self.results = [result for name in self.variables.results if (result := self._result(name)) is not None]
+        self.results = [result for name in self.last.all_names() if (result := self._result(name)) is not None]
         storages = dict.fromkeys(result.storage for result in self.results if result.storage is not None)
         return [self._end(name) for name in self.order()], [handle(storage, (), storage.type) for storage in storages], together()
 
@@ -447,6 +447,7 @@ class Traceable:
         self._place_results(items[position:], last)
         settle_first_writes(self)
         self.apart.settle()
+        self.last.settle()
         protect_rows(self)
         self._grow()
         mark_after(self)

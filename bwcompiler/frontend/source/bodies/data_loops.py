@@ -110,8 +110,8 @@ def _record_bounded(names: Names, variables: Variables, going: Tracer, test: Cal
     _record_while(names, more, going, bounded, run, body, policy, capacity)
     text = _NO_ROOM.format(
         capacity, f"another bound, `while ... and len(kept) < {10 * capacity}`; or `for _ in range({10 * capacity})` with `break`")
-    further = names[COUNTER] >= capacity if GOING in names else test()         # a test that changes things is not made once more
-    raise_where(np.logical_and(HANDLERS["truth_of"](further), True), TracerError(text))
+    further = names[COUNTER] >= capacity if GOING in names else HANDLERS["truth_of"](test())     # not one that changes things
+    raise_where(np.logical_and(further, True), TracerError(text))
 
 
 def _record_with_test(names: Names, variables: Variables, going: Tracer, test: Callable[[], Any], run: Callable[[], None],

@@ -38,10 +38,12 @@ from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 from bwcompiler.ir.extent import Extent, add_extents, known_le, scale_extent
+from bwcompiler.ir.op import Value
 
 MOST_PARTS = 4                 # iterations of a loop that are made one, so that remainders of its index are known
 _OF_COLLECTIONS: tuple[type, ...] = (collections.deque, dict, type({}.keys()), type({}.values()), type({}.items()))
 MOST_LISTED = 10_000           # elements of a header that becomes a list
+DEEPEST = 12                   # operations that make a number, looked through to see whether another one is the same
 ENDLESS = 1 << 62              # elements of itertools.count()
 
 
@@ -285,7 +287,8 @@ def _of_header(source: Header) -> Elements | None:
     if len(known) < len(inner) or not known:
         return None
     if any(isinstance(one.count, Tracer) for one in known):
-        return _shortest_of_data(known) if source.function is zip and not source.options.get("strict") else None
+        may_differ = source.options.get("strict") and not all(_are_equal(one.count, known[0].count) for one in known[1:])
+        return _shortest_of_data(known) if source.function is zip and not may_differ else None
     if source.function is reversed:
         last = add_extents(known[0].count, -1)
         return Elements(known[0].count, lambda k: known[0].at(last - k if isinstance(last, int) else _minus(last, k)),
@@ -299,6 +302,18 @@ def _of_header(source: Header) -> Elements | None:
     if source.options.get("strict") and any(one.count != shortest for one in known):
         return None
     return Elements(shortest, lambda k: tuple([one.at(k) for one in known]), is_table=any(one.is_table for one in known))
+
+
+def _are_equal(x: Any, y: Any) -> bool:
+    """Whether two numbers are computed in the same way, if data say what they are."""
+    return _are_alike(value_of(x), value_of(y), DEEPEST) if isinstance(x, Tracer) and isinstance(y, Tracer) else x is y
+
+
+def _are_alike(x: Value, y: Value, depth: int) -> bool:
+    if x is y or not depth or x.op is not y.op or x.type != y.type or x.attrs != y.attrs or x.op.regions or x.op is ops.callback:
+        return x is y
+    pairs = zip(x.operands, y.operands, strict=True)
+    return all(_are_alike(*pair, depth - 1) for pair in pairs) if x.operands else x.op is ops.full
 
 
 def _shortest_of_data(known: Sequence[Elements]) -> Elements | None:

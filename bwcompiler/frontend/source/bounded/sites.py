@@ -33,10 +33,13 @@ class Added(NamedTuple):
     times: int
 
 
-def note(container: Any) -> tuple[Site, Plan] | None:
-    """A container was made in a line of the user's: which line, and what it is to be made as, if it is to have room."""
+def note(container: Any, has_gaps: bool = False) -> tuple[Site, Plan] | None:
+    """A container was made in a line of the user's: which line, and what it is to be made as, if it is to have room.
+
+    has_gaps: it has elements that may not be there, which are put into it together.
+    """
     policy = open_policy()
-    if policy is None or not policy.converting or operator.length_hint(container) > _SMALL:
+    if policy is None or not policy.converting or operator.length_hint(container) > (MOST if has_gaps else _SMALL):
         return None
     frame = sys._getframe(2)
     while is_hidden(frame.f_code) and frame.f_back is not None:

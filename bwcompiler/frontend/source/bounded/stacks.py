@@ -248,7 +248,9 @@ class Heap(Stack):
 
 def made(container: Any) -> Any:
     """A list that was just made, or one with room in its place."""
-    found = sites.note(container) if type(container) in KINDS and getattr(container, "maxlen", None) != 0 else None
+    if type(container) not in KINDS or getattr(container, "maxlen", None) == 0:
+        return container
+    found = sites.note(container, gaps.has_gaps(container))
     return container if found is None else Stack(*found, container)
 
 

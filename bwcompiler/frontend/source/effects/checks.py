@@ -7,7 +7,6 @@ at that time in its text.  The check returns a number, 0, for which the outputs 
 from __future__ import annotations
 
 import contextlib
-import copy
 import re
 import sys
 import warnings
@@ -198,6 +197,8 @@ def _failing(side: Callable[[], Any], failing: Tracer, expected: BaseException) 
         found = with_users_line(error, error.__traceback__) if isinstance(error, BwError) else as_local(error)
         found.__traceback__ = found.__context__ = None             # the program keeps it: not the frames, and what is in them
         values = policy.formatted
+        held = {name: len(values) + k for k, name in enumerate(name for name, x in vars(found).items() if isinstance(x, Tracer))}
+        values += [(vars(found)[name], "") for name in held]
     finally:
         policy.formatted = outer
         policy.depth -= 1
@@ -208,7 +209,9 @@ def _failing(side: Callable[[], Any], failing: Tracer, expected: BaseException) 
 
     def fail(flag: Any, *numbers: Any) -> Any:
         if flag:                                   # mapped over a batch, both sides are computed
-            raise _with_values(found, texts, numbers, specifications)
+            made = _with_values(found, texts, numbers, specifications)
+            made.__dict__.update((name, numbers[place] if np.ndim(numbers[place]) else numbers[place][()]) for name, place in held.items())
+            raise made
         return np.float64(0.0)
     fail.__name__ = type(found).__name__
     as_caught = _with_values(found, texts, [np.array("...")] * len(values), [""] * len(values))       # by handlers in the program
@@ -221,7 +224,8 @@ def _with_values(error: BaseException, texts: list[Any], numbers: Any, specifica
     def shown(match: re.Match[str]) -> str:
         number = numbers[int(match[1])]
         return format(number if np.ndim(number) else number[()], specifications[int(match[1])])
-    made = copy.copy(error)
+    made = type(error).__new__(type(error))        # not its constructor, which may take other arguments than these texts
+    made.__dict__.update(error.__dict__)
     made.args = tuple([_PLACE.sub(shown, text) if isinstance(text, str) else text for text in texts])
     made.__cause__, made.__traceback__ = error.__cause__, None
     return made

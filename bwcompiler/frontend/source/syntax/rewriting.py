@@ -39,7 +39,7 @@ from bwcompiler.frontend.source.syntax.comparisons import compared
 from bwcompiler.frontend.source.syntax.definitions.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.nodes import around_star, copied, functions_read, walk
 from bwcompiler.frontend.source.syntax.notes import FLAG, IS_SOURCE, IS_STATEMENT, IS_SUMMED, IS_TAIL, IS_TEST, LIVE_HEAD, LIVE_OUT
-from bwcompiler.frontend.source.syntax.searches import search, takes_all
+from bwcompiler.frontend.source.syntax.searches import all_taken, search
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX, without_jumps
 from bwcompiler.frontend.source.syntax.statements.matches import without_matches
 from bwcompiler.frontend.source.syntax.statements.named import without_named_tests
@@ -159,11 +159,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.parameters:
             node.args = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in ("__class__", self.parameters[0])]
             return node
-        if takes_all(node.func) and len(node.args) and isinstance(node.args[0], ast.GeneratorExp):
-            node.args[0] = ast.copy_location(ast.ListComp(node.args[0].elt, node.args[0].generators), node.args[0])
-        if isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) == 1 and not node.keywords and isinstance(
-                node.args[0], ast.ListComp):
-            IS_SUMMED.put(node.args[0], True)
+        gathers = all_taken(node)
         kept = keeps(node)
         made = [makes(arg) if kept else False for arg in [*node.args, *[one.value for one in node.keywords]]]
         if isinstance(node.func, ast.Attribute):   # a method, no property
@@ -172,6 +168,8 @@ class _Rewriter(ast.NodeTransformer):
             node.keywords = list(map(self.visit, node.keywords))
         else:
             self.generic_visit(node)
+        if gathers:
+            node.args[0] = self.runtime("gathered", node.args[0], node.args[0], ast.Constant(gathers))
         plain = node.func.id if isinstance(node.func, ast.Name) else ""
         if IS_STATEMENT.of(node) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Call):
             name = ast.copy_location(ast.Constant(node.func.attr), node)       # x[k].append(y)

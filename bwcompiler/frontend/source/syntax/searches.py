@@ -14,6 +14,7 @@ from typing import Any
 from bwcompiler.frontend.source.syntax.analysis.expressions import HEADERS, called, is_pure
 from bwcompiler.frontend.source.syntax.analysis.liveness import stores
 from bwcompiler.frontend.source.syntax.nodes import copied, functions_read, walk
+from bwcompiler.frontend.source.syntax.notes import IS_SOURCE, IS_SUMMED
 
 SOURCE = "__bw_source__"       # what the elements are taken of
 FUNCTION = "__bw_function__"   # what is called
@@ -61,3 +62,23 @@ def takes_all(function: ast.expr) -> bool:
     """Whether a function takes all elements of what it gets, by its name."""
     return ast.unparse(function) in _WHOLE_OF_MODULES if isinstance(function, ast.Attribute) and isinstance(
         function.value, ast.Name) else isinstance(function, ast.Name) and function.id in _WHOLE
+
+
+def all_taken(node: ast.Call) -> str:
+    """Of a call that takes all elements of what it gets: a generator expression in it becomes a list, of which perhaps only the sum counts.
+
+    Where another call gives that, it may be a generator of the user's, which is noted there: then, what is made of it.
+    """
+    if not takes_all(node.func) or not node.args:
+        return ""
+    kind = "summed" if isinstance(node.func, ast.Name) and node.func.id == "sum" and len(node.args) == 1 and not node.keywords else "listed"
+    given: Any = node.args[0]
+    if isinstance(given, ast.GeneratorExp):
+        given = node.args[0] = ast.copy_location(ast.ListComp(given.elt, given.generators), given)
+    if isinstance(given, ast.ListComp):
+        IS_SUMMED.put(given, kind == "summed")
+    is_counted = isinstance(node.func, ast.Attribute) and (len(node.args) > 2 or any(one.arg == "count" for one in node.keywords))
+    if not isinstance(given, ast.Call) or called(given) in HEADERS or is_counted:      # np.fromiter(items, float, 10) takes no more
+        return ""
+    IS_SOURCE.put(given, True)
+    return kind

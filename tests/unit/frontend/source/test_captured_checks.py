@@ -54,7 +54,9 @@ def by_kind(x):
 
 
 class Diverged(RuntimeError):
-    pass
+    def __init__(self, count, x):
+        super().__init__("after " + str(count) + f" iterations x is {x:.6g}")
+        self.x = x
 
 
 def newton(a):
@@ -63,7 +65,7 @@ def newton(a):
         x = 0.5 * (x + a / x)
         n += 1
         if n > 20:
-            raise Diverged("after " + str(n) + f" iterations x is {x:.6g}")
+            raise Diverged(n, x)
     return x
 
 
@@ -123,6 +125,14 @@ def test_raised_at_run_time(function, good, bad):
     h = 1e-6 * np.ones_like(good)
     difference = (function(good + h) - function(good - h)) / 2e-6
     assert np.sum(bw.grad(function)(good)) == pytest.approx(difference, rel=1e-6)
+
+
+def test_attributes_of_what_is_raised_are_numbers():
+    with pytest.raises(Diverged) as expected:
+        newton(-2.0)
+    with pytest.raises(Diverged) as caught:
+        bw.jit(newton)(-2.0)
+    assert caught.value.x == pytest.approx(expected.value.x, rel=1e-9)
 
 
 def test_mapped():

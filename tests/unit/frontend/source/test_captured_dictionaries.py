@@ -297,3 +297,23 @@ def order_of_keys_with_texts(x):
 def test_keys_with_texts(program):
     as_python(program, np.array([0.11, 0.31, 0.052]), np.array([0.83, 0.21, 0.33]))
     assert "unrolled" not in bw.jit(program).explain(np.array([0.11, 0.31, 0.052]))
+
+
+def mixed(v):
+    return np.sin(v) * np.sum(v) / (1 + v * v) + np.cos(v) * np.mean(v * v) / (2 + np.exp(v) + np.tanh(v))
+
+
+def of_long_iterations(x):
+    """Short loops that are recorded, as their iterations are long: but then the keys are data, under which there may be numbers alone."""
+    found = {}
+    for k in range(2):
+        for f in np.arange(0.1, 1.0, 0.3):
+            v = mixed(mixed(mixed(mixed(mixed(mixed(mixed(x * f + k)))))))
+            found[k, round(f, 1)] = (np.sum(mixed(mixed(mixed(mixed(mixed(mixed(v))))))), v[0])
+    best = max(found, key=lambda key: found[key][0])
+    return found[best][0] * 2 + found[best][1] + sum(first for (k, _), (_, first) in found.items() if k == 1)
+
+
+def test_short_loops_are_unrolled_where_their_keys_must_be_known():
+    x = np.linspace(0.2, 1.4, 5)
+    np.testing.assert_allclose(bw.jit(of_long_iterations)(x), of_long_iterations(x), rtol=1e-9)

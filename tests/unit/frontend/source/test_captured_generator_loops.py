@@ -264,7 +264,23 @@ def kept_and_used_otherwise(x):
     return total + np.sum(x[first])
 
 
-PROGRAMS = [kept_in_variables, kept_and_used_otherwise, decayed, energy, ended_by_the_body, returned_from_the_body, appended, in_comprehensions, beside_others, numbered, of_objects,
+def above(x, threshold):
+    level = 0.0
+    for v in x:
+        level = level + v
+        if level > threshold:
+            yield level
+            level = 0.0
+
+
+def all_taken(x):
+    """Of generators whose number of elements depends on data."""
+    kept = list(above(x, 1.03))
+    rows = sorted(Table(x).each(), key=lambda row: row[0])
+    return sum(kept) + len(kept) + max(above(x, 1.47)) + rows[0][1] * rows[-1][0] + (sum(above(x, 0.83)) if x[1] > 0.5 else 0.0)
+
+
+PROGRAMS = [all_taken, kept_in_variables, kept_and_used_otherwise, decayed, energy, ended_by_the_body, returned_from_the_body, appended, in_comprehensions, beside_others, numbered, of_objects,
             run_by_python, of_generators, of_closures, mean_of_some, left_out, none_at_all, normalised, asked, sent]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerIndexError
 
 
 def shrinks_the_rest(b):
@@ -92,3 +93,20 @@ def test_elements_are_read_when_it_is_their_turn(program, size, rng):
         assert bw.jit(program, autoloop=False)(x.copy()) == pytest.approx(program(x.copy()), rel=1e-12)
 
 
+def test_zip_strict_of_what_the_same_data_select():
+    def selected(x):
+        total = 0.0
+        for k, v in zip(np.nonzero(x > 0.5)[0], x[x > 0.5], strict=True):
+            total += v * x[k] * (k + 1)
+        return total
+
+    def selected_otherwise(x):
+        total = 0.0
+        for k, v in zip(np.nonzero(x > 0.5)[0], x[x > 0.7], strict=True):
+            total += v * k
+        return total
+    x = np.array([0.8, 0.31, 1.2, 0.6, 0.45])
+    assert bw.jit(selected)(x) == pytest.approx(selected(x), rel=1e-13)
+    np.testing.assert_allclose(bw.grad(selected)(x), np.where(x > 0.5, 2 * x * np.arange(1, 6), 0.0), rtol=1e-13)
+    with pytest.raises(TracerIndexError):                          # Python may raise, in an iteration
+        bw.jit(selected_otherwise)(x)

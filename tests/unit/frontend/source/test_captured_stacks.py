@@ -141,7 +141,44 @@ def largest_by_a_heap(x):
     return sum(k * v for k, v in enumerate(sorted(heap)))
 
 
-PROGRAMS = [quadrature, tree, monotone, places, queue, list_as_queue, sorted_by_a_heap, shortest_path, events, largest_by_a_heap]
+def flooded(x):
+    """From all places where something holds, and noting where it was."""
+    table = np.cos(np.outer(x[:6], x[6:]))
+    reached, where, total = table > 0.6, [], 0.0
+    stack = [(i, j) for i, j in zip(*np.nonzero(reached), strict=True)]
+    while stack:
+        i, j = stack.pop()
+        where.append((i, j))
+        for k in (1, 5):
+            n, m = (i + k) % 6, (j + k) % 6
+            if table[n, m] > -0.2 and not reached[n, m]:
+                reached[n, m] = True
+                stack.append((n, m))
+    for number, (i, j) in enumerate(where):
+        total += table[i, j] * (1 + 0.1 * number)
+    return total + np.sum(table[reached])
+
+
+def split_in_pairs(x):
+    """Two elements more in one iteration of a loop that is left then."""
+    stack, kept = [(0, len(x) - 1)], []
+    while stack:
+        i, j = stack.pop()
+        if i >= j:
+            continue
+        if x[i] > x[j]:
+            kept.append((i, j))
+            stack.append((i + 1, j))
+        else:
+            for k in range(i + 1, j):
+                if x[k] > x[i]:
+                    stack.append((i, k))
+                    stack.append((k + 1, j))
+                    break
+    return sum(x[i] * x[j] + i for i, j in kept)
+
+
+PROGRAMS = [flooded, split_in_pairs, quadrature, tree, monotone, places, queue, list_as_queue, sorted_by_a_heap, shortest_path, events, largest_by_a_heap]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

@@ -368,3 +368,40 @@ def test_variables_that_only_a_break_leaves_behind():
         assert bw.grad(with_otherwise)(x) == 2.0
     with pytest.raises(ValueError, match="not found"):
         bw.jit(with_otherwise)(-10.0)
+
+
+def checked(a):
+    if a[0, 0] > 9:
+        raise OverflowError("too large")
+    if a[0, 1] > a[0, 0]:
+        raise ZeroDivisionError("too steep")
+    return logarithm(a)
+
+
+def one_for_all(a):
+    """A handler to which it makes no difference what was raised, and one to which it does."""
+    try:
+        value = checked(a)
+    except (OverflowError, ZeroDivisionError):
+        value = np.arctan(a[0, 1]) * 3
+    except np.linalg.LinAlgError as error:
+        value = np.sinh(a[0, 1]) + len(str(error))
+    return value * a[0, 0]
+
+
+def each_its_own(a):
+    try:
+        value = checked(a)
+    except (OverflowError, ZeroDivisionError) as error:
+        value = np.arctan(a[0, 1]) * (3 if isinstance(error, OverflowError) else 5)
+    return value * a[0, 0]
+
+
+@pytest.mark.parametrize("program, copies", [(one_for_all, 1), (each_its_own, 2)])
+def test_what_a_handler_does_is_recorded_once_unless_it_looks_at_the_exception(program, copies):
+    for a in (GOOD, GOOD * 10, INDEFINITE, np.array([[1.0, 0.9], [0.9, 0.5]]))[:3 + (program is one_for_all)]:
+        value, gradient = bw.value_and_grad(program)(a)
+        np.testing.assert_allclose(value, program(a), rtol=1e-13)
+        step = np.array([[1e-6, 2e-6], [2e-6, 0.0]])
+        np.testing.assert_allclose(np.sum(gradient * step), (program(a + step) - program(a - step)) / 2, rtol=1e-6)
+    assert bw.jit(program).as_text("forward", GOOD).count("= arctan") == copies

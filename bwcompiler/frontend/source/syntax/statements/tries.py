@@ -3,7 +3,7 @@
     try:                                  def attempt_1(): ...           one for each statement
         ...                               def handler_2(error): ...
     except LinAlgError as error:   ->     def otherwise_3(): ...
-        ...                               bw.try_(((attempt_1,), ...), ((lambda: LinAlgError, handler_2),), otherwise_3, names)
+        ...                               bw.try_(((attempt_1,), ...), ((lambda: LinAlgError, handler_2, True),), otherwise_3, names)
     else:
         ...
 
@@ -23,6 +23,7 @@ from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 
 ERROR = f"{PREFIX}error__"
 VALUE = f"{PREFIX}value_of_attempt"
+_ASKING = frozenset(("exc_info", "exception", "format_exc", "print_exc"))       # functions that tell what is being handled
 
 
 def rewritten_try(rewriter: Any, node: ast.Try) -> Any:
@@ -62,7 +63,8 @@ def _apart(rewriter: Any, node: ast.Try, is_tail: bool) -> list[ast.stmt]:
         last = _load(made[-1])
     caught = tuple(sorted(LIVE_CAUGHT.of(node)))
     body = _tuple(_tuple(*map(_load, attempts)), *[_plain(one) for one in (nested, caught)], errors)
-    pairs = _tuple(*[_tuple(kind, _load(handler)) for kind, handler in zip(kinds, handlers, strict=True)])
+    pairs = _tuple(*[_tuple(kind, _load(handler), ast.Constant(_looks_at_error(one)))
+                     for kind, handler, one in zip(kinds, handlers, node.handlers, strict=True)])
     call = rewriter.statement("try_", node, body, pairs, last, variables)
     if is_tail:
         call = ast.copy_location(ast.Return(call.value), node)
@@ -93,6 +95,13 @@ def _errors(node: ast.Try) -> tuple[str, ...]:
     """The names of what the handlers are for."""
     return tuple([name for handler in node.handlers for name in (["BaseException"] if handler.type is None else [
         part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name)])])
+
+
+def _looks_at_error(handler: ast.ExceptHandler) -> bool:
+    """Whether it makes a difference to a handler which exception it is."""
+    return handler.name is not None or any(
+        (isinstance(part, ast.Raise) and part.exc is None) or (isinstance(part, ast.Name) and part.id in _ASKING)
+        or (isinstance(part, ast.Attribute) and part.attr in _ASKING) for part in ast.walk(handler))
 
 
 def _kinds(rewriter: Any, handler: ast.ExceptHandler) -> ast.expr:
