@@ -7,7 +7,9 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.frontend import trace
+from bwcompiler.frontend.source.syntax.statements import jumps
 from bwcompiler.ir.semantics.graph_interpreter import interpret
+from tests.support.gradcheck import central_differences
 from tests.support.source import from_text
 
 JUMPS = ("break", "continue", "return n")
@@ -21,6 +23,12 @@ VALUES = [np.random.default_rng(seed).random(12) for seed in range(4)]
 
 def indented(text, levels):
     return "".join("    " * levels + line + "\n" for line in text.splitlines())
+
+
+@pytest.fixture(autouse=True, params=[jumps._LIMIT, 0], ids=["", "long"])
+def limit(request, monkeypatch):
+    """What follows a branch stands in both of its sides; or, if it is long, behind it, for where it was not left."""
+    monkeypatch.setattr(jumps, "_LIMIT", request.param)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -40,6 +48,32 @@ def test_in_a_function_that_writes_to_its_argument(form):
     compiled = bw.jit(program)
     for v in np.linspace(0.02, 0.98, 17):
         assert np.array_equal(compiled(VALUES[0], v), program(VALUES[0], v))
+
+
+def test_a_function_returns_from_branches_and_loops_in_branches_before_more_is_done():
+    def program(x):
+        y = 0.0
+        if x[0] > 0.5:
+            if x[1] > 0.5:
+                return np.sum(x) * 7
+            y = x[1]
+        elif x[2] > 0.6:
+            for k in range(10):
+                if x[1] * k > 3.0:
+                    return k + x[0]
+        if y < 0.2:
+            x = x * 2.0
+        for v in x:
+            if v > 1.5:
+                break
+            y += v * v
+        return np.sum(x) + y
+
+    gradient = bw.value_and_grad(program)
+    for x in VALUES:
+        value, found = gradient(x)
+        assert value == pytest.approx(program(x), rel=1e-13)
+        np.testing.assert_allclose(found, central_differences(program, x), atol=1e-6)
 
 
 def test_what_a_side_that_returns_has_not_bound() -> None:

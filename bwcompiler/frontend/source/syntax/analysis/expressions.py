@@ -67,7 +67,7 @@ def why_kept(body: list[ast.stmt]) -> str:
     for part in inside(body):
         if isinstance(part, LEAVING) and not isinstance(part, ast.Return) and not _deletes_items(part):
             return f"it has `{words(part)}`"
-    return "it is left from inside of `with` or `try`, or a branch of it is too long to be written twice"
+    return "it is left from inside of `with` or `try`"
 
 
 def called(node: ast.expr) -> str:

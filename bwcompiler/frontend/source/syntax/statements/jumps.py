@@ -1,9 +1,10 @@
 """`return`, `break` and `continue` inside branches and loops, rewritten without jumps.
 
 Statements after a branch that ends with a jump move into its other side, so an early `return` becomes the value of a branch at the end of
-the function.  A loop with a jump gets a flag, which ends the loop; statements after the jump in its body, and the `else` of the loop, run
-only if the flag is not set.  So do statements after a `try` that is left by a jump, in the body of a loop.  Jumps out of `with` and
-`finally` are not rewritten, and neither is the loop that contains them.
+the function.  Where both sides would need them, and they are long, they stay behind the branch, under a flag that says that it was not
+left.  A loop with a jump gets a flag, which ends the loop; statements after the jump in its body, and the `else` of the loop, run only if
+the flag is not set.  So do statements after a `try` that is left by a jump, in the body of a loop.  Jumps out of `with` and `finally` are
+not rewritten, and neither is the loop that contains them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PREFIX = "__bw_"
 DONE = PREFIX + "done_"        # of flags that end a loop;
 RETURNING = DONE + "returning_"                # of those where the function returns, too, and nobody can ask for its variables then
 ALONE = PREFIX + "returned_alone_"             # of those that say that such a function returns
-_LIMIT = 400                   # nodes of what follows a branch, if both of its sides need it
+_LIMIT = 400                   # nodes of what follows a branch, to stand in both of its sides
 _JUMPS = (ast.Return, ast.Break, ast.Continue)
 _SHARING = (*OWN_SCOPE, ast.Nonlocal, ast.Global)      # variables, with those who may read them later
 
@@ -111,13 +112,26 @@ class _Jumps:
                 continue                                   # its jumps stay
             first, second = falls_through(node.body), falls_through(node.orelse)
             if first and second and _size(rest) > _LIMIT:
-                continue
+                told = self._told(node)
+                if told is None:
+                    continue
+                return [*before, *told[0], *self.function([*told[1], *rest])]
             again = copies(rest) if second else []  # before the first side changes it
             node.body = self.function([*node.body, *(rest if first else [])])
             node.orelse = self.function([*node.orelse, *again])
             IS_TAIL.put(node, True)
             return [*before, node]
         return body
+
+    def _told(self, node: ast.If) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
+        """A branch that says by a flag that the function returns, and the branches that do; None where a jump cannot be taken out of it."""
+        node = copied(node)
+        result, left = self._result([node], _names_bound(node)), self._name("left")
+        try:
+            self._sides(node, left, result)
+        except _GiveUp:
+            return None
+        return [_set(left, False, node), *self._flags(result, node), node], self._returning(result, [node], node)
 
     def _last_try(self, node: ast.Try, rest: list[ast.stmt]) -> ast.Try:
         """A `try` at whose end the function ends: what follows it stands behind each of its blocks that is not left."""
@@ -170,15 +184,12 @@ class _Jumps:
         done = self._name("done_returning" if returns and self.is_alone and not _has_breaks(node.body) else "done")
         otherwise, node.orelse = node.orelse, []
         is_left_by_returns = _is_endless(node) and not _has_breaks(node.body)
-        result = None
-        if returns:
-            value = None if _returns_nothing(node.body) else self._name("value")
-            result = _Returned(self._name("returned_alone" if self.is_alone else "returned"), value, _names_bound(node), [])
+        result = self._result(node.body, _names_bound(node)) if returns else None
         keeps = {name: self._name(f"kept_{name}") for name in bound_by_breaks(node.body)} if _ends_by_breaks(node, otherwise) else {}
         node.body = self._block(_keeping(node.body, keeps), done, result)
         if not any(isinstance(part, ast.Name) and part.id == done for part in walk(*node.body)):
             return [node], otherwise                       # `continue` alone: every iteration runs
-        before = [_set(name, False, node) for name in ([done, result.flag, *[flag for flag, _ in result.later]] if result else [done])]
+        before = [_set(done, False, node), *(self._flags(result, node) if result else [])]
         if isinstance(node, ast.While):
             test: ast.expr = ast.copy_location(ast.UnaryOp(ast.Not(), _load(done, node)), node.test)
             node.test = ast.copy_location(ast.BoolOp(ast.And(), [test, node.test]), node.test)
@@ -186,10 +197,7 @@ class _Jumps:
             FLAG.put(node, done)
         after: list[ast.stmt] = []
         if result is not None:
-            after += [_if(flag, ast.copy_location(ast.Return(value), value), node) for flag, value in result.later]
-            if any(isinstance(part, ast.Name) and part.id == result.flag for part in walk(*node.body)):
-                back = ast.copy_location(ast.Return(None if result.value is None else _load(result.value, node)), node)
-                after.append(_if(result.flag, back, node))
+            after += self._returning(result, node.body, node)
             if is_left_by_returns:
                 after[-1:] = after[-1].body        # type: ignore[attr-defined]
         if otherwise:
@@ -198,8 +206,23 @@ class _Jumps:
         after += [_bind(name, _load(kept, node), node) for name, kept in keeps.items()]
         return [*before, node], after
 
+    def _result(self, body: list[ast.stmt], bound: frozenset[str]) -> _Returned:
+        value = None if _returns_nothing(body) else self._name("value")
+        return _Returned(self._name("returned_alone" if self.is_alone else "returned"), value, bound, [])
+
+    def _flags(self, result: _Returned, node: ast.stmt) -> list[ast.stmt]:
+        return [_set(name, False, node) for name in (result.flag, *[flag for flag, _ in result.later])]
+
+    def _returning(self, result: _Returned, body: list[ast.stmt], node: ast.stmt) -> list[ast.stmt]:
+        """The branches behind a block that return, where its flags say so."""
+        made = [_if(flag, ast.copy_location(ast.Return(value), value), node) for flag, value in result.later]
+        if any(isinstance(part, ast.Name) and part.id == result.flag for part in walk(*body)):
+            back = ast.copy_location(ast.Return(None if result.value is None else _load(result.value, node)), node)
+            made.append(_if(result.flag, back, node))
+        return made
+
     def _block(self, body: list[ast.stmt], done: str, result: _Returned | None) -> list[ast.stmt]:
-        """A block of a loop's body, to the end of the iteration."""
+        """A block of a loop's body, to the end of the iteration; or of a branch, to its end."""
         for place, node in enumerate(body):
             before, rest = body[:place], body[place + 1:]
             if isinstance(node, ast.Continue):
@@ -239,13 +262,24 @@ class _Jumps:
             block[:] = self._block(_noting(block, left), done, result) or [ast.copy_location(ast.Pass(), node)] if block else []
         if node.orelse:
             node.orelse = [_unless(left, node.orelse, node)]
+        return [_set(left, False, node), node, *self._unless_left(left, rest, done, result, node)]
+
+    def _unless_left(self, left: str, rest: list[ast.stmt], done: str, result: _Returned | None, node: ast.stmt) -> list[ast.stmt]:
         following = self._block(rest, done, result)
-        return [_set(left, False, node), node, *([_unless(left, following, node)] if following else [])]
+        return [_unless(left, following, node)] if following else []
+
+    def _sides(self, node: ast.If, done: str, result: _Returned | None) -> None:
+        node.body = self._block(node.body, done, result) or [ast.copy_location(ast.Pass(), node)]
+        node.orelse = self._block(node.orelse, done, result)
 
     def _branch(self, node: ast.If, rest: list[ast.stmt], done: str, result: _Returned | None) -> list[ast.stmt]:
+        """A branch with jumps: what follows it moves into its sides, or is for where it was not left, if it is long."""
         first, second = falls_through(node.body), falls_through(node.orelse)
         if first and second and _size(rest) > _LIMIT:
-            raise _GiveUp
+            left = self._name("left")
+            node.body, node.orelse = _noting(node.body, left), _noting(node.orelse, left)
+            self._sides(node, done, result)
+            return [_set(left, False, node), node, *self._unless_left(left, rest, done, result, node)]
         again = copies(rest) if second else []      # before the first side changes it
         node.body = self._block([*node.body, *(rest if first else [])], done, result) or [ast.copy_location(ast.Pass(), node)]
         node.orelse = self._block([*node.orelse, *again], done, result)
