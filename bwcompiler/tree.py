@@ -13,7 +13,7 @@ import builtins
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -315,6 +315,23 @@ def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, met
             register(cls, take_apart, put_together, path_entry_type=entry, namespace=NAMESPACE)
             _fields[cls] = dynamic, static
     return cls
+
+
+class Attributes(NamedTuple):
+    """Names of an object's attributes: those that are part of the tree, those of them that are no fields, and the static fields."""
+
+    names: tuple[str, ...]
+    extra: tuple[str, ...]
+    static: tuple[str, ...]
+
+
+def attributes_of(node: Any) -> Attributes | None:
+    """Of an object of a dataclass that has been met; None for others."""
+    if type(node) not in _fields:
+        return None
+    level = optree.tree_flatten_one_level(node, namespace=NAMESPACE)
+    metadata: Any = level.metadata
+    return Attributes(level.entries, metadata[1], _fields[type(node)][1])
 
 
 def register_pytree_node(cls: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
+from bwcompiler import tree
 from bwcompiler.frontend.tracing.outside.repeated import warn
 from bwcompiler.ir.source import Source
 
@@ -30,6 +31,24 @@ class ArgumentContents:
                 kind = type(container).__name__
                 warn(source, f"{path} is changed while the function is traced: compiled calls do not change the caller's {kind}, only "
                      "arrays in place\n  hint: return what is to be kept, and put it there after the call")
+
+
+def stand_ins(x: Any, users: Container[int]) -> Iterator[Any]:
+    """The lists, dictionaries and objects that were made for this trace, in the place of those of the arguments; `users`: the ids of
+    compile-time values, which are the user's own."""
+    if id(x) in users:
+        return
+    attributes = tree.attributes_of(x)
+    if attributes is not None:
+        yield x
+        parts = [getattr(x, name) for name in attributes.names]
+    elif isinstance(x, list | tuple | dict):
+        yield x
+        parts = list(x.values() if isinstance(x, dict) else x)
+    else:
+        return
+    for part in parts:
+        yield from stand_ins(part, users)
 
 
 def _containers(x: Any, path: str) -> Iterator[tuple[Any, str]]:
