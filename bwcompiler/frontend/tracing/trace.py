@@ -279,6 +279,8 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
                 outside = _observed(region, fun, arguments, [args, kwargs], operands)
                 held = None if outside is None else ArgumentContents(arguments.by_name(args, kwargs))
                 result = run_user_function(fun, args, kwargs)
+                if held is not None:
+                    held.look_again()
         except Exception as error:
             if region.demand is not None:          # somebody put an exception of his own in its place
                 raise region.demand from None

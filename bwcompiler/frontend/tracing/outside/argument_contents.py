@@ -19,10 +19,15 @@ class ArgumentContents:
 
     def __init__(self, args: dict[str, Any]) -> None:
         self.held = [(container, path, _items(container)) for name, value in args.items() for container, path in _containers(value, name)]
+        self.changed: list[tuple[Any, str]] = []
+
+    def look_again(self) -> None:
+        """Find the containers that hold something else now, while what was replaced for the trace still is."""
+        self.changed = [(container, path) for container, path, before in self.held if not _same(before, _items(container))]
 
     def warn_of_changes(self, result: Any, fun: Any) -> None:
-        """Warn of containers that hold something else now, and are no part of the result."""
-        changed = [(container, path) for container, path, before in self.held if not _same(before, _items(container))]
+        """Warn of those that are no part of the result."""
+        changed = self.changed
         returned = {id(one) for one, _ in _containers(result, "")} if changed else set()
         code = getattr(getattr(fun, "__func__", fun), "__code__", None)
         source = None if code is None else Source(code.co_filename, code.co_firstlineno, 0, code.co_name)
