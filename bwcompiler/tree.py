@@ -268,6 +268,31 @@ def _note_key_orders(node: Any, found: list[Any]) -> None:
 
 
 # ----- classes that are containers
+class _Statics:
+    """The values of static fields, as they are compared: 1, 1.0 and True are different, so are 0.0 and -0.0."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Statics and _exact(self.values) == _exact(other.values)
+
+    def __hash__(self) -> int:
+        return hash(_exact(self.values))
+
+    def __repr__(self) -> str:
+        return repr(self.values)
+
+
+def _exact(value: Any) -> Any:
+    """Equal for values that are equal and of one type, all the way down."""
+    if type(value) is tuple:
+        return tuple([_exact(one) for one in value])
+    return (type(value), repr(value) if type(value) in (float, complex) else value)
+
+
 def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, meta_fields: Iterable[str] = ()) -> Class:
     """Make a dataclass a node of trees, and return it.  Dataclasses that are met are registered by themselves.
 
@@ -298,12 +323,12 @@ def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, met
     def take_apart(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]:
         more = tuple([name for name in getattr(node, "__dict__", ()) if name not in known]) if is_whole else ()
         names = (*dynamic, *more)
-        return tuple([getattr(node, name) for name in names]), (tuple([getattr(node, name) for name in static]), more), names
+        return tuple([getattr(node, name) for name in names]), (_Statics(tuple([getattr(node, name) for name in static])), more), names
 
     def put_together(metadata: Any, children: Iterable[Any]) -> Any:
         node: Any = object.__new__(cls)  # not the constructor: leaves may be anything, __post_init__ may check them
-        values, more = metadata
-        for name, value in zip((*dynamic, *more, *static), (*children, *values), strict=True):
+        statics, more = metadata
+        for name, value in zip((*dynamic, *more, *static), (*children, *statics.values), strict=True):
             object.__setattr__(node, name, value)
         return node
 

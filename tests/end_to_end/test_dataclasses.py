@@ -165,6 +165,19 @@ def test_static_fields_are_compared() -> None:
         assert np.sum(found.w) == pytest.approx((step[0] - step[1]) / 2e-5, rel=1e-6)
 
 
+def test_static_fields_are_compared_by_type_and_value() -> None:
+    scaled, inverse = bw.jit(lambda model, x: x * model.power), bw.jit(lambda model, x: x / (model.power or np.float64(model.power)))
+    for power in (2, 2.0, True, 1, 1.0, 2):
+        expected = np.arange(3) * power
+        assert assert_native(scaled, Model(1.0, power), np.arange(3)).dtype == expected.dtype
+    shape = bw.jit(lambda model, x: x * model.power[0])
+    for first in (2, 2.0, 2):
+        assert shape(Model(1.0, (first, 3)), np.arange(3)).dtype == (np.arange(3) * first).dtype
+    with np.errstate(divide="ignore"):
+        for zero in (0.0, -0.0, 0.0):
+            np.testing.assert_array_equal(inverse(Model(1.0, zero), X), X / np.float64(zero))
+
+
 def test_static_fields_that_can_be_changed_in_place_go_to_python() -> None:
     powers, compiled = [2], bw.jit(lambda model, x: np.sum(x ** model.power[0]) * model.w)
     for _ in range(3):

@@ -51,6 +51,16 @@ def test_dataclasses_are_nodes_with_static_fields() -> None:
     assert hash(structure) == hash(tree.structure([Model({"w": 5}, 6, "relu")]))
 
 
+def test_static_fields_are_compared_by_type_and_value() -> None:
+    same = lambda one, other: tree.structure(Model(1.0, 2.0, one)) == tree.structure(Model(1.0, 2.0, other))
+    nan = float("nan")
+    assert same(4, 4) and same("a", "".join(["a"])) and same((1, "b"), (1, "b")) and same(nan, float("nan"))
+    assert not any([same(1, 1.0), same(1, True), same(0.0, -0.0), same((1,), (1.0,)), same((1, (0.0,)), (1, (-0.0,))), same(4, 5)])
+    assert hash(tree.structure(Model(1.0, 2.0, nan))) == hash(tree.structure(Model(1.0, 2.0, float("nan"))))
+    with pytest.raises(ValueError, match=r"other.x\[0\] is .*Model"):
+        tree.match_prefix([Model(1.0, 2.0, 1)], [Model(1.0, 2.0, 1.0)], "other.x")
+
+
 def test_dataclasses_are_rebuilt_without_their_checks() -> None:
     leaves, structure = tree.flatten(Checked(np.ones(1)))
     assert len(leaves) == 1
