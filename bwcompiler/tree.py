@@ -257,7 +257,9 @@ def _note_key_orders(node: Any, found: list[Any]) -> None:
     elif kind is tuple or kind is list:
         children = node
     elif kind in _fields:
-        children = [getattr(node, name) for name in _fields[kind][0]]
+        dynamic, static = _fields[kind]
+        more = [value for name, value in getattr(node, "__dict__", {}).items() if name not in dynamic and name not in static]
+        children = [*[getattr(node, name) for name in dynamic], *more]
     elif optree.tree_is_leaf(node, namespace=NAMESPACE):
         return
     else:

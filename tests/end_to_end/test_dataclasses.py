@@ -137,6 +137,18 @@ def test_attributes_that_come_and_go() -> None:
         compiled(layer)
 
 
+def test_dicts_in_attributes_that_are_no_fields_have_the_order_of_their_keys() -> None:
+    def first_less_second(layer: Any, x: Any) -> Any:
+        first, second = layer.more.values()
+        return np.sum(first * x - second * x ** 2)
+
+    compiled = bw.jit(first_less_second)
+    for items in (("b", 1.0), ("a", 5.0)), (("a", 5.0), ("b", 1.0)), (("b", 2.0), ("a", 3.0)):
+        layer: Any = Layer(1.0)
+        layer.more = dict(items)
+        assert assert_native(compiled, layer, X) == pytest.approx(first_less_second(layer, X))
+
+
 def test_texts_in_fields_are_compiled_in() -> None:
     compiled = bw.jit(lambda layer, x: np.sum(layer.of(x)) * (2.0 if layer.name == "last" else 1.0))
     for name, factor in (("last", 2.0), ("first", 1.0), ("".join(["la", "st"]), 2.0), ("first", 1.0)):
