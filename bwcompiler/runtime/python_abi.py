@@ -42,7 +42,7 @@ _SLOT_SET_HANDLER, _SLOT_DEFAULT_HANDLER = 304, 306
 
 _PYTHON_FUNCTIONS = (
     "PyObject_Vectorcall PyObject_RichCompareBool PyTuple_New PyList_New PyDict_New PyDict_SetItem"
-    " PyDict_GetItemWithError PyDict_Next PyObject_GetAttr PyObject_GenericGetDict PyObject_GenericSetAttr"
+    " PyDict_GetItemWithError PyDict_Next PyObject_GetAttr PyObject_HasAttr PyObject_GenericGetDict PyObject_GenericSetAttr"
     " PyGC_Disable PyGC_Enable PyErr_Clear PyErr_Occurred"
     " PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef PyLong_AsLongLongAndOverflow PyLong_FromLong"
     " PyBytes_FromStringAndSize PyType_GenericAlloc"

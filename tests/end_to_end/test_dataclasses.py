@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
 import warnings
 from typing import Any
@@ -188,6 +189,31 @@ def test_static_fields_are_compared_by_type_and_value() -> None:
     with np.errstate(divide="ignore"):
         for zero in (0.0, -0.0, 0.0):
             np.testing.assert_array_equal(inverse(Model(1.0, zero), X), X / np.float64(zero))
+
+
+class Mode(enum.Enum):
+    SUM = 1
+    MEAN = 2
+
+
+@dataclasses.dataclass
+class Reduction:
+    x: Any
+    mode: Mode = Mode.SUM
+    sizes: Any = dataclasses.field(default=(2, 3), metadata={"static": True})
+
+    def of(self) -> Any:
+        return (np.sum(self.x) if self.mode is Mode.SUM else np.mean(self.x)) * self.sizes[1] + sum(vars(self).get("more", {}).values())
+
+
+def test_members_of_enumerations_and_static_tuples() -> None:
+    """Of all objects the function reads all names that it reads of any, as nobody knows which are there; tuples are compared by items."""
+    compiled = bw.jit(lambda one: one.of() * getattr(one, "scale", 1.0))
+    for mode in (Mode.SUM, Mode.MEAN, Mode.SUM):
+        for size in (3, 5, 3.0):
+            one: Any = Reduction(X, mode, (2, size))
+            one.more = {"a": 1.0}
+            assert assert_native(compiled, one) == pytest.approx(one.of())
 
 
 def test_static_fields_that_can_be_changed_in_place_go_to_python() -> None:

@@ -228,8 +228,8 @@ class Read(NamedTuple):
 
     @property
     def is_followed(self) -> bool:
-        """Whether its base is another read, or it expects a class or NOTHING: the native entry supports only fixed objects."""
-        return type(self.base) is Read or type(self.expected) is OfClass or self.expected is NOTHING
+        """Whether its base is another read, or it expects a class: the native entry supports only fixed objects."""
+        return type(self.base) is Read or type(self.expected) is OfClass or (self.expected is NOTHING and self.kind != "attribute")
 
     @property
     def is_of_function(self) -> bool:

@@ -15,6 +15,7 @@ _FUNCTIONS = {
     "py.PyDict_GetItemWithError": "ptr (ptr, ptr)",
     "py.PyDict_Next": "i32 (ptr, ptr, ptr, ptr)",
     "py.PyObject_GetAttr": "ptr (ptr, ptr)",
+    "py.PyObject_HasAttr": "i32 (ptr, ptr)",
     "py.PyObject_GenericGetDict": "ptr (ptr, ptr)",
     "py.PyObject_GenericSetAttr": "i32 (ptr, ptr, ptr)",
     "py.object_new": "ptr (ptr, ptr, ptr)",

@@ -185,6 +185,10 @@ known.compare:
   %known.other = call i32 @c.memcmp(ptr %known.data, ptr %known.pointer, i64 %number.of.leaf)
   %known.same = icmp eq i32 %known.other, 0
   br i1 %known.same, label %accept, label %fail
+absent:
+  %has.attribute = call i32 @py.PyObject_HasAttr(ptr %object, ptr %a.pointer)
+  %is.absent = icmp eq i32 %has.attribute, 0
+  br i1 %is.absent, label %accept, label %fail
 holds:
   %answer = call i32 @py.PyObject_RichCompareBool(ptr %object, ptr @py._Py_NoneStruct, i32 2)
   %yes = icmp eq i32 %answer, 1

@@ -11,7 +11,19 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bwcompiler.ir.contracts.call_signature import CallSignature, Container, Contents, Fixed, Leaf, Read, Static, Tree, names_in_dict
+from bwcompiler.ir.contracts.call_signature import (
+    NOTHING,
+    CallSignature,
+    Container,
+    Contents,
+    Fixed,
+    Leaf,
+    Read,
+    Static,
+    Tree,
+    is_plain,
+    names_in_dict,
+)
 from bwcompiler.ir.contracts.plain_objects import has_dict
 from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import DTYPES, TensorType
@@ -34,7 +46,7 @@ HEADER = (
 # attribute `key` of the object in it; or, for the object at address `base`: entry `key` of a dict, the contents of a cell, attribute
 # `key`, item `key` of a list, the pointer at byte offset `key`, or the object itself.
 GUARDS = {name: number for number, name in enumerate(
-    "end array number scalar plain none tuple list dict instance same size keys bytes holds known".split())}
+    "end array number scalar plain none tuple list dict instance same size keys bytes holds known absent".split())}
 SOURCES = {name: number for number, name in enumerate("item entry member global cell attribute list_item slot itself".split())}
 GUARD_BYTES = 64
 COPY, STRIDES = 1 << 32, 1 << 33  # in word b of an array: it may be copied; its strides follow in the specification
@@ -249,11 +261,17 @@ class _Builder:
         return cls
 
     def expect(self, expected: object, source: tuple[int, int, int]) -> None:
-        """A guard for exactly this object, for an equal number or string, or for an array that holds the same."""
+        """A guard for exactly this object, for an equal number or string, a tuple of these, or for an array that holds the same."""
         if type(expected) is Contents:
             array = expected.array
             flags = abi.C_CONTIGUOUS | abi.ALIGNED
             self.guards += [GUARDS["known"], *source, self.spec(expected.type), flags, array.ctypes.data, array.nbytes]
+            return
+        if type(expected) is tuple and is_plain(expected):
+            self.guards += [GUARDS["tuple"], *source, len(expected), id(tuple), 0, 0]
+            register, self.registers = self.registers, self.registers + 1
+            for number, item in enumerate(expected):
+                self.expect(item, (SOURCES["item"], register, number))
             return
         name = "plain" if type(expected) in (int, str, bytes, float) else "same"
         self.guards += [GUARDS[name], *source, id(expected), 0, 0, 0]
@@ -274,6 +292,9 @@ class _Builder:
             question = Question(read)
             self.questions.append(question)
             self.guards += [GUARDS["holds"], SOURCES["itself"], id(question), 0, 0, 0, 0, 0]
+            return
+        if read.expected is NOTHING:
+            self.guards += [GUARDS["absent"], SOURCES["itself"], id(read.base), 0, self.key(read.key), 0, 0, 0]
             return
         slot = abi.function_slots().get(read.key) if read.is_of_function else None
         kind = "slot" if slot is not None else {"item": "list_item", "entry": "global"}.get(read.kind, read.kind)
