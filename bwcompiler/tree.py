@@ -41,6 +41,7 @@ IsLeaf: TypeAlias = "Callable[[Any], bool] | None"
 Class = TypeVar("Class", bound=type)
 
 _registering = held_at_fork()          # a class is known to optree and here, or to neither: for other threads, and in forked children
+_registered: set[type] = set()         # by `register_pytree_node`
 _fields: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}      # of the dataclasses that are nodes: leaves, and static ones
 
 
@@ -378,6 +379,18 @@ def register_pytree_node(cls: type, flatten_func: Callable[[Any], tuple[Iterable
     >>> bw.grad(lambda line, x: line.slope * x)(Line(2.0, "rising"), 3.0).slope.item()
     3.0
     """
+    _make_node(cls, flatten_func, unflatten_func, False)
+
+
+def register_once(cls: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
+                  unflatten_func: Callable[[Any, tuple[Any, ...]], Any]) -> None:
+    """As `register_pytree_node`, of a class that may be a node already: in a child, if another thread made it one before the fork."""
+    if cls not in _registered:
+        _make_node(cls, flatten_func, unflatten_func, True)
+
+
+def _make_node(cls: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]], unflatten_func: Callable[[Any, tuple[Any, ...]], Any],
+               again: bool) -> None:
     def take_apart(node: Any) -> tuple[tuple[Any, ...], Any, tuple[int, ...]]:
         children, metadata = flatten_func(node)
         children = tuple(children)
@@ -385,8 +398,10 @@ def register_pytree_node(cls: type, flatten_func: Callable[[Any], tuple[Iterable
 
     register, entry = optree.register_pytree_node, optree.SequenceEntry
     with _registering:
-        register(cls, take_apart, lambda metadata, children: unflatten_func(metadata, tuple(children)), path_entry_type=entry,
-                 namespace=NAMESPACE)
+        if not (again and cls in _registered):
+            register(cls, take_apart, lambda metadata, children: unflatten_func(metadata, tuple(children)), path_entry_type=entry,
+                     namespace=NAMESPACE)
+            _registered.add(cls)
 
 
 def register_pytree_node_class(cls: Class) -> Class:

@@ -209,6 +209,16 @@ class Grid:
         return self.length ** 2
 
 
+def test_classes_that_are_registered_once() -> None:
+    """A child that was forked while another thread did it, between the registration and what says so, registered them again."""
+    made = type("Made", (), {"part": 1.0})
+    for _ in range(2):
+        tree.register_once(made, lambda node: ((node.part,), None), lambda _, parts: made())
+    assert tree.leaves(made()) == [1.0]
+    with pytest.raises(ValueError, match="already registered"):
+        tree.register_pytree_node(made, lambda node: ((node.part,), None), lambda _, parts: made())
+
+
 def test_attributes_that_are_no_fields_of_a_dataclass() -> None:
     grid = Grid(2.0, 4)
     leaves, structure = tree.flatten([grid])
