@@ -13,7 +13,7 @@ import builtins
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -41,6 +41,7 @@ IsLeaf: TypeAlias = "Callable[[Any], bool] | None"
 Class = TypeVar("Class", bound=type)
 
 _registering = held_at_fork()          # a class is known to optree and here, or to neither: for other threads, and in forked children
+_registered: set[type] = set()         # by `register_pytree_node`
 _fields: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}      # of the dataclasses that are nodes: leaves, and static ones
 
 
@@ -257,7 +258,9 @@ def _note_key_orders(node: Any, found: list[Any]) -> None:
     elif kind is tuple or kind is list:
         children = node
     elif kind in _fields:
-        children = [getattr(node, name) for name in _fields[kind][0]]
+        dynamic, static = _fields[kind]
+        more = [value for name, value in getattr(node, "__dict__", {}).items() if name not in dynamic and name not in static]
+        children = [*[getattr(node, name) for name in dynamic], *more]
     elif optree.tree_is_leaf(node, namespace=NAMESPACE):
         return
     else:
@@ -268,6 +271,31 @@ def _note_key_orders(node: Any, found: list[Any]) -> None:
 
 
 # ----- classes that are containers
+class _Statics:
+    """The values of static fields, as they are compared: 1, 1.0 and True are different, so are 0.0 and -0.0."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.values = values
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is _Statics and _exact(self.values) == _exact(other.values)
+
+    def __hash__(self) -> int:
+        return hash(_exact(self.values))
+
+    def __repr__(self) -> str:
+        return repr(self.values)
+
+
+def _exact(value: Any) -> Any:
+    """Equal for values that are equal and of one type, all the way down."""
+    if type(value) is tuple:
+        return tuple([_exact(one) for one in value])
+    return (type(value), repr(value) if type(value) in (float, complex) else value)
+
+
 def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, meta_fields: Iterable[str] = ()) -> Class:
     """Make a dataclass a node of trees, and return it.  Dataclasses that are met are registered by themselves.
 
@@ -298,12 +326,12 @@ def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, met
     def take_apart(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[str, ...]]:
         more = tuple([name for name in getattr(node, "__dict__", ()) if name not in known]) if is_whole else ()
         names = (*dynamic, *more)
-        return tuple([getattr(node, name) for name in names]), (tuple([getattr(node, name) for name in static]), more), names
+        return tuple([getattr(node, name) for name in names]), (_Statics(tuple([getattr(node, name) for name in static])), more), names
 
     def put_together(metadata: Any, children: Iterable[Any]) -> Any:
         node: Any = object.__new__(cls)  # not the constructor: leaves may be anything, __post_init__ may check them
-        values, more = metadata
-        for name, value in zip((*dynamic, *more, *static), (*children, *values), strict=True):
+        statics, more = metadata
+        for name, value in zip((*dynamic, *more, *static), (*children, *statics.values), strict=True):
             object.__setattr__(node, name, value)
         return node
 
@@ -315,6 +343,23 @@ def register_dataclass(cls: Class, data_fields: Iterable[str] | None = None, met
             register(cls, take_apart, put_together, path_entry_type=entry, namespace=NAMESPACE)
             _fields[cls] = dynamic, static
     return cls
+
+
+class Attributes(NamedTuple):
+    """Names of an object's attributes: those that are part of the tree, those of them that are no fields, and the static fields."""
+
+    names: tuple[str, ...]
+    extra: tuple[str, ...]
+    static: tuple[str, ...]
+
+
+def attributes_of(node: Any) -> Attributes | None:
+    """Of an object of a dataclass that has been met; None for others."""
+    if type(node) not in _fields:
+        return None
+    level = optree.tree_flatten_one_level(node, namespace=NAMESPACE)
+    metadata: Any = level.metadata
+    return Attributes(level.entries, metadata[1], _fields[type(node)][1])
 
 
 def register_pytree_node(cls: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
@@ -334,6 +379,18 @@ def register_pytree_node(cls: type, flatten_func: Callable[[Any], tuple[Iterable
     >>> bw.grad(lambda line, x: line.slope * x)(Line(2.0, "rising"), 3.0).slope.item()
     3.0
     """
+    _make_node(cls, flatten_func, unflatten_func, False)
+
+
+def register_once(cls: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
+                  unflatten_func: Callable[[Any, tuple[Any, ...]], Any]) -> None:
+    """As `register_pytree_node`, of a class that may be a node already: in a child, if another thread made it one before the fork."""
+    if cls not in _registered:
+        _make_node(cls, flatten_func, unflatten_func, True)
+
+
+def _make_node(cls: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]], unflatten_func: Callable[[Any, tuple[Any, ...]], Any],
+               again: bool) -> None:
     def take_apart(node: Any) -> tuple[tuple[Any, ...], Any, tuple[int, ...]]:
         children, metadata = flatten_func(node)
         children = tuple(children)
@@ -341,8 +398,10 @@ def register_pytree_node(cls: type, flatten_func: Callable[[Any], tuple[Iterable
 
     register, entry = optree.register_pytree_node, optree.SequenceEntry
     with _registering:
-        register(cls, take_apart, lambda metadata, children: unflatten_func(metadata, tuple(children)), path_entry_type=entry,
-                 namespace=NAMESPACE)
+        if not (again and cls in _registered):
+            register(cls, take_apart, lambda metadata, children: unflatten_func(metadata, tuple(children)), path_entry_type=entry,
+                     namespace=NAMESPACE)
+            _registered.add(cls)
 
 
 def register_pytree_node_class(cls: Class) -> Class:

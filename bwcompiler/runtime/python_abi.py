@@ -42,13 +42,15 @@ _SLOT_SET_HANDLER, _SLOT_DEFAULT_HANDLER = 304, 306
 
 _PYTHON_FUNCTIONS = (
     "PyObject_Vectorcall PyObject_RichCompareBool PyTuple_New PyList_New PyDict_New PyDict_SetItem"
-    " PyDict_GetItemWithError PyDict_Next PyObject_GetAttr PyErr_Clear PyErr_Occurred"
+    " PyDict_GetItemWithError PyDict_Next PyObject_GetAttr PyObject_HasAttr PyObject_GenericGetDict PyObject_GenericSetAttr"
+    " PyGC_Disable PyGC_Enable PyErr_Clear PyErr_Occurred"
     " PyEval_SaveThread PyEval_RestoreThread Py_IncRef Py_DecRef PyLong_AsLongLongAndOverflow PyLong_FromLong"
     " PyBytes_FromStringAndSize PyType_GenericAlloc"
 ).split()
 _TYPES = {"PyTuple_Type": tuple, "PyList_Type": list, "PyDict_Type": dict, "PyFloat_Type": float, "PyLong_Type": int}
 _TYPES |= {"PyComplex_Type": complex, "PyUnicode_Type": str}
-_CONSTANTS = {"_Py_NoneStruct": None, "_Py_TrueStruct": True, "_Py_FalseStruct": False}
+_CONSTANTS = {"_Py_NoneStruct": None, "_Py_TrueStruct": True, "_Py_FalseStruct": False, "empty_tuple": ()}
+_TYPE_NEW = 65  # Py_tp_new of typeslots.h, which is part of the stable ABI
 
 
 def _function_address(function: Any) -> int:
@@ -80,12 +82,19 @@ def make_immortal(*objects: object) -> None:
 _NUMERIC = tuple(np.dtype(code) for code in "?bhilqBHILQefdFD")
 
 
+def _object_new() -> int:
+    """The function behind object.__new__."""
+    get_slot = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(_function_address(ctypes.pythonapi.PyType_GetSlot))
+    return get_slot(object, _TYPE_NEW) or 0
+
+
 @functools.cache
 def symbols() -> dict[str, int]:
     """The addresses of all symbols that an entry may refer to.  The names contain a dot, so they never clash with a program's."""
     found = {f"py.{name}": _function_address(getattr(ctypes.pythonapi, name)) for name in _PYTHON_FUNCTIONS}
     found |= {f"py.{name}": id(type_) for name, type_ in _TYPES.items()}
     found |= {f"py.{name}": id(constant) for name, constant in _CONSTANTS.items()}
+    found["py.object_new"] = _object_new()
     found["np.ndarray"] = id(np.ndarray)
     found["np.PyArray_Scalar"] = _numpy_slot(_SLOT_SCALAR)
     found["np.PyArray_NewCopy"] = _numpy_slot(_SLOT_NEW_COPY)

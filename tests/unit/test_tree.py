@@ -51,6 +51,16 @@ def test_dataclasses_are_nodes_with_static_fields() -> None:
     assert hash(structure) == hash(tree.structure([Model({"w": 5}, 6, "relu")]))
 
 
+def test_static_fields_are_compared_by_type_and_value() -> None:
+    same = lambda one, other: tree.structure(Model(1.0, 2.0, one)) == tree.structure(Model(1.0, 2.0, other))
+    nan = float("nan")
+    assert same(4, 4) and same("a", "".join(["a"])) and same((1, "b"), (1, "b")) and same(nan, float("nan"))
+    assert not any([same(1, 1.0), same(1, True), same(0.0, -0.0), same((1,), (1.0,)), same((1, (0.0,)), (1, (-0.0,))), same(4, 5)])
+    assert hash(tree.structure(Model(1.0, 2.0, nan))) == hash(tree.structure(Model(1.0, 2.0, float("nan"))))
+    with pytest.raises(ValueError, match=r"other.x\[0\] is .*Model"):
+        tree.match_prefix([Model(1.0, 2.0, 1)], [Model(1.0, 2.0, 1.0)], "other.x")
+
+
 def test_dataclasses_are_rebuilt_without_their_checks() -> None:
     leaves, structure = tree.flatten(Checked(np.ones(1)))
     assert len(leaves) == 1
@@ -197,6 +207,16 @@ class Grid:
     @functools.cached_property
     def area(self) -> Any:
         return self.length ** 2
+
+
+def test_classes_that_are_registered_once() -> None:
+    """A child that was forked while another thread did it, between the registration and what says so, registered them again."""
+    made = type("Made", (), {"part": 1.0})
+    for _ in range(2):
+        tree.register_once(made, lambda node: ((node.part,), None), lambda _, parts: made())
+    assert tree.leaves(made()) == [1.0]
+    with pytest.raises(ValueError, match="already registered"):
+        tree.register_pytree_node(made, lambda node: ((node.part,), None), lambda _, parts: made())
 
 
 def test_attributes_that_are_no_fields_of_a_dataclass() -> None:

@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.boundary.asked_numbers import AskedNumbers
 from bwcompiler.frontend.tracing.boundary.known_arrays import KnownArrays, knowing_arrays, knowing_floats, known_in
 from bwcompiler.frontend.tracing.boundary.results import as_nodes, checked, checked_result, result_kind, result_value
 from bwcompiler.frontend.tracing.boundary.trace_result import OutsideReads, TraceResult
-from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents
+from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents, stand_ins
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
@@ -288,9 +288,11 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
         args, kwargs = arguments.with_leaves(handles)
         try:
             with replaced(operands_of, operands):
-                outside = _observed(region, fun, arguments, operands)
+                outside = _observed(region, fun, arguments, [args, kwargs], operands)
                 held = None if outside is None else ArgumentContents(arguments.by_name(args, kwargs))
                 result = run_user_function(fun, args, kwargs)
+                if held is not None:
+                    held.look_again()
         except Exception as error:
             if region.demand is not None:          # somebody put an exception of his own in its place
                 raise region.demand from None
@@ -318,12 +320,15 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
 observe_below(_trace_once.__code__)
 
 
-def _observed(region: Region, fun: Callable[..., Any], arguments: Arguments, operands: Sequence[Any]) -> Outside | None:
+def _observed(region: Region, fun: Callable[..., Any], arguments: Arguments, passed: Any, operands: Sequence[Any]) -> Outside | None:
     """What the function reads from outside, seen from now on; of an outermost trace."""
+    made = stand_ins(passed, set(map(id, arguments.static_values)))
     if region.parent is not None:
+        if region.observer is not None:
+            region.observer.made(made)
         return None
     region.observer = outside = Outside()
-    outside.repeated.stand_ins = {id(container): container for operand in operands for container in containers_in(operand)}
+    outside.made([*made, *[container for operand in operands for container in containers_in(operand)]])
     outside.function(fun, arguments.whole_statics())
     arguments.observe_statics(outside.static_argument)
     return outside

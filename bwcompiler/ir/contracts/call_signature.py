@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from bwcompiler.errors import DTypeError
+from bwcompiler.ir.contracts.plain_objects import in_slot
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
 
 # The kind of an argument leaf.  "array": exact np.ndarray of any memory layout (see `CallSignature.layouts`).
@@ -21,7 +22,7 @@ from bwcompiler.ir.types import TensorType, dtype_of, tensor
 # 0-d values of the leaf's dtype.
 ArgumentKind = Literal["array", "scalar", "float", "int", "bool", "complex"]
 ResultKind = Literal["array", "scalar"]  # "scalar": a NumPy scalar is returned for a 0-d value
-ContainerKind = Literal["tuple", "list", "dict", "none"]
+ContainerKind = Literal["tuple", "list", "dict", "none", "instance"]
 
 # Strides in bytes that an array must have; "C": C-contiguous; None: any, and it is copied if it is not C-contiguous.
 Layout = tuple[int, ...] | Literal["C"] | None
@@ -47,14 +48,36 @@ class Static:
         return f"static {self.index}"
 
 
+class Fixed:
+    """A compile-time value that belongs to a container, compared as a static value is; in results, this object."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Fixed or type(other.value) is not type(self.value):
+            return False
+        return same_plain(self.value, other.value) if is_plain(self.value) else bool(self.value == other.value)
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
 @dataclass(frozen=True, slots=True)
 class Container:
-    """An exact tuple, list, dict (its `keys`, in their order, are texts and integers) or None; a named tuple of the class `cls`."""
+    """An exact tuple, list, dict (its `keys`, in their order, are texts and integers) or None; a named tuple of the class `cls`; an object
+    of the class `cls` (`is_plain_class`) with the attributes `keys` and no others, in any order, those of `extra` in this one."""
 
     kind: ContainerKind
     children: tuple[Tree, ...] = ()
     keys: tuple[str | int, ...] = ()
     cls: type | None = None
+    extra: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         inner = ", ".join(map(str, self.children))
@@ -62,13 +85,16 @@ class Container:
             return f"{'' if self.cls is None else self.cls.__name__}({inner}{',' if len(self.children) == 1 else ''})"
         if self.kind == "list":
             return f"[{inner}]"
+        if self.kind == "instance" and self.cls is not None:
+            attributes = [f"{key}={child}" for key, child in zip(self.keys, self.children, strict=True)]
+            return f"{self.cls.__name__}({', '.join(attributes)})"
         if self.kind == "dict":
             items = zip(self.keys, self.children, strict=True)
             return "{" + ", ".join(f"{key!r}: {child}" for key, child in items) + "}"
         return "None"
 
 
-Tree = Leaf | Static | Container
+Tree = Leaf | Static | Fixed | Container
 
 
 def leaf_indices(tree: Tree) -> tuple[int, ...]:
@@ -85,8 +111,15 @@ def _nodes(tree: Tree) -> Iterator[Leaf | Static]:
     if isinstance(tree, Container):
         for child in tree.children:
             yield from _nodes(child)
-    else:
+    elif not isinstance(tree, Fixed):
         yield tree
+
+
+def names_in_dict(tree: Container) -> tuple[str, ...]:
+    """The attributes that an object has in its dict, `extra` last."""
+    assert tree.cls is not None
+    fields = [str(name) for name in tree.keys if name not in tree.extra and not in_slot(tree.cls, str(name))]
+    return (*fields, *tree.extra)
 
 
 def is_plain(value: object) -> bool:
@@ -195,8 +228,8 @@ class Read(NamedTuple):
 
     @property
     def is_followed(self) -> bool:
-        """Whether its base is another read, or it expects a class or NOTHING: the native entry supports only fixed objects."""
-        return type(self.base) is Read or type(self.expected) is OfClass or self.expected is NOTHING
+        """Whether its base is another read, or it expects a class: the native entry supports only fixed objects."""
+        return type(self.base) is Read or type(self.expected) is OfClass or (self.expected is NOTHING and self.kind != "attribute")
 
     @property
     def is_of_function(self) -> bool:

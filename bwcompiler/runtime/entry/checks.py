@@ -6,6 +6,8 @@ the shape if they are required.
 
 from __future__ import annotations
 
+import sys
+
 from bwcompiler.runtime import python_abi as abi
 from bwcompiler.runtime.entry.table import STRIDES
 from bwcompiler.runtime.entry.words import field
@@ -188,4 +190,86 @@ end:
 no:
   ret i1 false
 }
+"""
+
+# The collector runs finalizers and lets other threads run, while guards have pointers that nobody holds.  Before 3.12 any new object may
+# start it; later, only Python code does.
+_PAUSE, _RESUME = ("""\
+  %collects = call i32 @py.PyGC_Disable()""", """\
+  %paused = icmp ne i32 %collects, 0
+  br i1 %paused, label %resume, label %opened
+resume:
+  %resumed = call i32 @py.PyGC_Enable()
+  br label %opened""") if sys.version_info < (3, 12) else ("", "  br label %opened")
+
+# Whether the dict of an object has these keys and no others; the last of them, %ordered in number, in this order.  -1 keys: it has no dict.
+# The object keeps its dict (which is made here if nobody has asked for it yet).  Keys are compared by address, as names of attributes are
+# interned; so no code of the user's runs.
+MEMBERS = f"""
+define internal i1 @bw.members(ptr %object, ptr %names, i64 %count, i64 %ordered) nounwind {{
+start:
+  %position = alloca i64
+  %key.found = alloca ptr
+  store i64 0, ptr %position
+  %without.dict = icmp slt i64 %count, 0
+  br i1 %without.dict, label %yes, label %open
+open:
+{_PAUSE}
+  %dict = call ptr @py.PyObject_GenericGetDict(ptr %object, ptr null)
+{_RESUME}
+opened:
+  %no.dict = icmp eq ptr %dict, null
+  br i1 %no.dict, label %failed, label %kind
+failed:
+  call void @py.PyErr_Clear()
+  ret i1 false
+kind:
+  call void @py.Py_DecRef(ptr %dict)
+{field("type", abi.TYPE, "%dict")}
+  %is.dict = icmp eq ptr %type, @py.PyDict_Type
+  br i1 %is.dict, label %size.of, label %no
+size.of:
+{field("size", abi.CONTAINER_SIZE, "%dict", "i64")}
+  %same.size = icmp eq i64 %size, %count
+  %first.ordered = sub i64 %count, %ordered
+  br i1 %same.size, label %next, label %no
+next:
+  %k = phi i64 [ 0, %size.of ], [ %k.next, %unordered ], [ %k.next, %in.order ]
+  %last = phi i64 [ -1, %size.of ], [ %last, %unordered ], [ %place, %in.order ]
+  %k.next = add i64 %k, 1
+  %status = call i32 @py.PyDict_Next(ptr %dict, ptr %position, ptr %key.found, ptr null)
+  %has.next = icmp ne i32 %status, 0
+  br i1 %has.next, label %look, label %yes
+look:
+  %key = load ptr, ptr %key.found
+  br label %try
+try:
+  %tried = phi i64 [ 0, %look ], [ %tried.next, %other ]
+  %place.wraps = add i64 %k, %tried
+  %is.beyond = icmp uge i64 %place.wraps, %count
+  %place.wrapped = sub i64 %place.wraps, %count
+  %place = select i1 %is.beyond, i64 %place.wrapped, i64 %place.wraps
+  %wanted.at = getelementptr ptr, ptr %names, i64 %place
+  %wanted = load ptr, ptr %wanted.at
+  %same = icmp eq ptr %key, %wanted
+  br i1 %same, label %found, label %other
+other:
+  %tried.next = add i64 %tried, 1
+  %all.tried = icmp eq i64 %tried.next, %count
+  br i1 %all.tried, label %no, label %try
+found:
+  %any.order = icmp ult i64 %place, %first.ordered
+  br i1 %any.order, label %unordered, label %ordered.next
+unordered:
+  br label %next
+ordered.next:
+  %goes.on = icmp sgt i64 %place, %last
+  br i1 %goes.on, label %in.order, label %no
+in.order:
+  br label %next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
 """

@@ -37,8 +37,8 @@ fetch:
   br i1 %finished, label %pass, label %source
 """
 
-# Find %object: where the words from, base and key say (`SOURCES`).  %registers has the vectors and dicts that were entered, the first of
-# them the arguments themselves; all other sources are places outside of the arguments.
+# Find %object: where the words from, base and key say (`SOURCES`).  %registers has the vectors, dicts and objects that were entered, the
+# first of them the arguments themselves; all other sources are places outside of the arguments.
 _SOURCE = f"""\
 source:
 {word(1, "from")}
@@ -60,6 +60,10 @@ from.entry:
   %dict.at = getelementptr ptr, ptr %registers, i64 %base.word
   %dict.base = load ptr, ptr %dict.at
   br label %lookup
+from.member:
+  %owner.at = getelementptr ptr, ptr %registers, i64 %base.word
+  %owner = load ptr, ptr %owner.at
+  br label %attribute.of
 from.global:
   br label %lookup
 lookup:
@@ -75,7 +79,10 @@ from.cell:
   %unset = icmp eq ptr %contents, null
   br i1 %unset, label %fail, label %dispatch
 from.attribute:
-  %attribute = call ptr @bw.attribute(ptr %outside, ptr %key)
+  br label %attribute.of
+attribute.of:
+  %attribute.owner = phi ptr [ %owner, %from.member ], [ %outside, %from.attribute ]
+  %attribute = call ptr @bw.attribute(ptr %attribute.owner, ptr %key)
   %no.attribute = icmp eq ptr %attribute, null
   br i1 %no.attribute, label %fail, label %dispatch
 from.list_item:
@@ -100,7 +107,7 @@ from.itself:
 _DISPATCH = f"""\
 dispatch:
   %object = phi ptr [ %item.object, %from.item ], [ %found, %lookup ], [ %contents, %from.cell ],
-                    [ %attribute, %from.attribute ], [ %member, %list.item ], [ %pointed, %from.slot ],
+                    [ %attribute, %attribute.of ], [ %member, %list.item ], [ %pointed, %from.slot ],
                     [ %outside, %from.itself ]
 {field("type", abi.TYPE)}
   %size.at = getelementptr i8, ptr %object, i64 {abi.CONTAINER_SIZE}
@@ -108,8 +115,9 @@ dispatch:
 {switch("%code", {name: number for name, number in GUARDS.items() if name != "end"}, "fail")}
 """
 
-# Leaves: the address of the data goes into %buffers, the object into %objects and, if it stands in a list or a dict, into %held.  Numbers
-# are converted into %slot; those from outside of the arguments are copied there, as the name may be rebound during the call.
+# Leaves: the address of the data goes into %buffers, the object into %objects and, if it stands in a list, a dict or an object, into
+# %held.  Numbers are converted into %slot; those from outside of the arguments are copied there, as the name may be rebound during the
+# call.
 _LEAVES = f"""\
 array:
   %spec = getelementptr i8, ptr %table, i64 %a
@@ -122,7 +130,7 @@ number:
   %number.bad = icmp eq ptr %number.data, null
   br i1 %number.bad, label %fail, label %number.keep
 number.keep:
-  %is.argument = icmp ule i64 %from, {SOURCES["entry"]}
+  %is.argument = icmp ule i64 %from, {SOURCES["member"]}
   br i1 %is.argument, label %leaf, label %number.copy
 number.copy:
   %number.bits = load i128, ptr %number.data, align 1
@@ -177,6 +185,10 @@ known.compare:
   %known.other = call i32 @c.memcmp(ptr %known.data, ptr %known.pointer, i64 %number.of.leaf)
   %known.same = icmp eq i32 %known.other, 0
   br i1 %known.same, label %accept, label %fail
+absent:
+  %has.attribute = call i32 @py.PyObject_HasAttr(ptr %object, ptr %a.pointer)
+  %is.absent = icmp eq i32 %has.attribute, 0
+  br i1 %is.absent, label %accept, label %fail
 holds:
   %answer = call i32 @py.PyObject_RichCompareBool(ptr %object, ptr @py._Py_NoneStruct, i32 2)
   %yes = icmp eq i32 %answer, 1
@@ -191,8 +203,8 @@ accept:
   br label %fetch
 """
 
-# Containers of the required size, tuples also of the required class (that of a named tuple), dicts with their keys in the required order:
-# their items become a register, in which the operations that follow find them.
+# Containers of the required size, tuples also of the required class (that of a named tuple), dicts with their keys in the required order,
+# objects of the required class with the required attributes: their items become a register, in which the operations that follow find them.
 _CONTAINERS = f"""\
 tuple:
   %tuple.class = inttoptr i64 %b to ptr
@@ -214,13 +226,22 @@ dict.keys:
   %dict.wanted = getelementptr i8, ptr %table, i64 %b
   %dict.ok = call i1 @bw.keys_in_order(ptr %object, ptr %dict.wanted, i64 %a)
   br i1 %dict.ok, label %sized, label %fail
+instance:
+  %is.of.class = icmp eq ptr %type, %a.pointer
+  br i1 %is.of.class, label %instance.members, label %fail
+instance.members:
+{word(6, "in.dict")}
+  %names.wanted = getelementptr i8, ptr %table, i64 %b
+  %names.ok = call i1 @bw.members(ptr %object, ptr %names.wanted, i64 %in.dict, i64 %number.of.leaf)
+  br i1 %names.ok, label %enter, label %fail
 sized:
   %inner = phi ptr [ %tuple.base, %tuple.items ], [ %list.base, %list.items ], [ %object, %dict.keys ]
   %item.count = load i64, ptr %size.at
   %size.ok = icmp eq i64 %item.count, %a
   br i1 %size.ok, label %enter, label %fail
 enter:
-  store ptr %inner, ptr %open
+  %entered = phi ptr [ %inner, %sized ], [ %object, %instance.members ]
+  store ptr %entered, ptr %open
   %open.next = getelementptr ptr, ptr %open, i64 1
   br label %fetch
 """

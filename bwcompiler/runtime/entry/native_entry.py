@@ -11,7 +11,7 @@ In Python it would be this; the labels of the blocks are on the right, and each 
             if all guards hold
             and captured arrays still have their shapes                                captured.*
             and nothing written shares memory:                                         overlap ... into.body      (buffers.py)
-                hold the objects of lists and dicts                                    hold.*
+                hold the objects of lists, dicts and objects                           hold.*
                 try:
                     copy arrays that are not contiguous, make result arrays            copy, prepare    (buffers.py, results.py)
                     get an arena                                                       arena.*          (allocations.py)
@@ -34,7 +34,7 @@ from bwcompiler.ir.contracts.program_interface import ARENA_ERROR, ERROR_RECORD_
 from bwcompiler.runtime import python_abi as abi
 from bwcompiler.runtime.entry.allocations import ARENAS, NEW_ARRAY, NEW_LARGE_ARRAY, RELEASE
 from bwcompiler.runtime.entry.buffers import COPIES, OVERLAPS, REACHES
-from bwcompiler.runtime.entry.checks import ARRAY_DATA, ATTRIBUTE, KEYS_IN_ORDER, KEYWORDS, PLAIN_EQUAL
+from bwcompiler.runtime.entry.checks import ARRAY_DATA, ATTRIBUTE, KEYS_IN_ORDER, KEYWORDS, MEMBERS, PLAIN_EQUAL
 from bwcompiler.runtime.entry.externals import declarations
 from bwcompiler.runtime.entry.guards import GUARDS_TEXT
 from bwcompiler.runtime.entry.numbers import number_text
@@ -46,7 +46,7 @@ SELF_TABLE, SELF_CAPTURED = 2, 3  # indices in the self tuple
 
 def entry_text() -> str:
     """The whole module; it depends only on the interpreter's object layout."""
-    checks = (ARRAY_DATA, ATTRIBUTE, KEYWORDS, OVERLAPS, REACHES, PLAIN_EQUAL, KEYS_IN_ORDER, number_text(), GUARDS_TEXT)
+    checks = (ARRAY_DATA, ATTRIBUTE, KEYWORDS, OVERLAPS, REACHES, PLAIN_EQUAL, KEYS_IN_ORDER, MEMBERS, number_text(), GUARDS_TEXT)
     effects = (NEW_ARRAY, NEW_LARGE_ARRAY, COPIES, RELEASE, _RAISE, ARENAS, RESULTS_TEXT, SCALARS_TEXT, PACK_TEXT)
     function = "".join((_RECORD, _FRAME, _CAPTURED, _OVERLAP, _HOLD, _BUFFERS, _ARENA, _RUN, _RETURN_ARENA, _RESULT, _FAILURE, _NEXT))
     text = "\n".join((*checks, *effects, function))
@@ -214,7 +214,8 @@ into.body:
   br i1 %overlaps, label %slow, label %into.head
 """
 
-# From here on there are side effects, and `fail` undoes them.  First, references to objects that lists and dicts may drop meanwhile.
+# From here on there are side effects, and `fail` undoes them.  First, references to objects that lists, dicts and objects may drop
+# meanwhile.
 _HOLD = """\
 hold.head:
   %h = phi i64 [ 0, %overlap ], [ 0, %into.head ], [ %h.next, %hold.body ]

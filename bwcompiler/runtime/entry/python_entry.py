@@ -13,7 +13,20 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import SignatureError
-from bwcompiler.ir.contracts.call_signature import CallSignature, Layout, Leaf, Static, Tree, is_expected, leaf_indices, same_plain
+from bwcompiler.ir.contracts.call_signature import (
+    CallSignature,
+    Container,
+    Fixed,
+    Layout,
+    Leaf,
+    Static,
+    Tree,
+    is_expected,
+    leaf_indices,
+    names_in_dict,
+    same_plain,
+)
+from bwcompiler.ir.contracts.plain_objects import has_dict
 from bwcompiler.ir.contracts.program_interface import ARENA_ERROR, ERROR_RECORD_BYTES
 from bwcompiler.ir.types import TensorType
 from bwcompiler.runtime.entry.table import int_shape
@@ -106,15 +119,52 @@ def unflatten(tree: Tree, leaves: Sequence[Any]) -> Any:
     """The Python object of `tree` over `leaves`."""
     if isinstance(tree, Leaf):
         return leaves[tree.index]
+    if isinstance(tree, Fixed):
+        return tree.value
     assert not isinstance(tree, Static)
     if tree.kind == "none":
         return None
     children = [unflatten(child, leaves) for child in tree.children]
     if tree.kind == "dict":
         return dict(zip(tree.keys, children, strict=True))
+    if tree.kind == "instance":
+        return _new_object(tree, children)
     if tree.cls is not None:
         return tree.cls(*children)
     return tuple(children) if tree.kind == "tuple" else children
+
+
+def _new_object(tree: Container, children: Sequence[Any]) -> Any:
+    """An object with these attributes, as `bw.tree` makes them: not by the constructor."""
+    made: Any = object.__new__(tree.cls)           # type: ignore[arg-type]
+    for name, child in zip(tree.keys, children, strict=True):
+        object.__setattr__(made, str(name), child)
+    return made
+
+
+def _items(tree: Container, value: Any) -> Sequence[Any] | None:
+    """What a container consists of, or None if it is not like the tree."""
+    expected: type[Any] = tree.cls or {"tuple": tuple, "list": list, "dict": dict}[tree.kind]
+    if type(value) is not expected:
+        return None
+    if tree.kind == "instance":
+        return _attributes(tree, value)
+    if len(value) != len(tree.children):
+        return None
+    if tree.kind != "dict":
+        return value  # type: ignore[no-any-return]
+    return list(value.values()) if all(map(same_plain, value, tree.keys)) else None
+
+
+def _attributes(tree: Container, value: Any) -> Sequence[Any] | None:
+    found = vars(value) if has_dict(type(value)) else {}
+    wanted = names_in_dict(tree)
+    if type(found) is not dict or found.keys() != set(wanted) or [name for name in found if name in tree.extra] != list(tree.extra):
+        return None
+    try:
+        return [getattr(value, str(name)) for name in tree.keys]
+    except AttributeError:                         # a slot that is not set
+        return None
 
 
 def flatten(tree: Tree, value: Any, statics: Sequence[object]) -> list[Any] | None:
@@ -123,16 +173,15 @@ def flatten(tree: Tree, value: Any, statics: Sequence[object]) -> list[Any] | No
         return [value]
     if isinstance(tree, Static):
         return [] if is_expected(value, statics[tree.index]) else None
+    if isinstance(tree, Fixed):
+        return [] if is_expected(value, tree.value) else None
     if tree.kind == "none":
         return [] if value is None else None
-    expected: type[Any] = tree.cls or {"tuple": tuple, "list": list, "dict": dict}[tree.kind]
-    if type(value) is not expected or len(value) != len(tree.children):
+    items = _items(tree, value)
+    if items is None:
         return None
-    if tree.kind == "dict" and not all(map(same_plain, value, tree.keys)):
-        return None
-    children = value.values() if tree.kind == "dict" else value
     leaves: list[Any] = []
-    for child, item in zip(tree.children, children, strict=True):
+    for child, item in zip(tree.children, items, strict=True):
         inner = flatten(child, item, statics)
         if inner is None:
             return None

@@ -120,7 +120,7 @@ fail:
 """
 
 # A stack machine that builds the result tree and moves the references of %owned into it.  Null: no memory, or an
-# exception of the class of a named tuple; then the objects on the stack have been dropped, and %owned keeps the others.
+# exception of the class of a named tuple or an object; then the objects on the stack have been dropped, and %owned keeps the others.
 PACK_TEXT = f"""
 define internal ptr @bw.pack(ptr %table, ptr %owned, ptr %stack) nounwind {{
 start:
@@ -198,10 +198,40 @@ named:
 named.done:
   call void @bw.release(ptr %children, i64 %a)
   br label %push
+instance:
+  %instance.spec = getelementptr i8, ptr %table, i64 %b
+  %instance.class = load ptr, ptr %instance.spec
+  %instance.new = call ptr @py.object_new(ptr %instance.class, ptr @py.empty_tuple, ptr null)
+  %instance.bad = icmp eq ptr %instance.new, null
+  br i1 %instance.bad, label %fail, label %instance.head
+instance.head:
+  %m = phi i64 [ 0, %instance ], [ %m.next, %instance.set ]
+  %m.next = add i64 %m, 1
+  %instance.end = icmp eq i64 %m, %a
+  br i1 %instance.end, label %instance.done, label %instance.set
+instance.set:
+  %name.at = getelementptr ptr, ptr %instance.spec, i64 %m.next
+  %name = load ptr, ptr %name.at
+  %member.at = getelementptr ptr, ptr %children, i64 %m
+  %member = load ptr, ptr %member.at
+  %member.status = call i32 @py.PyObject_GenericSetAttr(ptr %instance.new, ptr %name, ptr %member)
+  %member.set = icmp eq i32 %member.status, 0
+  br i1 %member.set, label %instance.head, label %instance.fail
+instance.fail:
+  call void @py.Py_DecRef(ptr %instance.new)
+  br label %fail
+instance.done:
+  call void @bw.release(ptr %children, i64 %a)
+  br label %push
+constant:
+  %constant.object = inttoptr i64 %b to ptr
+  call void @py.Py_IncRef(ptr %constant.object)
+  br label %push
 push:
   %object = phi ptr [ %owned.object, %result ], [ @py._Py_NoneStruct, %none ], [ %filled, %fill ], [ %dict.new, %dict.done ],
-                    [ %named.new, %named.done ]
-  %place = phi i64 [ %top, %result ], [ %top, %none ], [ %below, %fill ], [ %below, %dict.done ], [ %below, %named.done ]
+                    [ %named.new, %named.done ], [ %instance.new, %instance.done ], [ %constant.object, %constant ]
+  %place = phi i64 [ %top, %result ], [ %top, %none ], [ %below, %fill ], [ %below, %dict.done ], [ %below, %named.done ],
+                 [ %below, %instance.done ], [ %top, %constant ]
   %place.at = getelementptr ptr, ptr %stack, i64 %place
   store ptr %object, ptr %place.at
   %top.next = add i64 %place, 1

@@ -11,7 +11,20 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bwcompiler.ir.contracts.call_signature import CallSignature, Container, Contents, Leaf, Read, Static, Tree
+from bwcompiler.ir.contracts.call_signature import (
+    NOTHING,
+    CallSignature,
+    Container,
+    Contents,
+    Fixed,
+    Leaf,
+    Read,
+    Static,
+    Tree,
+    is_plain,
+    names_in_dict,
+)
+from bwcompiler.ir.contracts.plain_objects import has_dict
 from bwcompiler.ir.contracts.program_interface import ERROR_RECORD_BYTES
 from bwcompiler.ir.types import DTYPES, TensorType
 from bwcompiler.runtime import python_abi as abi
@@ -27,18 +40,19 @@ HEADER = (
 ).split()
 
 # A guard operation is 8 words: operation, source, base, key, a, b, is the object held, leaf; for a known array, the last two words are
-# the address of its bytes and their number.
-# The source is the place of the object: item `key` of the vector in register `base`; entry `key` of the dict in that register; or, for
-# the object at address `base`: entry `key` of a dict, the contents of a cell, attribute `key`, item `key` of a list, the pointer at byte
-# offset `key`, or the object itself.
+# the address of its bytes and their number; for an object of a class, the number of attributes in its dict (-1: it has no dict), and how
+# many of these, the last ones, are in this order.
+# The source is the place of the object: item `key` of the vector in register `base`; entry `key` of the dict in that register, or
+# attribute `key` of the object in it; or, for the object at address `base`: entry `key` of a dict, the contents of a cell, attribute
+# `key`, item `key` of a list, the pointer at byte offset `key`, or the object itself.
 GUARDS = {name: number for number, name in enumerate(
-    "end array number scalar plain none tuple list dict same size keys bytes holds known".split())}
-SOURCES = {name: number for number, name in enumerate("item entry global cell attribute list_item slot itself".split())}
+    "end array number scalar plain none tuple list dict instance same size keys bytes holds known absent".split())}
+SOURCES = {name: number for number, name in enumerate("item entry member global cell attribute list_item slot itself".split())}
 GUARD_BYTES = 64
 COPY, STRIDES = 1 << 32, 1 << 33  # in word b of an array: it may be copied; its strides follow in the specification
 # A result operation is 4 words: operation, a, b.  A packing operation is 4 words: operation, a, b.
 RESULTS = {name: number for number, name in enumerate("array large_array scalar numpy_scalar argument".split())}
-PACKING = {name: number for number, name in enumerate("end result none tuple list dict named".split())}
+PACKING = {name: number for number, name in enumerate("end result none tuple list dict named instance constant".split())}
 STEP_BYTES = 32
 
 NUMBER_KINDS = ("float", "int", "bool", "complex")
@@ -113,6 +127,7 @@ class _Builder:
         self.held = self.numbers = self.depth = 0
         self.questions: list[Question] = []
         self.classes: list[type] = []
+        self.fixed: list[object] = []
 
     def build(self, program: int, arena_slots: int, reads: Sequence[Read]) -> Table:
         signature = self.signature
@@ -152,7 +167,7 @@ class _Builder:
             words += operations
         words[: len(HEADER)] = [header[name] for name in HEADER]
         content = b"".join([word.to_bytes(8, sys.byteorder) for word in words])
-        return Table(content, (*self.keys.values(), *self.statics, *reads, *self.questions, *self.classes))
+        return Table(content, (*self.keys.values(), *self.statics, *reads, *self.questions, *self.classes, *self.fixed))
 
     def place(self, words: Sequence[int]) -> int:
         """Append `words` to the data; returns their offset."""
@@ -217,29 +232,46 @@ class _Builder:
         if isinstance(tree, Static):
             self.expect(self.statics[tree.index], source)
             return
-        detail = self.in_order(tree.keys)[1] if tree.kind == "dict" else self.class_of(tree) if tree.kind == "tuple" else 0
-        self.guards += [GUARDS[tree.kind], *source, len(tree.children), detail, 0, 0]
+        if isinstance(tree, Fixed):
+            self.fixed.append(tree.value)
+            self.expect(tree.value, source)
+            return
+        self.guards += [GUARDS[tree.kind], *source, *self.container(tree)]
         if tree.kind == "none":
             return
         register, self.registers = self.registers, self.registers + 1
+        name = {"dict": "entry", "instance": "member"}.get(tree.kind, "item")
         for number, child in enumerate(tree.children):
-            where = (SOURCES["item"], register, number)
-            if tree.kind == "dict":
-                where = (SOURCES["entry"], register, self.key(tree.keys[number]))
-            self.walk(child, where, mutable or tree.kind != "tuple")
+            key = number if name == "item" else self.key(tree.keys[number])
+            self.walk(child, (SOURCES[name], register, key), mutable or tree.kind != "tuple")
 
-    def class_of(self, tree: Container) -> int:
-        """The address of the class that a tuple has to be of."""
+    def container(self, tree: Container) -> tuple[int, int, int, int]:
+        """The last four words of the guard for a container."""
+        if tree.kind == "instance":
+            names = names_in_dict(tree) if has_dict(self.class_of(tree)) else None
+            keys = 0 if names is None else self.in_order(names)[1]
+            return id(tree.cls), keys, -1 % 2**64 if names is None else len(names), len(tree.extra)
+        detail = self.in_order(tree.keys)[1] if tree.kind == "dict" else id(self.class_of(tree)) if tree.kind == "tuple" else 0
+        return len(tree.children), detail, 0, 0
+
+    def class_of(self, tree: Container) -> type:
+        """The class that a tuple or an object has to be of; the table keeps it alive."""
         cls = tree.cls or tuple
         self.classes.append(cls)
-        return id(cls)
+        return cls
 
     def expect(self, expected: object, source: tuple[int, int, int]) -> None:
-        """A guard for exactly this object, for an equal number or string, or for an array that holds the same."""
+        """A guard for exactly this object, for an equal number or string, a tuple of these, or for an array that holds the same."""
         if type(expected) is Contents:
             array = expected.array
             flags = abi.C_CONTIGUOUS | abi.ALIGNED
             self.guards += [GUARDS["known"], *source, self.spec(expected.type), flags, array.ctypes.data, array.nbytes]
+            return
+        if type(expected) is tuple and is_plain(expected):
+            self.guards += [GUARDS["tuple"], *source, len(expected), id(tuple), 0, 0]
+            register, self.registers = self.registers, self.registers + 1
+            for number, item in enumerate(expected):
+                self.expect(item, (SOURCES["item"], register, number))
             return
         name = "plain" if type(expected) in (int, str, bytes, float) else "same"
         self.guards += [GUARDS[name], *source, id(expected), 0, 0, 0]
@@ -260,6 +292,9 @@ class _Builder:
             question = Question(read)
             self.questions.append(question)
             self.guards += [GUARDS["holds"], SOURCES["itself"], id(question), 0, 0, 0, 0, 0]
+            return
+        if read.expected is NOTHING:
+            self.guards += [GUARDS["absent"], SOURCES["itself"], id(read.base), 0, self.key(read.key), 0, 0, 0]
             return
         slot = abi.function_slots().get(read.key) if read.is_of_function else None
         kind = "slot" if slot is not None else {"item": "list_item", "entry": "global"}.get(read.kind, read.kind)
@@ -332,10 +367,16 @@ class _Builder:
         if isinstance(tree, Leaf):
             self.packing += [PACKING["result"], tree.index, 0, 0]
             return
+        if isinstance(tree, Fixed):
+            self.fixed.append(tree.value)
+            self.packing += [PACKING["constant"], 0, id(tree.value), 0]
+            return
         for number, child in enumerate(tree.children):
             self.pack(child, depth + number)
         if tree.cls is not None:
-            self.packing += [PACKING["named"], len(tree.children), self.class_of(tree), 0]
+            cls = id(self.class_of(tree))
+            detail = self.place([cls, *map(self.key, tree.keys)]) if tree.kind == "instance" else cls
+            self.packing += [PACKING["instance" if tree.kind == "instance" else "named"], len(tree.children), detail, 0]
             return
         keys = self.in_order(tree.keys)[1] if tree.keys else 0
         self.packing += [PACKING[tree.kind], len(tree.children), keys, 0]

@@ -18,7 +18,6 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import is_traced, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.locks import once
 
 __all__ = ["Rotation", "Slerp"]
 AXES = {"x": 0, "y": 1, "z": 2}
@@ -425,7 +424,6 @@ def converted(of: Any) -> Rotation | None:
     return Rotation(of.as_quat(), normalize=False) if known else None
 
 
-@once
 def _known_as_a_container() -> None:
     """When the first rotation is made: what holds trees is loaded by then."""
-    tree.register_pytree_node(Rotation, lambda one: ((one._quat,), None), _restored)
+    tree.register_once(Rotation, lambda one: ((one._quat,), None), _restored)

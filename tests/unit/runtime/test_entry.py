@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from bwcompiler.ir.contracts.call_signature import CallSignature, Container, Contents, Leaf, Read, Static
+from bwcompiler.ir.contracts.call_signature import NOTHING, CallSignature, Container, Contents, Leaf, Read, Static
 from bwcompiler.ir.types import DTYPES, F64, DType, tensor
 from bwcompiler.runtime import executable, python_abi
 from bwcompiler.runtime.executable import CompiledFunction, Executable, chain
@@ -166,6 +166,21 @@ def test_reads_from_outside_are_guards(bind: Callable[..., Any]) -> None:
     entries["w"] = 1.0
     del names["n"]
     assert refused()
+
+
+def test_attributes_that_are_not_there_are_guards(bind: Callable[..., Any]) -> None:
+    config = Config()
+    copy = bind(copy_bytes([(0, 1, 40)], 2), vectors(1), reads=[Read("attribute", config, name, NOTHING) for name in ("one", "other")])
+    for name in ("other", "one"):
+        assert not takes_slow_path(copy, X)
+        setattr(config, name, None)
+        assert takes_slow_path(copy, X)
+        delattr(config, name)
+    Config.one = 1.0                               # type: ignore[attr-defined]
+    assert takes_slow_path(copy, X)
+    del Config.one                                 # type: ignore[attr-defined]
+    before = sys.getrefcount(config)
+    assert not any(takes_slow_path(copy, X) for _ in range(20)) and sys.getrefcount(config) == before
 
 
 def test_memory_and_items_read_from_outside_are_guards(bind: Callable[..., Any]) -> None:
@@ -383,10 +398,11 @@ def test_static_values(bind: Callable[..., Any]) -> None:
         bind(copy_bytes([(0, 1, 40)], 2), signature)
 
 
-@pytest.mark.parametrize(("static", "others"), [(0.0, (-0.0, 0, False)), (1, (True, 1.0)), (True, (1, 1.0)), (float("nan"), (1.0,))])
+@pytest.mark.parametrize(("static", "others"), [(0.0, (-0.0, 0, False)), (1, (True, 1.0)), (True, (1, 1.0)), (float("nan"), (1.0,)),
+                                                 ((1, ("a", 0.0)), ((1.0, ("a", 0.0)), (1, ("a", -0.0)), (1, ["a", 0.0]), (1,), ()))])
 def test_static_values_are_compared_by_type_and_bits(bind: Callable[..., Any], static: Any, others: Any) -> None:
     copy = bind(copy_bytes([(0, 1, 40)], 2), replace(vectors(1), arguments=(Static(0), Leaf(0))), (), (static,))
-    assert not takes_slow_path(copy, static, X)
+    assert not takes_slow_path(copy, static, X) and not takes_slow_path(copy, pickle.loads(pickle.dumps(static)), X)
     assert all(takes_slow_path(copy, other, X) for other in others)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.tracing.boundary.arguments import Arguments
 from bwcompiler.frontend.tracing.outside.kinds import is_named_tuple
-from bwcompiler.ir.contracts.call_signature import ArgumentKind, Container, Layout, Leaf, Static, Tree
+from bwcompiler.ir.contracts.call_signature import ArgumentKind, Container, Fixed, Layout, Leaf, Static, Tree
+from bwcompiler.ir.contracts.plain_objects import is_plain_class
 
 
 def flat_tree(count: int) -> Tree:
@@ -42,13 +43,16 @@ def argument_kinds(leaves: Sequence[Any]) -> tuple[ArgumentKind, ...] | None:
 
 
 def signature_tree(value: Any) -> Tree | None:
-    """A container of leaf numbers and static values as a tree of the runtime; None for containers that the native entry does not know."""
+    """A container of leaf numbers, static values and (in results) texts, types and dtypes as a tree of the runtime; None for containers
+    that the native entry does not know."""
     if isinstance(value, int):
         return Leaf(value)
     if isinstance(value, Static):
         return value
     if value is None:
         return Container("none")
+    if isinstance(value, str | bytes | type | np.dtype):
+        return Fixed(value)
     if is_named_tuple(value):
         children = signature_trees(value)
         return None if children is None else Container("tuple", children, cls=type(value))
@@ -58,7 +62,30 @@ def signature_tree(value: Any) -> Tree | None:
     if type(value) is dict and all(type(key) in (str, int) for key in value):
         children = signature_trees(list(value.values()))
         return None if children is None else Container("dict", children, tuple(value))
-    return None
+    return _object_tree(value)
+
+
+def _object_tree(value: Any) -> Tree | None:
+    """The tree of a dataclass whose objects are nothing but their attributes."""
+    found = tree.attributes_of(value)
+    if found is None:
+        return None
+    names, extra, static = found
+    if not is_plain_class(type(value), names + static):
+        return None
+    children = signature_trees([getattr(value, name) for name in names])
+    values = [getattr(value, name) for name in static]
+    if children is None or not all(map(_is_hashable, values)):     # what cannot be hashed can be changed in place
+        return None
+    return Container("instance", (*children, *map(Fixed, values)), (*names, *static), type(value), extra)
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def signature_trees(values: Sequence[Any]) -> tuple[Tree, ...] | None:

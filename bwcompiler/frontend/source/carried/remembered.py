@@ -22,11 +22,11 @@ from bwcompiler.frontend.source.containers.progressions import Progression, part
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.choices import Choice
 from bwcompiler.frontend.source.variables import UNBOUND, Names, attributes_of, held_in, is_number, same
-from bwcompiler.frontend.tracing.outside.kinds import HEAP_TYPE
 from bwcompiler.frontend.tracing.policy import Misremembered, Policy
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.contracts.plain_objects import HEAP_TYPE
 from bwcompiler.ir.extent import Affine, Index
 
 _LEVELS = 8                    # of containers, objects and functions that are looked into,

@@ -24,9 +24,10 @@ from bwcompiler.frontend.source.undecided.choices import Choice, attribute
 from bwcompiler.frontend.source.undecided.identities import is_kept
 from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
-from bwcompiler.frontend.tracing.outside.kinds import HEAP_TYPE, is_hidden_type
+from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.contracts.plain_objects import HEAP_TYPE
 
 MOST = 500                     # parts
 _DICTIONARIES = (dict, collections.OrderedDict)

@@ -25,7 +25,6 @@ from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import ResultKind
 from bwcompiler.ir.op import Value
-from bwcompiler.locks import once
 
 _FIXED = (str, bytes, type, np.dtype)              # of which there is one for all calls of a program
 
@@ -120,9 +119,8 @@ def _those_there(kind: type, items: Any) -> Any:
     return kind([item.parts[1] if _is_element(item) else item for item in items if not _is_element(item) or item.parts[0]])
 
 
-@once
 def _register() -> None:
-    tree.register_pytree_node(ResultNode, lambda node: (node.parts, (node.make, node.fixed)), lambda how, parts: how[0](how[1], parts))
+    tree.register_once(ResultNode, lambda node: (node.parts, (node.make, node.fixed)), lambda how, parts: how[0](how[1], parts))
 
 
 def as_nodes(result: Any) -> Any:

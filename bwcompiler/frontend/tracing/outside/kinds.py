@@ -17,9 +17,9 @@ from bwcompiler.errors import DTypeError
 from bwcompiler.frontend.tracing.provenance.source import is_library_file
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import Read, is_plain
+from bwcompiler.ir.contracts.plain_objects import HEAP_TYPE, class_attribute
 from bwcompiler.ir.types import dtype_of
 
-HEAP_TYPE = 1 << 9            # a flag of classes that statements make, and of some that C code makes
 _NAMESPACES = frozenset(("types.SimpleNamespace", "argparse.Namespace"))          # whose attributes are the user's
 
 
@@ -96,13 +96,6 @@ def is_hidden_type(cls: type) -> bool:
         is_of_python = cls.__flags__ & HEAP_TYPE and not cls.__module__.startswith("_cython_")    # np.random.default_rng, scipy.fft.fft
         return not is_of_python or cls.__module__ in ("builtins", "types", "functools")
     return is_library_file(file)
-
-
-def class_attribute(cls: type, name: str) -> Any:
-    for base in cls.__mro__:
-        if name in vars(base):
-            return vars(base)[name]
-    return None
 
 
 def _own_name(value: Any, name: str) -> Any:

@@ -17,7 +17,7 @@ import dis
 import functools
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -29,7 +29,6 @@ from bwcompiler.frontend.tracing.outside.generators import Generators
 from bwcompiler.frontend.tracing.outside.kinds import (
     BUFFERS,
     WRAPPERS,
-    class_attribute,
     container_kind,
     gives_other_things,
     is_collection,
@@ -43,6 +42,7 @@ from bwcompiler.frontend.tracing.provenance.source import is_hidden, is_library,
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import FUNCTION_PARTS, NOTHING, Read, is_plain, items_of
+from bwcompiler.ir.contracts.plain_objects import class_attribute
 from bwcompiler.ir.source import Source
 
 ONE_BY_ONE = 512               # of the reads, items of containers: more are compared all at once
@@ -66,6 +66,10 @@ class Outside:
         self._arrays = ArrayContents()
         self._generators = Generators()
         self._objects = MetObjects()
+
+    def made(self, containers: Iterable[Any]) -> None:
+        """They stand for others while the function is traced."""
+        self.repeated.stand_ins.update([(id(one), one) for one in containers])
 
     def static_argument(self, value: Any, path: str) -> None:
         """What an argument holds that is compiled in though it may change: a set, a buffer, a generator of random numbers."""

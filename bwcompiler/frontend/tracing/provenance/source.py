@@ -9,7 +9,7 @@ import functools
 import os
 import sys
 import sysconfig
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
 
@@ -154,6 +154,9 @@ class FrameObserver(Protocol):
     def array(self, array: np.ndarray[Any, Any], source: Callable[[], Source | None]) -> None: ...
 
     def as_written(self, function: FunctionType) -> None: ...
+
+    def made(self, containers: Iterable[Any]) -> None:
+        """Containers and objects that were made for this trace: what they hold is no read from outside."""
 
 
 def current_source(outer: Source | None = None, observer: FrameObserver | None = None) -> Source | None:
