@@ -1,7 +1,7 @@
 """`return`, `break` and `continue` inside branches and loops, rewritten without jumps.
 
 Statements after a branch that ends with a jump move into its other side, so an early `return` becomes the value of a branch at the end of
-the function.  A loop with a jump gets a flag, which ends the loop; statements after the jump in its body, and the `else` of the loop, run
+the function; where both sides go on to much, the branch sets a flag instead, behind which the function returns.  A loop with a jump gets a flag, which ends the loop; statements after the jump in its body, and the `else` of the loop, run
 only if the flag is not set.  So do statements after a `try` that is left by a jump, in the body of a loop.  Jumps out of `with` and
 `finally` are not rewritten, and neither is the loop that contains them.
 """
@@ -111,13 +111,36 @@ class _Jumps:
                 continue                                   # its jumps stay
             first, second = falls_through(node.body), falls_through(node.orelse)
             if first and second and _size(rest) > _LIMIT:
-                continue
+                flagged = self._flagged(node)
+                if flagged is None:
+                    continue
+                return [*before, *flagged[0], *self.function([*flagged[1], *rest])]
             again = copies(rest) if second else []  # before the first side changes it
             node.body = self.function([*node.body, *(rest if first else [])])
             node.orelse = self.function([*node.orelse, *again])
             IS_TAIL.put(node, True)
             return [*before, node]
         return body
+
+    def _flagged(self, node: ast.If) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
+        """A branch that may return, before much that both sides go on to: with a flag, and the `return` behind it; None if it cannot be."""
+        made, result = copied(node), self._returned(node, [node])
+        try:
+            block = self._block([made], self._name("left"), result)
+        except _GiveUp:
+            return None
+        flags = [result.flag, *[flag for flag, _ in result.later]]
+        return [*[_set(flag, False, node) for flag in flags], *block], self._returning(node, result)
+
+    def _returned(self, node: ast.stmt, body: list[ast.stmt]) -> _Returned:
+        value = None if _returns_nothing(body) else self._name("value")
+        return _Returned(self._name("returned_alone" if self.is_alone else "returned"), value, _names_bound(node), [])
+
+    def _returning(self, node: ast.stmt, result: _Returned) -> list[ast.stmt]:
+        """What returns behind a statement that says that the function does."""
+        later = [_if(flag, ast.copy_location(ast.Return(value), value), node) for flag, value in result.later]
+        back = ast.copy_location(ast.Return(None if result.value is None else _load(result.value, node)), node)
+        return [*later, _if(result.flag, back, node)]
 
     def _last_try(self, node: ast.Try, rest: list[ast.stmt]) -> ast.Try:
         """A `try` at whose end the function ends: what follows it stands behind each of its blocks that is not left."""
@@ -170,10 +193,7 @@ class _Jumps:
         done = self._name("done_returning" if returns and self.is_alone and not _has_breaks(node.body) else "done")
         otherwise, node.orelse = node.orelse, []
         is_left_by_returns = _is_endless(node) and not _has_breaks(node.body)
-        result = None
-        if returns:
-            value = None if _returns_nothing(node.body) else self._name("value")
-            result = _Returned(self._name("returned_alone" if self.is_alone else "returned"), value, _names_bound(node), [])
+        result = self._returned(node, node.body) if returns else None
         keeps = {name: self._name(f"kept_{name}") for name in bound_by_breaks(node.body)} if _ends_by_breaks(node, otherwise) else {}
         node.body = self._block(_keeping(node.body, keeps), done, result)
         if not any(isinstance(part, ast.Name) and part.id == done for part in walk(*node.body)):
@@ -186,10 +206,8 @@ class _Jumps:
             FLAG.put(node, done)
         after: list[ast.stmt] = []
         if result is not None:
-            after += [_if(flag, ast.copy_location(ast.Return(value), value), node) for flag, value in result.later]
-            if any(isinstance(part, ast.Name) and part.id == result.flag for part in walk(*node.body)):
-                back = ast.copy_location(ast.Return(None if result.value is None else _load(result.value, node)), node)
-                after.append(_if(result.flag, back, node))
+            is_set = any(isinstance(part, ast.Name) and part.id == result.flag for part in walk(*node.body))
+            after += self._returning(node, result)[:None if is_set else -1]
             if is_left_by_returns:
                 after[-1:] = after[-1].body        # type: ignore[attr-defined]
         if otherwise:
@@ -234,18 +252,24 @@ class _Jumps:
 
     def _try(self, node: ast.Try, rest: list[ast.stmt], done: str, result: _Returned | None) -> list[ast.stmt]:
         """A `try` with jumps: what follows it in the iteration, and its `else`, where it was not left by one."""
-        left = self._name("left")
-        for block in (node.body, node.orelse, *[handler.body for handler in node.handlers]):
-            block[:] = self._block(_noting(block, left), done, result) or [ast.copy_location(ast.Pass(), node)] if block else []
+        left, made = self._noted(node, (node.body, node.orelse, *[handler.body for handler in node.handlers]), rest, done, result)
         if node.orelse:
             node.orelse = [_unless(left, node.orelse, node)]
+        return made
+
+    def _noted(self, node: ast.Try | ast.If, blocks: tuple[list[ast.stmt], ...], rest: list[ast.stmt], done: str,
+               result: _Returned | None) -> tuple[str, list[ast.stmt]]:
+        """A statement whose blocks note that they are left by a jump, in a variable; and what follows it where they were not."""
+        left = self._name("left")
+        for block in blocks:
+            block[:] = self._block(_noting(block, left), done, result) or [ast.copy_location(ast.Pass(), node)] if block else []
         following = self._block(rest, done, result)
-        return [_set(left, False, node), node, *([_unless(left, following, node)] if following else [])]
+        return left, [_set(left, False, node), node, *([_unless(left, following, node)] if following else [])]
 
     def _branch(self, node: ast.If, rest: list[ast.stmt], done: str, result: _Returned | None) -> list[ast.stmt]:
         first, second = falls_through(node.body), falls_through(node.orelse)
         if first and second and _size(rest) > _LIMIT:
-            raise _GiveUp
+            return self._noted(node, (node.body, node.orelse), rest, done, result)[1]
         again = copies(rest) if second else []      # before the first side changes it
         node.body = self._block([*node.body, *(rest if first else [])], done, result) or [ast.copy_location(ast.Pass(), node)]
         node.orelse = self._block([*node.orelse, *again], done, result)
