@@ -1,9 +1,10 @@
 """`return`, `break` and `continue` inside branches and loops, rewritten without jumps.
 
 Statements after a branch that ends with a jump move into its other side, so an early `return` becomes the value of a branch at the end of
-the function; where both sides go on to much, the branch sets a flag instead, behind which the function returns.  A loop with a jump gets a flag, which ends the loop; statements after the jump in its body, and the `else` of the loop, run
-only if the flag is not set.  So do statements after a `try` that is left by a jump, in the body of a loop.  Jumps out of `with` and
-`finally` are not rewritten, and neither is the loop that contains them.
+the function; where both sides go on to much, the branch sets a flag, behind which the function returns.  A loop with a jump gets a flag,
+which ends the loop; statements after the jump in its body, and the `else` of the loop, run only if the flag is not set.  So do statements
+after a `try` that is left by a jump, in the body of a loop.  Jumps out of `with` and `finally` are not rewritten, and neither is the loop
+that contains them.
 """
 
 from __future__ import annotations
