@@ -179,3 +179,19 @@ def test_a_body_without_native_code_is_unrolled():
     assert "all loops are unrolled: " in bw.jit(batches).explain(a, b)
 
 
+def test_a_selection_on_a_side_inside_of_a_side() -> None:
+    def program(x, is_by_masks):
+        mask = x > -1.0
+        keep, found = mask, x[mask]
+        if np.sum(found) > 1.0:
+            x = 2.0 * x
+            found = found if is_by_masks else 2.0 * found
+            if np.sum(x) > -0.5:
+                keep = mask & (x > 0)
+                found = found if is_by_masks else found[found > 0]
+        return np.sum((x[keep] if is_by_masks else found) ** 2)
+
+    x = np.array([0.5, 0.7, -0.3, 1.2, -2.0])
+    assert bw.jit(program, static_argnums=1)(x, True) == pytest.approx(program(x, False), rel=1e-14)
+    with pytest.raises(bw.errors.TracerBoolError, match=r"found is x\[mask\] on one side(.|\n)*keep = mask & \(x > 0\)"):
+        bw.jit(program, static_argnums=1)(x, False)
