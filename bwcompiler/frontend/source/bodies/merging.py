@@ -367,6 +367,12 @@ def _truth(test: Tracer) -> Tracer:
     return fresh(as_truth(value_of(test)))
 
 
+def _of_growing(one: Sequence[Any], other: Sequence[Any]) -> str:
+    """What to write where the sides have arrays that differ along one axis, as np.append and np.hstack make."""
+    is_one = len(one) == len(other) and sum(a != b for a, b in zip(one, other, strict=True)) == 1
+    return "append to a list, kept.append(y), and make the array behind the loop: np.array(kept)" if is_one else ""
+
+
 def _emit(test: Tracer, sides: Sequence[Side], slots: Sequence[Slot], policy: Policy) -> tuple[list[Value], list[Kind]]:
     """The cond op: the values of the slots, and what promotion sees of them."""
     kinds: list[Kind] = []
@@ -375,7 +381,8 @@ def _emit(test: Tracer, sides: Sequence[Side], slots: Sequence[Slot], policy: Po
             found = [(side.traced.kinds[place[k]], side.traced.result.outputs[place[k]]) for side, place in zip(
                 sides, (one, other), strict=True) if place is not None]
             if len(found) == 2 and found[0][1].shape != found[1][1].shape:
-                not_capturable(f"{_called(name)} has shape {found[0][1].shape} on one side and {found[1][1].shape} on the other")
+                shapes = [type_.shape for _, type_ in found]
+                not_capturable(f"{_called(name)} has shape {shapes[0]} on one side and {shapes[1]} on the other", hint=_of_growing(*shapes))
             if policy.one_kind and len(found) == 2 and strong(found[0][0]).kind != strong(found[1][0]).kind:
                 not_capturable("np.vectorize takes the type of the first element for all, which may be one or another: give it otypes=")
             kinds.append(joined_kind(found[0][0], found[-1][0]))
