@@ -39,7 +39,7 @@ NAMESPACES = {
     "bw.scipy.stats": "Distributions with the methods of SciPy's, and statistics.",
     **dict.fromkeys([f"bw.scipy.{name}" for name in (
         "linalg", "signal", "integrate", "interpolate", "ndimage", "sparse", "sparse.linalg", "spatial", "spatial.distance",
-        "spatial.transform", "optimize", "fft")], ""),
+        "spatial.transform", "optimize", "fft", "fftpack")], ""),
     "bw.numpy": "`numpy`, with these functions in the place of NumPy's own: what they make takes traced values.",
     "bw.tree": "Containers of arrays: dicts, lists, tuples, named tuples, dataclasses, None.",
     "bw.errors": "What is raised and warned of. All are `BwError`s; most are also of the kind that NumPy would raise.",

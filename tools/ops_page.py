@@ -155,7 +155,7 @@ def ops_of(name: str, function: Any, sample: Sequence[Any]) -> tuple[str, ...]:
 
 def only_raises(value: Any) -> bool:
     """Whether a value is a call of Python to raise an exception, which is all that it does."""
-    return value.op.name == "callback" and bool(value.attrs["host"].checks)
+    return value.op.name == "callback" and value.attrs["host"].raises is not None
 
 
 def values_of(graph: Any) -> Iterable[Any]:

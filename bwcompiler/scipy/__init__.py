@@ -5,8 +5,8 @@ float32 arguments give float32 results throughout (SciPy's `linalg.det`, `integr
 raise ShapeError (a ValueError) for shapes that do not fit, DTypeError (a TypeError) for dtypes that are not supported, UnsupportedError
 for options that are not supported on traced arrays, and SciPy's ValueError and LinAlgError for invalid values.
 
-Functions of arrays (`special`, `stats`, `linalg`, `signal`, `fft`, `ndimage`, `interpolate`, `spatial`) are compositions of NumPy's
-functions and of ops.  Solvers (`optimize`, `integrate`, `sparse`) call SciPy when the program runs; derivatives are those of the
+Functions of arrays (`special`, `stats`, `linalg`, `signal`, `fft`, `fftpack`, `ndimage`, `interpolate`, `spatial`) are compositions of
+NumPy's functions and of ops.  Solvers (`optimize`, `integrate`, `sparse`) call SciPy when the program runs; derivatives are those of the
 equation that they solve, by the implicit function theorem (`solutions.py`).
 """
 
@@ -16,10 +16,9 @@ from bwcompiler import spellings
 from bwcompiler.lazy import loader
 
 if TYPE_CHECKING:
-    from bwcompiler.scipy import fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, special, stats
+    from bwcompiler.scipy import fft, fftpack, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial, special, stats
 
-__all__ = ["fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats"]
+__all__ = ["fft", "fftpack", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = loader(__name__, {}, "fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats",
-                                  lambda name: spellings.missing("bw.scipy", name, lambda: __all__))
+    __getattr__, __dir__ = loader(__name__, {}, " ".join(__all__), lambda name: spellings.missing("bw.scipy", name, lambda: __all__))

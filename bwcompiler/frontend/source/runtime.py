@@ -197,8 +197,8 @@ _TAKING_FUNCTIONS = frozenset((
 
 
 def _captured_when_called(x: Any) -> Any:
-    """A function of the user's that a function of others calls: with its control flow captured."""
-    if not isinstance(x, FunctionType | MethodType | functools.partial) and x is not min and x is not max:
+    """A function that a function of others calls: with its control flow captured, or what is called for one of Python's or NumPy's."""
+    if not callable(x) or isinstance(x, np.ufunc) or hasattr(type(x), "__iter__"):      # which may be what is gone over, as an Enum is
         return x
     return lambda *args, **kwargs: call(x)(*args, **kwargs)
 

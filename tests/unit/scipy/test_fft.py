@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.fft
+import scipy.fftpack
 
 import bwcompiler as bw
 from bwcompiler.errors import DTypeError
@@ -137,6 +138,24 @@ def test_other_functions_of_scipy():
         for real in (False, True):
             assert ours.next_fast_len(size, real) == theirs.next_fast_len(size, real)
             assert ours.prev_fast_len(size, real) == theirs.prev_fast_len(size, real)
+
+
+PACKED: list[Any] = [
+    lambda f, x: (f.fft(x), f.fft(x, 4, 0), f.ifft(x), f.fftn(x), f.ifftn(x, (2, 3)), f.fft2(x), f.ifft2(x), f.fftshift(x), f.idctn(x, 2, (2, 2))),
+    lambda f, x: (f.rfft(x), f.rfft(x, 4), f.rfft(x, 9, axis=0), f.irfft(x), f.irfft(x, axis=0), f.irfft(x, 4), f.irfft(x, 9)),
+    lambda f, x: tuple([g(x, t, norm=norm) for g in (f.dct, f.idct, f.idst, f.idstn) for t in (1, 2, 3) for norm in (None, "ortho")]),
+]
+
+
+@pytest.mark.parametrize("call", PACKED)
+def test_fftpack(call):
+    """Its inverses are not normalised, and its rfft gives real numbers."""
+    for x in (X[0], X[0].astype(np.float32)):
+        expected = call(scipy.fftpack, x)
+        for found in (bw.jit(lambda x: call(bw.scipy.fftpack, x))(x), bw.jit(lambda x: call(scipy.fftpack, x))(x)):
+            for a, b in zip(found, expected, strict=True):
+                assert a.dtype == b.dtype
+                require_close(a, b, single=x.dtype == np.float32)
 
 
 @pytest.mark.parametrize("name", ["dct", "dst"])

@@ -288,6 +288,17 @@ def vstack(tup: Any, **options: Any) -> Any:
     return concatenate([x if isinstance(x, Selection) else np.atleast_2d(as_tracer(x)) for x in parts], **options)
 
 
+@selected(np.repeat)
+def repeat(a: Selection, repeats: Any, axis: Any = None) -> Selection:
+    x = merged(flat(a) if axis is None else a)
+    place = selected_axis(x, 0 if axis is None else axis)
+    if place != x.lead:
+        return with_all(x, np.repeat(x.array, repeats, axis=place))
+    if not isinstance(repeats, int | np.integer) or x.count is not None:
+        refuse("np.repeat with several numbers")
+    return Selection(np.repeat(x.array, repeats, axis=place), np.repeat(x.where, repeats), x.lead)
+
+
 # ----- shapes
 @selected(np.ravel)
 def ravel(a: Selection, order: Any = "C") -> Selection:

@@ -113,7 +113,7 @@ def zeroed(x: Selection) -> Any:
 
 
 def _extreme(function: Any) -> Callable[..., Any]:
-    largest = function is np.max
+    largest = function in (np.max, np.amax)
 
     def handler(a: Selection, axis: Any = None, out: Any = None, keepdims: Any = False, **options: Any) -> Any:
         if out is not None or "where" in options:
@@ -129,7 +129,7 @@ def _extreme(function: Any) -> Callable[..., Any]:
     return handler
 
 
-SELECTED.update({np.max: _extreme(np.max), np.min: _extreme(np.min)})
+SELECTED.update({one: _extreme(one) for one in (np.max, np.min, np.amax, np.amin)})
 
 
 @selected(np.ptp)

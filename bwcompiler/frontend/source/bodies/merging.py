@@ -36,6 +36,7 @@ from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import is_in_c_order
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import Kind, strong
@@ -191,6 +192,9 @@ class _Merged:
         """A variable that is a value at the end of one side at most."""
         name = slot.name
         if one is not UNBOUND and other is not UNBOUND:
+            if isinstance(one, Selection) or isinstance(other, Selection):
+                not_capturable(f"{_called(name)} is x[mask] on one side, of as many elements as data say, and something else on the other",
+                               hint="choose the mask in the branch, keep = mask & (x > 0), and select behind it: x[keep]")
             own = "an object that was made there" if self.scope.owns(one) or self.scope.owns(other) else "no array or number"
             has_texts = any(isinstance(end, tuple) and any(isinstance(part, str) for part in end) for end in (one, other))
             not_capturable(f"{_called(name)} is {own} on one side, and something else on the other", hint=(
@@ -363,6 +367,12 @@ def _truth(test: Tracer) -> Tracer:
     return fresh(as_truth(value_of(test)))
 
 
+def _of_growing(one: Sequence[Any], other: Sequence[Any]) -> str:
+    """What to write where the sides have arrays that differ along one axis, as np.append and np.hstack make."""
+    is_one = len(one) == len(other) and sum(a != b for a, b in zip(one, other, strict=True)) == 1
+    return "append to a list, kept.append(y), and make the array behind the loop: np.array(kept)" if is_one else ""
+
+
 def _emit(test: Tracer, sides: Sequence[Side], slots: Sequence[Slot], policy: Policy) -> tuple[list[Value], list[Kind]]:
     """The cond op: the values of the slots, and what promotion sees of them."""
     kinds: list[Kind] = []
@@ -371,7 +381,8 @@ def _emit(test: Tracer, sides: Sequence[Side], slots: Sequence[Slot], policy: Po
             found = [(side.traced.kinds[place[k]], side.traced.result.outputs[place[k]]) for side, place in zip(
                 sides, (one, other), strict=True) if place is not None]
             if len(found) == 2 and found[0][1].shape != found[1][1].shape:
-                not_capturable(f"{_called(name)} has shape {found[0][1].shape} on one side and {found[1][1].shape} on the other")
+                shapes = [type_.shape for _, type_ in found]
+                not_capturable(f"{_called(name)} has shape {shapes[0]} on one side and {shapes[1]} on the other", hint=_of_growing(*shapes))
             if policy.one_kind and len(found) == 2 and strong(found[0][0]).kind != strong(found[1][0]).kind:
                 not_capturable("np.vectorize takes the type of the first element for all, which may be one or another: give it otypes=")
             kinds.append(joined_kind(found[0][0], found[-1][0]))

@@ -48,7 +48,7 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
     def make(*args: Any, **kwargs: Any) -> Any:
         if "like" in kwargs:                               # NumPy asks that array's own functions
             return function(*args, **kwargs)
-        if args and isinstance(args[0], Selection) and function in (np.array, np.asarray, np.asanyarray):
+        if function in (np.array, np.asarray, np.asanyarray) and args and (isinstance(args[0], Selection) or _are_selections(args[0])):
             return _of_selection(function, *args, **kwargs)
         if holds_selection(*args):
             return function(*args, **kwargs)
@@ -63,10 +63,17 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
     return make
 
 
-def _of_selection(function: Any, x: Selection, dtype: Any = None, **options: Any) -> Any:
-    """np.array(x[mask]), or another one that makes an array of it."""
+def _are_selections(x: Any) -> bool:
+    return type(x) in (list, tuple) and len(x) > 0 and all(isinstance(one, Selection) for one in x)
+
+
+def _of_selection(function: Any, x: Any, dtype: Any = None, **options: Any) -> Any:
+    """np.array(x[mask]), or another one that makes an array of it, or of several in a list."""
     if options:
         return function(x, dtype, **options)           # which says that it is not supported
+    if not isinstance(x, Selection):
+        found = SELECTED[np.stack](x)
+        return found if dtype is None or np.dtype(dtype) == found.dtype else found.astype(dtype)
     found = x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
     return SELECTED[np.copy](found) if function is np.array and found is x else found
 

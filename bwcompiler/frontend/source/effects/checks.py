@@ -18,6 +18,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import BwError, LeftOutWarning, TracerBoolError, TracerError, UnsupportedError, at
+from bwcompiler.frontend.source.effects.complaints import caught, complaining, numpy_errors, numpy_warnings
 from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.variables import Again, Divided, NotCapturable, open_policy
 from bwcompiler.frontend.tracing.callbacks import Struct, host_call
@@ -235,12 +236,14 @@ class Trying:
     """Around the body of a `try` that has handlers: these are for errors of the user's program, not for what tracing refuses.
 
     errors: the names of what they catch.  divides: they are for what Python raises for a division by zero, which compiled code does
-    not: it gives what NumPy gives.
+    not: it gives what NumPy gives.  raised: what NumPy raises in it, as the program sets (`np.errstate`), which compiled code does not
+    either.
     """
 
     def __init__(self, errors: Sequence[str]) -> None:
         self.errors = errors
         self.divides = not _DIVISION_ERRORS.isdisjoint(errors)
+        self.raised: set[type[Exception]] = set()
         self.before: tuple[Region, int] | None = None
 
     def __enter__(self) -> None:
@@ -255,8 +258,10 @@ class Trying:
         if policy is None:
             return
         policy.tries.pop()
-        if self.divides and error is None and self.before is not None and self.before[0] is open_region():
-            self._refuse_divisions(policy, self.before[1])
+        if error is None and self.before is not None and self.before[0] is open_region():
+            if self.divides:
+                self._refuse_divisions(policy, self.before[1])
+            self._refuse_complaints(policy, self.before[1])
         if isinstance(error, Exception) and any(scope.loop is not None for scope in policy.scopes):
             raise NotCapturable(f"{type(error).__name__} is raised and caught in it, perhaps not by all iterations", error_source(error))
         refused = _refusal(error) if isinstance(error, Exception) and not is_raised(error) else None
@@ -281,6 +286,18 @@ class Trying:
                                      "  hint: test the divisor with `if`, with what `except` does in its branch; numbers of NumPy's "
                                      "(np.sin(x), np.float64(x)) raise nothing anyhow"))
             policy.needed = True                   # as it is written it would go on
+            raise Recapture(("", 0, len(policy.tries) + 1), refusal)
+
+    def _refuse_complaints(self, policy: Policy, before: int) -> None:
+        """Refuse what NumPy may raise for in its body, where a handler is for that."""
+        named = [name for name in self.errors if name not in ("Exception", "BaseException")]
+        name = caught(self.raised | numpy_errors(), self.errors) or caught(numpy_warnings(), named)
+        found = None if name is None else next(complaining(open_region().record.values[before:]), None)
+        if found is not None:
+            policy.needed = True
+            refusal = TracerError(at(found.source, f"what NumPy complains of here is raised (np.errstate, warnings), in a `try` that "
+                                     f"catches {name}: compiled code gives what NumPy gives otherwise, and raises nothing\n"
+                                     "  hint: test the operands with `if` or np.where(y == 0, ...), or the result with np.isfinite"))
             raise Recapture(("", 0, len(policy.tries) + 1), refusal)
 
     def catches(self, error: BaseException) -> bool:

@@ -22,6 +22,7 @@ from bwcompiler.errors import TracerError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.strides import as_strided
 from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.effects.checks import Suppressing
+from bwcompiler.frontend.source.effects.complaints import ASKING
 from bwcompiler.frontend.source.effects.number_errors import check_whole
 from bwcompiler.frontend.source.library import iterators, series
 from bwcompiler.frontend.source.library.bisection import BISECTION
@@ -397,6 +398,7 @@ BUILTINS: dict[Any, Any] = {
                                              np.uint64, np.complex128, np.complex64, np.bool_)},
     **MATHEMATICS,
     **BISECTION,
+    **ASKING,
 }
 BUILTINS |= {function: _by_method(BUILTINS.get(function, function), name) for function, name in _METHODS.items()}
 

@@ -36,6 +36,13 @@ def elementwise(x):
 def joined(x):
     v = np.concatenate([x[x > 0], -x[x < 0], [1.0, 2.0]])
     a = np.stack([x[x > 0], x[x > 0] ** 2])
+    b, w = np.array([x[x > 0], 2 * x[x > 0], 1 - x[x > 0]]), x[x > 0][:, None]
+    c = np.array((x[x > 0].astype(int), x[x > 0].astype(int)), dtype=float)
+    return (np.amin(b, axis=0).sum(), np.amax(b, axis=1), np.amax(v), c.sum(), np.repeat(w, 3, axis=1).cumsum(axis=1).sum(axis=0),
+            np.repeat(x[x > 0], 2)[:3], np.repeat(w, 2, axis=0).sum(), len(np.repeat(b, 2)), np.repeat(b, 2, axis=-1)[1, 1], *joined_by_names(x, v, a))
+
+
+def joined_by_names(x, v, a):
     return v.sum(), len(v), np.sort(v)[1], v[0], a.sum(axis=1), a @ a.T, np.append(x[x > 0], 1.0)[-1], np.hstack([x, x[x > 0]]).max(), np.maximum(x[:1], v).sum()
 
 

@@ -123,6 +123,16 @@ class Product:
         return Product(self.value * other.value) if self.value > 0.5 else Product(self.value + other.value)
 
 
+def of_libraries(x):
+    """What others call is Python's or NumPy's own, which cannot take traced values by itself."""
+    total, length = 0.0, functools.partial(np.asarray, dtype=float)
+    for k in range(12):
+        head, tail = map(np.asarray, [x[:3], x[k]])
+        total += sum(map(math.sin, (x[k], x[0]))) * max((x[k], x[1]), key=float) + functools.reduce(math.hypot, map(float, x[:3]))
+        total += np.sum(np.where(head == 0, 1, head) * np.array(list(map(np.array, (tail, tail + 1, 2)))) + length(list(map(abs, x[3:6]))))
+    return total
+
+
 def windows(x):
     data, total = [0.0] * 3, 0.0
     for k in range(12):
@@ -157,7 +167,7 @@ def products(x):
     return p.value
 
 
-@pytest.mark.parametrize("program", [maps, reductions, keys, pairs, along_an_axis, operators, the_largest_object, truths, in_a_loop,
+@pytest.mark.parametrize("program", [maps, reductions, keys, pairs, along_an_axis, operators, the_largest_object, truths, in_a_loop, of_libraries,
                                      windows, grids, setters, products],
                          ids=lambda program: program.__name__)
 def test_as_python(program) -> None:

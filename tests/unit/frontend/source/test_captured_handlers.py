@@ -1,6 +1,7 @@
 """`try` with `except` in functions that are traced: handlers are for what the program raises, never for what tracing refuses."""
 
 import contextlib
+import warnings
 
 import numpy as np
 import pytest
@@ -258,3 +259,61 @@ def test_divisions_of_numbers_of_numpy_raise_nothing() -> None:
 
     assert bw.jit(of_both)(0.3, 0.0) == pytest.approx(of_both(0.3, 0.0), rel=1e-12)
     assert bw.jit(of_both)(0.3, np.float64(2.0)) == pytest.approx(of_both(0.3, np.float64(2.0)), rel=1e-12)
+
+
+def warnings_are_errors(x, y):
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = np.divide(x, y)
+    except RuntimeWarning:
+        found = 0.0
+    return found
+
+
+def errors_in_a_body(x, y):
+    try:
+        with np.errstate(divide="raise"):
+            return np.divide(x, y)
+    except Exception:
+        return 0.0
+
+
+def errors_around(x, y):
+    with np.errstate(all="raise"):
+        for _ in range(9):
+            try:
+                x = np.log(x) + y
+            except FloatingPointError:
+                x = y
+    return x
+
+
+def suppressed_errors(x, y):
+    found = x
+    with np.errstate(invalid="raise"), contextlib.suppress(FloatingPointError):
+        found = x - y
+    return found
+
+
+@pytest.mark.parametrize("program", [warnings_are_errors, errors_in_a_body, errors_around, suppressed_errors])
+def test_what_numpy_raises_is_caught(program) -> None:
+    """Compiled code would go on with inf."""
+    for one in (0.0, np.zeros(1)):
+        with pytest.raises(TracerError, match="compiled code gives what NumPy gives otherwise, and raises nothing"):
+            bw.jit(program)(one + 1.0, one)
+
+
+def test_recorded_warnings() -> None:
+    def halved(x, is_read):
+        while np.sum(x) > 0.3:
+            with warnings.catch_warnings(record=True) as found:
+                warnings.filterwarnings("ignore", message="divide")
+                x = 0.5 * np.log1p(x)
+            if is_read and found:
+                x = x - 1.0
+        return x
+
+    np.testing.assert_allclose(bw.jit(halved, static_argnums=1)(X ** 2, False), halved(X ** 2, False), rtol=1e-12)
+    with pytest.raises(bw.errors.BwError, match="the warnings that were recorded are read"):
+        bw.jit(halved, static_argnums=1)(X ** 2, True)

@@ -41,6 +41,38 @@ def test_in_a_loop(form, first, second):
         assert interpret(graph, [x])[0] == program(x)
 
 
+LONG = f"n += {' + '.join(['0.01 * v'] * 80)}\n"           # too much to stand behind both sides of a branch
+
+
+@pytest.mark.parametrize(("first", "second"), [("return n", "return -n"), ("break", "return n"), ("continue", "break"), ("return n", "continue")])
+def test_before_much_that_both_sides_go_on_to(first, second):
+    text = FORMS["deeper"].replace("n += 3.0\n", LONG).replace("n += 1.0\n", LONG).format(first, second)
+    program = from_text(f"def program(x):\n    n = 0.0\n    for v in x:\n{indented(text, 2)}    return n + 1000.0\n", "program")
+    graph = trace(program, VALUES[:1]).graph
+    for x in VALUES:
+        assert interpret(graph, [x])[0] == program(x)
+
+
+def test_a_function_that_returns_before_much() -> None:
+    """Parts of what is returned are not alike, and the object that is changed may be asked for later."""
+    text = FORMS["deeper"].replace("n += 3.0\n", LONG).replace("n += 1.0\n", LONG).replace("n += 100.0", "state.low = n")
+    text = f"def step(state, v):\n    n = 1.5 * v\n{indented(text.format('return False, n', 'return n, 2.0'), 1)}    return n, v\n"
+    step = from_text(text, "step")
+
+    class State:
+        low = 0.5
+
+    def program(v):
+        state = State()
+        first, second = step(state, v)
+        return first + 2.0 * second + state.low
+
+    compiled, slope = bw.jit(program), bw.grad(program)
+    for v in np.linspace(0.02, 0.98, 6):
+        assert compiled(v) == pytest.approx(program(v), rel=1e-14)
+        assert slope(v) == pytest.approx((program(v + 1e-6) - program(v - 1e-6)) / 2e-6, rel=1e-6)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_in_a_function_that_writes_to_its_argument(form):
     text = FORMS[form].format("return", "return").replace("n +=", "x[0] +=")

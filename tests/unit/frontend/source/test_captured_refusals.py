@@ -179,3 +179,39 @@ def test_a_body_without_native_code_is_unrolled():
     assert "all loops are unrolled: " in bw.jit(batches).explain(a, b)
 
 
+def test_a_selection_on_a_side_inside_of_a_side() -> None:
+    def program(x, is_by_masks):
+        mask = x > -1.0
+        keep, found = mask, x[mask]
+        if np.sum(found) > 1.0:
+            x = 2.0 * x
+            found = found if is_by_masks else 2.0 * found
+            if np.sum(x) > -0.5:
+                keep = mask & (x > 0)
+                found = found if is_by_masks else found[found > 0]
+        return np.sum((x[keep] if is_by_masks else found) ** 2)
+
+    x = np.array([0.5, 0.7, -0.3, 1.2, -2.0])
+    assert bw.jit(program, static_argnums=1)(x, True) == pytest.approx(program(x, False), rel=1e-14)
+    with pytest.raises(bw.errors.TracerBoolError, match=r"found is x\[mask\] on one side(.|\n)*keep = mask & \(x > 0\)"):
+        bw.jit(program, static_argnums=1)(x, False)
+
+
+def test_an_array_that_grows_until_data_say() -> None:
+    def program(x, is_list):
+        kept = [] if is_list else np.zeros(0)
+        for _ in range(9):
+            x = 0.5 * x
+            if is_list:
+                kept.append(np.sum(x))
+            else:
+                kept = np.hstack((kept, np.sum(x)))
+            if np.max(x) < 0.2:
+                break
+        kept = np.array(kept)
+        return kept[-1] + np.sum(kept ** 2)
+
+    x = np.array([0.5, -1.0, 2.0, 0.1])
+    assert bw.jit(program, static_argnums=1)(x, True) == pytest.approx(program(x, False), rel=1e-14)
+    with pytest.raises(bw.errors.TracerBoolError, match=r"kept has shape \(2,\) on one side and \(1,\) on the other\n  hint: append to a list"):
+        bw.jit(program, static_argnums=1)(x, False)
