@@ -11,7 +11,7 @@ import numpy as np
 
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection, takes_selections, taking_selections
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.scipy.stats.continuous import gammaln, psi, xlogy
 from bwcompiler.scipy.stats.distributions import Frozen, real
@@ -28,7 +28,8 @@ class Family:
         for method, function in functions.items():
             function.__name__, function.__qualname__ = method, f"{name}.{method}"
             function.__doc__ = f"As scipy.stats.{name}.{method}."
-            setattr(self, method, graph_function(function))
+            made = graph_function(function)
+            setattr(self, method, taking_selections(made) if takes_selections(function) else made)
         first, second = example.splitlines()
         self.__doc__ = (f"{meaning}\n\nFunctions as in scipy.stats.{name}: {', '.join(functions)}.\n\n"
                         f">>> import numpy as np, bwcompiler as bw\n>>> {first}\n{second}\n")
@@ -49,8 +50,7 @@ def _of_points(rule: Function) -> Function:
             return rule(x, *args, **kwargs)
         found = rule(x.array, *args, **kwargs)
         return selection(np.reshape(found, x.where.shape), x.where)
-    function.takes_selections = True  # type: ignore[attr-defined]
-    return function  # type: ignore[return-value]
+    return taking_selections(function)  # type: ignore[return-value]
 
 
 # ----- normal

@@ -104,7 +104,7 @@ def test_an_endless_loop_that_cannot_be_recorded_raises():
     def endless(x):
         shapes = []
         for _k in itertools.count():
-            shapes.insert(0, "k")
+            shapes.insert(0, object())
             x = x * 0.5
             if x[1] < 1e-3:
                 break

@@ -152,6 +152,10 @@ def test_tests_whether_there_is_something() -> None:
         assert bw.jit(until_one_is_found)(factor * X) == pytest.approx(until_one_is_found(factor * X), rel=1e-11)
 
 
-def test_a_test_whether_there_is_nothing_does_not_end_a_loop() -> None:
-    with pytest.raises(bw.errors.TracerBoolError, match="cannot be recorded"):
-        bw.jit(is_nothing_on_entry)(X)
+def test_a_test_whether_there_is_nothing_ends_a_loop() -> None:
+    compiled = bw.jit(is_nothing_on_entry)
+    for x in (X, np.array([1.1, 1.25, 0.3, 4.0, 5.0])):
+        assert compiled(x) == is_nothing_on_entry(x)
+    for x in (X + 2.0, X + 5.0):
+        with pytest.raises(TypeError):
+            compiled(x)
