@@ -21,4 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["fft", "fftpack", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse", "spatial", "special", "stats"]
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = loader(__name__, {}, " ".join(__all__), lambda name: spellings.missing("bw.scipy", name, lambda: __all__))
+    __getattr__, __dir__ = loader(
+        __name__, {}, "fft fftpack integrate interpolate linalg ndimage optimize signal sparse spatial special stats",
+        lambda name: spellings.missing("bw.scipy", name, lambda: __all__))
