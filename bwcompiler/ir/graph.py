@@ -116,7 +116,7 @@ class Graph(LateDiGraph):
 
     def read_once(self) -> set[Value]:
         """The values that are read exactly once, and are not outputs."""
-        return {value for value, readers in self.users().items() if len(readers) == 1}.difference(self.outputs)
+        return {value for value, found in self.readers().items() if len(found) == 1 and found[0] is not None}
 
     def __len__(self) -> int:
         return len(self.inputs) + len(self.body)

@@ -21,7 +21,7 @@ from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
 from bwcompiler.frontend.tracing.outside.varying import Written, narrowed, replaced, without
-from bwcompiler.frontend.tracing.policy import Misremembered, MovesWithData, Policy, Recapture, Reconsidered
+from bwcompiler.frontend.tracing.policy import Misremembered, MovesWithData, Policy, Recapture, Reconsidered, Site
 from bwcompiler.frontend.tracing.provenance.source import observe_below, stop_at
 from bwcompiler.frontend.tracing.provenance.user_names import name_values
 from bwcompiler.frontend.tracing.refusals.foreign_calls import foreign_refusal
@@ -229,25 +229,25 @@ def _may_go_on(policy: Policy | None) -> bool:
 
 def _unroll_guarded(policy: Policy | None, refusal: BwError) -> bool:
     """Whether loops that have `try` are unrolled now: what they raise and catch, and count, may be known then, which may be asked for."""
-    if policy is None:
-        return False
-    sites = [site for site in policy.guarded if site not in policy.unrolled]
-    policy.unrolled.update(dict.fromkeys(sites, "it has `try`, and the function is refused where it is recorded"))
-    policy.refused = policy.refused or (refusal if sites else None)
-    policy.carrying.clear()
-    return bool(sites)
+    return policy is not None and _unroll_all(policy.guarded, "it has `try`", policy, refusal)
 
 
 def _unroll_short(policy: Policy | None, refusal: BwError) -> bool:
     """Whether short loops that are recorded, as their iterations are long, are unrolled now: more is known in these then."""
-    sites = [] if policy is None else [site for site in policy.heavy if site not in policy.unrolled]
-    if policy is not None and sites:
-        policy.heavy.clear()
-        policy.bounded.clear()                     # keys may be known now
-        policy.unrolled.update(dict.fromkeys(sites, "it is short, and the function is refused where it is recorded"))
-        policy.refused = policy.refused or refusal
-        policy.carrying.clear()
-    return bool(sites)
+    if policy is None or not _unroll_all(policy.heavy, "it is short", policy, refusal):
+        return False
+    policy.heavy.clear()
+    policy.bounded.clear()                         # keys may be known now
+    return True
+
+
+def _unroll_all(sites: Iterable[Site], what: str, policy: Policy, refusal: BwError) -> bool:
+    """Unroll loops from now on, as the function is refused where they are recorded; whether there are any."""
+    new = [site for site in sites if site not in policy.unrolled]
+    policy.unrolled.update(dict.fromkeys(new, f"{what}, and the function is refused where it is recorded"))
+    policy.refused = policy.refused or (refusal if new else None)
+    policy.carrying.clear()
+    return bool(new)
 
 
 def _forget_foreseen(policy: Policy | None) -> bool:

@@ -82,25 +82,29 @@ def test_in_a_function_that_writes_to_its_argument(form):
         assert np.array_equal(compiled(VALUES[0], v), program(VALUES[0], v))
 
 
-def test_a_function_returns_from_branches_and_loops_in_branches_before_more_is_done():
-    def program(x):
-        y = 0.0
-        if x[0] > 0.5:
-            if x[1] > 0.5:
-                return np.sum(x) * 7
-            y = x[1]
-        elif x[2] > 0.6:
-            for k in range(10):
-                if x[1] * k > 3.0:
-                    return k + x[0]
-        if y < 0.2:
-            x = x * 2.0
-        for v in x:
-            if v > 1.5:
-                break
-            y += v * v
-        return np.sum(x) + y
+EARLY = """\
+def program(x):
+    y = 0.0
+    if x[0] > 0.5:
+        if x[1] > 0.5:
+            return np.sum(x) * 7
+        y = x[1]
+    elif x[2] > 0.6:
+        for k in range(10):
+            if x[1] * k > 3.0:
+                return k + x[0]
+    if y < 0.2:
+        x = x * 2.0
+    for v in x:
+        if v > 1.5:
+            break
+        y += v * v
+    return np.sum(x) + y
+"""
 
+
+def test_a_function_returns_from_branches_and_loops_in_branches_before_more_is_done():
+    program = from_text("import numpy as np\n" + EARLY, "program")          # a code object of its own for each limit
     gradient = bw.value_and_grad(program)
     for x in VALUES:
         value, found = gradient(x)

@@ -112,10 +112,10 @@ class _Jumps:
                 continue                                   # its jumps stay
             first, second = falls_through(node.body), falls_through(node.orelse)
             if first and second and _size(rest) > _LIMIT:
-                told = self._told(node)
-                if told is None:
+                flagged = self._flagged(node)
+                if flagged is None:
                     continue
-                return [*before, *told[0], *self.function([*told[1], *rest])]
+                return [*before, *flagged[0], *self.function([*flagged[1], *rest])]
             again = copies(rest) if second else []  # before the first side changes it
             node.body = self.function([*node.body, *(rest if first else [])])
             node.orelse = self.function([*node.orelse, *again])
@@ -123,7 +123,7 @@ class _Jumps:
             return [*before, node]
         return body
 
-    def _told(self, node: ast.If) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
+    def _flagged(self, node: ast.If) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
         """A branch that says by a flag that the function returns, and the branches that do; None where a jump cannot be taken out of it."""
         node = copied(node)
         result, left = self._result([node], _names_bound(node)), self._name("left")
