@@ -92,6 +92,20 @@ def test_short_ones_are_unrolled() -> None:
     assert " iterations: it " not in bw.jit(program).explain(X)
 
 
+def overloads(x, lines=tuple(PAIRS[:30])):
+    total = 0.0
+    for k, (i, j) in enumerate(lines):
+        flow = abs(x[i, 0] - x[j, 1])
+        if flow > 0.05 * k:
+            total += (flow - 0.05 * k) ** 2
+    return total
+
+
+def test_some_that_branch_are_recorded() -> None:
+    as_python(overloads, X, 0.5 - X)
+    assert "is one of 30 iterations" in bw.jit(overloads).explain(X)
+
+
 def test_changes_are_seen() -> None:
     weights = [(k, 1.0) for k in range(150)]
 
