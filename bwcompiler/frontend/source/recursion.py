@@ -21,7 +21,7 @@ from bwcompiler.frontend.tracing.storages.region import open_region
 DEEPEST = 36                   # branches and loops, one inside of the other, around a call of a function
 LEAST = 12                     # calls of it around that one
 MOST = 3000                    # calls inside of calls, until they are taken for endless
-MANY = 250                     # such calls, in branches of one another, of a function that can be a loop: it had better be one
+MANY, DEEP = 40, 4             # such calls, so many in branches of one another, of a function that can be a loop: it had better be one
 FRAMES = 8                     # of one function among Python's, from which on it runs inside of itself
 
 
@@ -43,14 +43,20 @@ def is_loop(function: Any, policy: Policy) -> bool:
     policy.inner_calls += 1
     is_too_much = policy.inner_calls > MOST
     is_deep = policy.depth >= DEEPEST and len(around) >= LEAST
-    is_broad = policy.inner_calls > MANY and len(around) >= LEAST // 2
-    if (is_too_much or is_deep or is_broad) and _is_recursive(function, policy):
-        refusal = TracerError(at(current_source(open_region().outer), RECURSION_NOTE))
-        if calls_itself(function) and loop_form(function).code is not None:
-            raise Recapture(site, refusal)
-        if is_too_much:
-            raise refusal
+    is_broad = policy.inner_calls > MANY and len(around) >= DEEP
+    if (is_too_much or is_deep or is_broad) and _can_be_loop(function) and _is_recursive(function, policy, DEEP):
+        raise Recapture(site, _refusal())
+    if is_too_much and _is_recursive(function, policy, FRAMES):
+        raise _refusal()
     return False                                   # as Python, up to its RecursionError
+
+
+def _refusal() -> TracerError:
+    return TracerError(at(current_source(open_region().outer), RECURSION_NOTE))
+
+
+def _can_be_loop(function: FunctionType) -> bool:
+    return calls_itself(function) and loop_form(function).code is not None
 
 
 def _runs(function: FunctionType) -> bool:
@@ -61,15 +67,15 @@ def _runs(function: FunctionType) -> bool:
     return frame is not None
 
 
-def _is_recursive(function: FunctionType, policy: Policy) -> bool:
-    """Whether a function runs inside of itself now; else the calls that were counted stood beside one another."""
+def _is_recursive(function: FunctionType, policy: Policy, least: int) -> bool:
+    """Whether a function runs inside of itself now, so often; else the calls that were counted stood beside one another."""
     code, frame, count = form(function).code, sys._getframe(), 0
-    while frame is not None and count < FRAMES:
+    while frame is not None and count < least:
         count += frame.f_code is code
         frame = frame.f_back  # type: ignore[assignment]
-    if count < FRAMES:
+    if count < least:
         policy.inner_calls = 0
-    return count == FRAMES
+    return count == least
 
 
 def _site(function: FunctionType) -> Site:
