@@ -30,7 +30,7 @@ from bwcompiler.frontend.source.guarded_loops import guarded_for, guarded_while,
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import DONE, RETURNING
-from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.unrolling import (
     SHORTEST,
     Unrolled,

@@ -37,9 +37,9 @@ from bwcompiler.frontend.source.effects.checks import note, together
 from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.rewriting import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
-from bwcompiler.frontend.source.undecided.choices import Choice
-from bwcompiler.frontend.source.undecided.tuples import becomes_undecided, fitted_like
-from bwcompiler.frontend.source.undecided.unbound import is_of_one_iteration, look_for_unsure
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice
+from bwcompiler.frontend.source.undecided.kinds.tuples import becomes_undecided, fitted_like
+from bwcompiler.frontend.source.undecided.kinds.unbound import is_of_one_iteration, look_for_unsure
 from bwcompiler.frontend.source.variables import (
     UNBOUND,
     Again,

@@ -18,9 +18,9 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import Box, Text
 from bwcompiler.frontend.source.effects.places import is_plain_object
-from bwcompiler.frontend.source.undecided.choices import ABSENT, VALUE, Choice, Options, is_known, is_unsure, joined
-from bwcompiler.frontend.source.undecided.gaps import Block
-from bwcompiler.frontend.source.undecided.orders import in_order
+from bwcompiler.frontend.source.undecided.kinds.choices import ABSENT, VALUE, Choice, Options, is_known, is_unsure, joined
+from bwcompiler.frontend.source.undecided.kinds.orders import in_order
+from bwcompiler.frontend.source.undecided.lists.gaps import Block
 from bwcompiler.frontend.source.variables import is_number
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer

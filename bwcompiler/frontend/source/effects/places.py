@@ -426,7 +426,7 @@ def taking_along(deque: Any, change: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bound(names: Names, held: dict[str, Any]) -> None:
-    """Places that a loop assigns to must be there before it; attributes that some iterations set become choices (`undecided.unbound`)."""
+    """Places that a loop assigns to must be there before it; attributes that some iterations set become choices (`kinds.unbound`)."""
     for name, value in held.items():
         if value is UNBOUND and not names.is_attribute(name):
             new_in_loop(name)

@@ -23,7 +23,7 @@ from bwcompiler.errors import TracerError, UnsupportedError, at
 from bwcompiler.frontend.source.concrete.contents import binary
 from bwcompiler.frontend.source.effects.places import is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.undecided.identities import are_told_apart
+from bwcompiler.frontend.source.undecided.kinds.identities import are_told_apart
 from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
