@@ -25,7 +25,7 @@ from bwcompiler.frontend.source.effects.checks import raised
 from bwcompiler.frontend.source.effects.doubles import refuse_identity
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import truth_of
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.undecided import lookups
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice, contains, is_same, truth
 from bwcompiler.frontend.source.undecided.kinds.orders import is_undecided

@@ -18,7 +18,7 @@ from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, 
 from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of_side, held_once
 from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, raises_when_taken, together
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice
 from bwcompiler.frontend.source.undecided.kinds.fitting import Fitting

@@ -24,7 +24,7 @@ from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, Scope, is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import ALONE, PREFIX
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
 from bwcompiler.frontend.source.undecided.lists.gaps import appended, unpacked

@@ -17,7 +17,7 @@ import numpy as np
 
 from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.concrete.makers import Part, changed_in_loop, maker_of
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.variables import (
     UNBOUND,
     Names,
