@@ -271,7 +271,8 @@ class Tracer(Handle, UpdatingOperators):
 
     # ----- conversions that need a number
     def __bool__(self) -> bool:
-        return bool(_number(self, TracerBoolError, truth_advice))
+        has_several = self._type.is_fixed and math.prod(self._type.shape) > 1
+        return bool(_number(self, TracerBoolError, lambda: truth_advice(has_several)))
 
     def __float__(self) -> NoReturn:
         refuse(self, TracerError, number_advice("float"))
