@@ -271,7 +271,8 @@ class Tracer(Handle, UpdatingOperators):
 
     # ----- conversions that need a number
     def __bool__(self) -> bool:
-        has_several = self._type.is_fixed and math.prod(self._type.shape) > 1
+        shape = self._type.shape
+        has_several = 0 not in shape and any(isinstance(extent, int) and extent > 1 for extent in shape)
         return bool(_number(self, TracerBoolError, lambda: truth_advice(has_several)))
 
     def __float__(self) -> NoReturn:
