@@ -332,3 +332,11 @@ def test_long_function_is_found(tmp_path: Path) -> None:
 def test_missing_docstring_is_found(tmp_path: Path) -> None:
     modules = write_package(tmp_path, {"__init__.py": '"""Doc."""', "api.py": "# no docstring\nx = 1"})
     assert check_docstrings(modules) == ["bwcompiler.api: no docstring that says what it holds"]
+
+
+def test_the_guide_has_the_layers() -> None:
+    """CONTRIBUTING.md names all parts, each in the line of its layer."""
+    guide = (Path(__file__).resolve().parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    lines = guide.partition("```\ncli\n")[2].partition("```")[0].splitlines()
+    told = [set(re.findall(r"\w+", line.partition("   ")[0])) for line in ("cli", *lines)]
+    assert told == [set(layer) - {"", "__main__"} for layer in LAYERS]

@@ -1,9 +1,9 @@
-"""Python objects that depend on data.
+"""Python objects that depend on data.  Imports go downwards only:
 
-    kinds       what a variable holds: one of several things, a number or an array, something or nothing
-    lists       lists with gaps, whose elements are there or not
-    lookups     items of dictionaries, sets and lists at traced places
     outcomes    such objects as results of the traced function
+    lookups     items of dictionaries, sets and lists at traced places
+    lists       lists with gaps, whose elements are there or not
+    kinds       what a variable holds: one of several things, a number or an array, something or nothing
 
-Begin with `kinds.choices` and `lists.gaps`.  Lists are compared and chosen by what `kinds` has, never the other way round.
+Begin with `kinds.choices` and `lists.gaps`.
 """

@@ -1,13 +1,14 @@
-"""Variables whose kind depends on data.  A module imports only of those above it:
+"""Variables whose kind depends on data.  Imports go downwards only:
 
-    identities              objects that are told apart
-    choices                 one of several known things, or a value
-    changed                 changes of one of several objects
-    two_shapes              a number or an array
-    unbound                 something or nothing
+    fitting                 what the sides of a branch give, made alike
+    tuples                  tuples with such things in them
+    orders                  comparisons of such tuples, and of lists
     named                   attributes whose name is a choice
-    orders                  comparisons of tuples and lists of such things
-    tuples, fitting         what the sides of a branch give, made alike
+    unbound                 something or nothing
+    changed                 changes of one of several objects
+    choices                 one of several known things, or a value
+    identities              objects that are told apart
+    two_shapes              a number or an array
 
 Begin with `choices`.
 """
