@@ -63,7 +63,7 @@ def _unbounded() -> Unbounded:
 class _Poison(Operators):
     """In the place of the elements of a list that grows."""
 
-    is_unknown = True
+    is_poison = True
 
     def _refuse(self, *_args: Any, **_options: Any) -> Any:
         not_capturable("it reads a list that grows in it as a whole")

@@ -383,7 +383,7 @@ def note_place(place: Place) -> None:
         return
     held = held_in(place)
     parts = held if isinstance(held, tuple) and place.kind == "items" else (held,)
-    if any(getattr(type(one), "is_unknown", False) for one in parts):
+    if any(getattr(type(one), "is_poison", False) for one in parts):
         not_capturable(f"it changes a {type(place.base).__name__}, whose elements are in an array meanwhile, by another name")
     for number, scope in enumerate(scopes):
         before = _before_sides(place, held, scopes[number:])
