@@ -129,7 +129,7 @@ def check_locks(modules: list[Module]) -> list[str]:
     """Forked children find every lock free: locks.py makes them all, those that functools.cached_property has before Python 3.12 included."""
     problems = []
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             match node:
                 case ast.Attribute(value=ast.Name(id="threading"), attr="Lock" | "RLock" | "Condition") if module.name != f"{PACKAGE}.locks":
                     problems.append(f"{module}:{node.lineno}: makes a lock; see locks.py")
@@ -149,7 +149,7 @@ def check_file_length(modules: list[Module]) -> list[str]:
 def check_function_length(modules: list[Module]) -> list[str]:
     problems = []
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
             length = (node.end_lineno or node.lineno) - node.lineno + 1
@@ -168,7 +168,7 @@ def check_ops_by_name(modules: list[Module]) -> list[str]:
     compare names: a name that no op has would be an error nowhere."""
     problems = []
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             match node:
                 case ast.Name(id="REGISTRY" | "op_named") if module.part == "ops":
                     problems.append(f"{module}:{node.lineno}: looks an op up by its name; import it from its family")
@@ -332,3 +332,11 @@ def test_long_function_is_found(tmp_path: Path) -> None:
 def test_missing_docstring_is_found(tmp_path: Path) -> None:
     modules = write_package(tmp_path, {"__init__.py": '"""Doc."""', "api.py": "# no docstring\nx = 1"})
     assert check_docstrings(modules) == ["bwcompiler.api: no docstring that says what it holds"]
+
+
+def test_the_guide_has_the_layers() -> None:
+    """CONTRIBUTING.md names all parts, each in the line of its layer."""
+    guide = (Path(__file__).resolve().parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    lines = guide.partition("```\ncli\n")[2].partition("```")[0].splitlines()
+    told = [set(re.findall(r"\w+", line.partition("   ")[0])) for line in ("cli", *lines)]
+    assert told == [set(layer) - {"", "__main__"} for layer in LAYERS]

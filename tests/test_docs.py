@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.compiler.pipeline import PIPELINE
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -143,6 +144,26 @@ def missing_files(text: str) -> list[str]:
 @pytest.mark.parametrize("page", DESIGN, ids=lambda page: page.name)
 def test_files_of_the_design_are_there(page: Path) -> None:
     assert not missing_files(page.read_text(encoding="utf-8"))
+
+
+def named_in_code(text: str) -> set[str]:
+    """The words in the code of a page."""
+    return set(re.findall(r"\w+", " ".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))))
+
+
+def test_every_pass_has_its_place_in_the_design() -> None:
+    named = set().union(*[named_in_code(page.read_text(encoding="utf-8")) for page in DESIGN if page.name != "CONTRIBUTING.md"])
+    assert not [step.name for step in PIPELINE if step.name not in named]
+
+
+def test_a_pass_that_is_only_a_word_is_not_in_the_design() -> None:
+    assert named_in_code("We partition and simplify.  `passes/fuse.py`\n```\n legalize\n```\n") == {"passes", "fuse", "py", "legalize"}
+
+
+def test_passes_over_loops_are_described_in_their_order() -> None:
+    described = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/design_loops.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert described == [step.name for step in PIPELINE if step.name in described]
+    assert len(described) > 10
 
 
 def test_a_file_that_is_not_there_is_found() -> None:

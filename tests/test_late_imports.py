@@ -45,7 +45,7 @@ IMPORTERS = ("lazy", "cli")            # the command line imports the user's fun
 
 def import_calls(module: Module) -> Iterator[int]:
     """The lines in which something is imported by a call."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         match node:
             case ast.Call(func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module" | "__import__")):
                 yield node.lineno
@@ -94,7 +94,7 @@ def check_loaded_modules(modules: list[Module]) -> list[str]:
     """Modules of ours are not looked up among those that happen to be loaded."""
     problems = []
     for module in modules:
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             match node:
                 case (ast.Subscript(value=table, slice=ast.Constant(value=str(name)))
                       | ast.Call(func=ast.Attribute(value=table, attr="get"), args=[ast.Constant(value=str(name)), *_])):

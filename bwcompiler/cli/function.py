@@ -197,10 +197,18 @@ def example_arguments(function: UserFunction, given: Sequence[str]) -> tuple[Any
         elif position < last:
             found.append(parameter.default)
     if missing:
-        raise UserProblem(f"{function.name} needs the types of {', '.join(missing)}; write "
-                          f"{' '.join(f'--arg {name}=f64[32,64]' for name in missing)} (dtype and shape), or define "
-                          f"example_args() in {function.label}, which returns a tuple of arguments")
+        raise UserProblem(_asking_for(missing, function, is_first=missing[0] == next(iter(parameters))))
     return tuple(found)
+
+
+def _asking_for(missing: Sequence[str], function: UserFunction, is_first: bool) -> str:
+    """What to write for parameters of which nothing is known; is_first: there is the first one among them."""
+    owner = function.name.rpartition(".")[0]
+    if owner and is_first:
+        return (f"{function.name} takes an object, {missing[0]}: define example_args() in {function.label}, which returns it and the other "
+                f"arguments in a tuple, or a function that calls the method of an object of {owner}")
+    return (f"{function.name} needs the types of {', '.join(missing)}; write {' '.join(f'--arg {name}=f64[32,64]' for name in missing)} "
+            f"(dtype and shape), or define example_args() in {function.label}, which returns a tuple of arguments")
 
 
 def _parameters(function: UserFunction, specs: dict[str, Any]) -> dict[str, inspect.Parameter]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from bwcompiler import ops
 from bwcompiler.collector import collector_paused
@@ -22,6 +22,7 @@ from bwcompiler.compiler.native import loops_named_in, native_libraries
 from bwcompiler.compiler.options import pass_options
 from bwcompiler.ir.access import root
 from bwcompiler.ir.contracts.fusion import FusedProgram
+from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.content_hash import body_hash
@@ -281,10 +282,11 @@ _OVER_ARRAYS = (narrow_sums, split_loops, select_branches, promote_elements, vec
 
 
 def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None,
-         apart: bool = False) -> TangentGraph:
-    """The graph with tangents of its outputs for tangents of its inputs `wrt`: see `push_forward`."""
+         apart: bool = False, scope: Sequence[Index] = ()) -> TangentGraph:
+    """The graph, inside of loops with the indices `scope`, with tangents of its outputs for tangents of its inputs `wrt`: see
+    `push_forward`."""
     with collector_paused():
-        run = PassRunner(PIPELINE, options or pass_options())
+        run = PassRunner(PIPELINE, options or pass_options(), scope)
         rerolled = run(reroll_loops, run(unlink_custom_rules, graph).graph)
         shared = run(share_bodies, rerolled.graph)
         expanded = run(expand_custom_rules, shared.graph, wrt, REGIONS)
@@ -305,11 +307,11 @@ def _over_arrays(run: PassRunner, graph: Graph) -> tuple[Graph, list[Mapping[Val
 
 
 def derive(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None], names: Names = NO_NAMES,
-           options: PassOptions | None = None) -> JointGraph:
-    """The joint graph of a traced graph, whose text has `names`: see `differentiate`."""
+           options: PassOptions | None = None, scope: Sequence[Index] = ()) -> JointGraph:
+    """The joint graph of a traced graph, whose text has `names`, inside of loops with the indices `scope`: see `differentiate`."""
     called_code.begin(graph, current_target())
     with collector_paused():
-        run = PassRunner(PIPELINE, options or pass_options())
+        run = PassRunner(PIPELINE, options or pass_options(), scope)
         untied = run(unlink_custom_rules, graph)
         rerolled = run(reroll_loops, untied.graph)
         shared = run(share_bodies, rerolled.graph)
@@ -359,7 +361,7 @@ def lower(graph: Graph, into: Sequence[int | None] = (), target: Target | None =
         fused = run(fuse, legal)
         found = native_libraries()
         module = Module(found._replace(symbols=found.symbols.union(loops_named_in(legal))), target, begin)
-        steps = _kernels(run, legal, fused, into, _Bodies(module).of_graph(legal, options))
+        steps = _kernels(run, legal, fused, into, _Bodies(module, options).of_graph(legal))
         plan = run(plan_memory, legal, steps, into)
         program = run(emit_llvm, legal, steps, plan, module, into)
         return Lowered(graph, legal, fused, steps, plan, program, target, run.runs, tuple(into))
@@ -370,60 +372,67 @@ def _is_beside(into: Sequence[int | None]) -> bool:
     return all(number is None for number in into)
 
 
+Scope: TypeAlias = "tuple[Index, ...]"
+
+
 class _Bodies:
     """Lowers the bodies of loops and branches; equal bodies, such as those that a backward pass recomputes, only once.
 
     The functions of the loops and branches are written to the module at once.
     """
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, options: PassOptions) -> None:
         self._module = module
+        self._options = options
         self._known: dict[tuple[str, tuple[int | None, ...]], LoweredBody] = {}
 
-    def of_graph(self, graph: Graph, options: PassOptions, prefix: str = "") -> dict[Value, tuple[LoweredBody, ...]]:
-        """The bodies of the loops and branches of a legal graph, as steps with memory plans; prefix: of their kernels' names."""
+    def of_graph(self, graph: Graph, scope: Scope = (), prefix: str = "") -> dict[Value, tuple[LoweredBody, ...]]:
+        """The bodies of the loops and branches of a legal graph, as steps with memory plans.
+
+        scope: the indices of the loops around the graph, outermost first.  prefix: of the names of the bodies' kernels.
+        """
         found: dict[Value, tuple[LoweredBody, ...]] = {}
         for value in graph.body:
             if value.op.kind != "region":
                 continue
             name = f"{prefix}b{len(found)}"
             if value.op is ops.cond:
-                found[value] = self._branches(value, options, name)
+                found[value] = self._branches(value, scope, name)
             else:
                 carried = value.attrs["carried"]
                 found[value] = tuple([
-                    self._body(value.attrs[region], range(carried if region == "body" else 0), options, f"{name}{region[0]}.")
+                    self._body(value.attrs[region], range(carried if region == "body" else 0), scope, f"{name}{region[0]}.")
                     for region in value.op.regions])
-            region_function(self._module, value, found[value], options.scope)
+            region_function(self._module, value, found[value], scope)
         return found
 
-    def _branches(self, cond: Value, options: PassOptions, name: str) -> tuple[LoweredBody, ...]:
+    def _branches(self, cond: Value, scope: Scope, name: str) -> tuple[LoweredBody, ...]:
         """The branches of a `cond`.  An array that both update is updated in place, unless one of them needs the result in new memory."""
         states = branch_states(cond)
         into = [states.get(number) for number in range(len(cond.type.items))]
-        bodies = [self._body(cond.attrs[region], into, options, f"{name}{region[0]}.") for region in cond.op.regions]
+        bodies = [self._body(cond.attrs[region], into, scope, f"{name}{region[0]}.") for region in cond.op.regions]
         beside = {number for body in bodies for number in body.swapped}
         if not beside:
             return tuple(bodies)
         agreed = tuple([None if number in beside else place for number, place in enumerate(into)])
         return tuple([replace(body, into=agreed, swapped=(), plan=plan_memory(body.graph, body.steps, agreed)) for body in bodies])
 
-    def _body(self, graph: Graph, over: Sequence[int | None], options: PassOptions, prefix: str) -> LoweredBody:
+    def _body(self, graph: Graph, over: Sequence[int | None], scope: Scope, prefix: str) -> LoweredBody:
         """One body.  over: per result the input that it overwrites; if that is still read at the end, the result gets new memory."""
-        key = body_hash(graph, options.scope, may_name_line), tuple(over)
+        key = body_hash(graph, scope, may_name_line), tuple(over)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._lowered(graph, over, options, prefix)
+            found = self._known[key] = self._lowered(graph, over, scope, prefix)
         return found
 
-    def _lowered(self, graph: Graph, over: Sequence[int | None], options: PassOptions, prefix: str) -> LoweredBody:
-        run = PassRunner(PIPELINE, options)
+    def _lowered(self, graph: Graph, over: Sequence[int | None], scope: Scope, prefix: str) -> LoweredBody:
+        run = PassRunner(PIPELINE, self._options, scope)
         legal = run(legalize, run(carry_elements, run(unroll_and_jam, run(prune_regions, run(inline_custom_rules, graph)))))
         states = [legal.inputs[place] for place in over if place is not None]
         legal = run(add_products, run(save_slices, run(read_written, legal), states))
         fused = run(fuse, legal, False, states)
         into = tuple(over)
-        inside = options if graph.index is None else replace(options, scope=(*options.scope, graph.index))
+        inside = scope if graph.index is None else (*scope, graph.index)
         steps = _kernels(run, legal, fused, into, self.of_graph(legal, inside, prefix), prefix)
         plan = plan_memory(legal, steps, into)
         computed = {number for value, number in plan.copies if value not in legal.inputs}

@@ -39,6 +39,7 @@ def reserved_names() -> frozenset[str]:
 
 @functools.cache
 def _reserved(count: int) -> frozenset[str]:
+    """These names, while there are so many ops: more may be declared later."""
     references = [op.reference for op in REGISTRY.values()
                   if op.numpy is None and op.kind not in WITHOUT_NUMPY
                   and numpy_name(op.reference) is None and is_plain_function(op.reference)]

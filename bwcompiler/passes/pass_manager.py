@@ -59,13 +59,11 @@ class PassOptions:
     """What to do with the results of passes.
 
     verify   check them.
-    scope    the indices of the loops around the graph, outermost first.
     dump     folder that gets the first graph, and every graph that a pass makes, as text.
     observe  called with the name of a pass ("input" first) and each of these graphs.
     """
 
     verify: bool = False
-    scope: tuple[Index, ...] = ()
     dump: Path | None = None
     observe: Callable[[str, Graph], None] | None = None
 
@@ -90,10 +88,13 @@ class PassRunner:
 
         run = PassRunner(PIPELINE, options)
         graph = run(legalize, graph)            # as legalize(graph)
+
+    scope: the indices of the loops around the graph, outermost first.
     """
 
     pipeline: Sequence[Pass]
     options: PassOptions
+    scope: Sequence[Index] = ()
     runs: list[PassRun] = field(default_factory=list)
     _done: int = -1
 
@@ -108,9 +109,9 @@ class PassRunner:
             raise InternalError(f"pass {step.name} comes before {self.pipeline[self._done].name} in the pipeline")
         if not self.runs and isinstance(args[0], Graph):
             if self.options.verify:
-                verify(args[0], frozenset(self.options.scope))
+                verify(args[0], frozenset(self.scope))
             _show(args[0], "input", self.options)
-        result: R = _run(step, args, kwargs, self.options, self.runs)
+        result: R = _run(step, args, kwargs, self.options, self.scope, self.runs)
         self._done = number
         return result
 
@@ -118,11 +119,12 @@ class PassRunner:
 def run_pass(step: Pass, graph: Graph, options: PassOptions) -> tuple[Graph, PassRun]:
     """One pass from graph to graph.  Where it raises, or gives an invalid graph, the exception names a file with the input."""
     runs: list[PassRun] = []
-    result = _run(step, (graph,), {}, options, runs)
+    result = _run(step, (graph,), {}, options, (), runs)
     return step.graphs(result)[0], runs[0]
 
 
-def _run(step: Pass, args: Sequence[Any], kwargs: dict[str, Any], options: PassOptions, runs: list[PassRun]) -> Any:
+def _run(step: Pass, args: Sequence[Any], kwargs: dict[str, Any], options: PassOptions, scope: Sequence[Index],
+         runs: list[PassRun]) -> Any:
     subject = args[0]
     start = time.perf_counter()
     try:
@@ -131,7 +133,7 @@ def _run(step: Pass, args: Sequence[Any], kwargs: dict[str, Any], options: PassO
         made = [graph for graph in step.graphs(result) if graph is not subject]
         if options.verify:
             for graph in made:
-                verify(graph, frozenset(options.scope))
+                verify(graph, frozenset(scope))
             step.check(result)
     except Exception as error:
         users = isinstance(error, BwError) and not isinstance(error, CompileError | InternalError)

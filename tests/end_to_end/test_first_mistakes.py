@@ -45,7 +45,7 @@ async def _waits(x: Any) -> Any:
 
 
 MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: bw.grad(_forgets)(X), GradientError, "it returned nothing that is a number\n  hint: is a `return` missing?"),
+    (lambda: bw.grad(_forgets)(X), GradientError, "_forgets returned nothing that is a number\n  hint: is a `return` missing?"),
     (lambda: bw.grad(lambda x: (np.sum(x), x))(X), GradientError, "it returned shape (), (3,)\n  hint: return one number; has_aux=True for a pair"),
     (lambda: bw.grad(np.sum, X), GradientError, "grad: argnums= is an array; it says which arguments are differentiated, by their positions\n"
                                                 "  hint: bw.grad(f)(x), not bw.grad(f, x)"),

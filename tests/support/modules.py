@@ -45,8 +45,22 @@ class Module:
         return self.path.name == "__init__.py"
 
     @cached_property
+    def _walked(self) -> tuple[list[ast.AST], list[Import]]:
+        package = self.name if self.is_package else self.name.rpartition(".")[0]
+        nodes, imports = [], []
+        for node, local in nodes_below(self.tree):
+            nodes.append(node)
+            imports += imports_of(node, package, local)
+        return nodes, imports
+
+    @property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree, which is walked once for all checks."""
+        return self._walked[0]
+
+    @property
     def imports(self) -> list[Import]:
-        return list(imports_below(self.tree, self.name if self.is_package else self.name.rpartition(".")[0]))
+        return self._walked[1]
 
     @cached_property
     def late_calls(self) -> list[tuple[str, ast.Call]]:
@@ -56,7 +70,7 @@ class Module:
         imported = {found.name for found in self.imports}
         names = {name for name in ("loader", "module") if f"{PACKAGE}.lazy.{name}" in imported}
         calls = []
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             match node:
                 case ast.Call(func=ast.Name(id=name)) if name in names:
                     calls.append((name, node))
@@ -92,22 +106,36 @@ def package() -> list[Module]:
     return modules
 
 
-def imports_below(node: ast.AST, package: str, local: bool = False) -> Iterator[Import]:
+def nodes_below(node: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """All nodes under `node`, in the order of the text, and whether each is inside a function that is there too."""
+    pending = [(child, False) for child in reversed(list(ast.iter_child_nodes(node)))]
+    while pending:
+        child, is_local = pending.pop()
+        yield child, is_local
+        is_local = is_local or isinstance(child, Function)
+        pending += [(below, is_local) for below in reversed(list(ast.iter_child_nodes(child)))]
+
+
+def imports_below(node: ast.AST, package: str) -> Iterator[Import]:
     """Every import statement (and `import_module("...")`) under `node`, relative names resolved against `package`."""
-    for child in ast.iter_child_nodes(node):
-        match child:
-            case ast.Import(names=names):
-                yield from (Import(alias.name, child.lineno, local) for alias in names)
-            case ast.ImportFrom(names=names, level=level, module=source):
-                parents = package.split(".")[: len(package.split(".")) - level + 1] if level else []
-                base = ".".join([*parents, *([source] if source else [])])
-                yield from (Import(f"{base}.{alias.name}", child.lineno, local) for alias in names)
-            case ast.Call(
-                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
-                args=[ast.Constant(value=str(name)), *_],
-            ):
-                yield Import(name, child.lineno, local)
-        yield from imports_below(child, package, local or isinstance(child, Function))
+    for child, local in nodes_below(node):
+        yield from imports_of(child, package, local)
+
+
+def imports_of(node: ast.AST, package: str, local: bool) -> Iterator[Import]:
+    """What one statement imports, or a call of `import_module`."""
+    match node:
+        case ast.Import(names=names):
+            yield from (Import(alias.name, node.lineno, local) for alias in names)
+        case ast.ImportFrom(names=names, level=level, module=source):
+            parents = package.split(".")[: len(package.split(".")) - level + 1] if level else []
+            base = ".".join([*parents, *([source] if source else [])])
+            yield from (Import(f"{base}.{alias.name}", node.lineno, local) for alias in names)
+        case ast.Call(
+            func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+            args=[ast.Constant(value=str(name)), *_],
+        ):
+            yield Import(name, node.lineno, local)
 
 
 def internal_imports(module: Module, modules: list[Module]) -> Iterator[tuple[Module, Import]]:

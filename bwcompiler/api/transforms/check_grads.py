@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,6 @@ from bwcompiler import ops, tree
 from bwcompiler.api.programs.functions import jit
 from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.reverse import vjp
-from bwcompiler.compiler.options import pass_options
 from bwcompiler.compiler.pipeline import derive, push
 from bwcompiler.errors import DerivativeError, GradientError, SignatureError, at
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
@@ -30,7 +28,6 @@ from bwcompiler.ir.types import TupleType
 from bwcompiler.ops.custom import custom_call
 from bwcompiler.ops.region import loop_indices
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
-from bwcompiler.passes.pass_manager import PassOptions
 
 ENTERED = 100                  # iterations of a loop with a wrong derivative that are searched for the wrong op
 MODES = {"fwd": "forward mode", "rev": "reverse mode"}
@@ -296,15 +293,10 @@ def _alone(value: Value) -> Graph:
     return Graph(value.op.name, inputs, record.values, outputs)
 
 
-def _inside(environment: Environment) -> PassOptions:
-    """Options for passes over a graph inside loops with these indices."""
-    return replace(pass_options(), scope=tuple(environment))
-
-
 def _pushed(graph: Graph, wrt: Sequence[int], operands: Sequence[Any], changes: dict[int, Any], results: dict[int, Any],
             environment: Environment) -> dict[int, Any]:
     """result -> its tangent."""
-    pushed = push(graph, wrt, options=_inside(environment))
+    pushed = push(graph, wrt, scope=tuple(environment))
     found = interpret(pushed.graph, [*operands, *[changes[k] for k in wrt], *pushed.captured], environment)
     tangents = {k: pushed.tangents[k] for k in results}
     return {k: np.zeros(results[k].shape) if position is None else _wide(found[position]) for k, position in tangents.items()}
@@ -314,7 +306,7 @@ def _pulled(graph: Graph, wrt: Sequence[int], operands: Sequence[Any], changes: 
             environment: Environment) -> Any:
     """<cotangents, changes>."""
     joint = derive(graph, wrt, [INPUT_SEED if k in seeds else None for k in range(len(graph.outputs))],
-                   options=_inside(environment))
+                   scope=tuple(environment))
     given = [seeds[k] for k, position in enumerate(joint.seeds) if position is not None]
     found = interpret(joint.graph, [*operands, *given, *joint.captured], environment)
     return _product([(found[position], changes[k]) for k, position in zip(wrt, joint.cotangents, strict=True) if position is not None])

@@ -47,7 +47,7 @@ def scalar_output(result: TraceResult, numbers: Sequence[int], what: str, holomo
     """The number of the one output; raises GradientError unless it is a real scalar (complex for a holomorphic function)."""
     outputs = [result.outputs[k] for k in numbers]
     if not outputs or result.only_checks:
-        raise GradientError(f"{what} needs a function with one scalar output; it returned nothing that is a number\n"
+        raise GradientError(f"{what} needs a function with one scalar output; {result.graph.name} returned nothing that is a number\n"
                             "  hint: is a `return` missing? (with has_aux=True: return (value, rest))")
     if len(outputs) != 1 or outputs[0].shape != ():
         shapes = ", ".join(str(output.shape) for output in outputs)

@@ -11,7 +11,7 @@ NOTHING = np._NoValue          # a missing argument, if None has a meaning of it
 Axes = tuple[int, ...]
 
 
-def normalize_axes(axis: Any, rank: int, name: str = "") -> Axes:
+def normalize_axes(axis: Any, rank: int) -> Axes:
     """An axis argument (None: all) as sorted non-negative axes; raises numpy.exceptions.AxisError."""
     if axis is None or axis is NOTHING:
         return tuple(range(rank))

@@ -47,12 +47,12 @@ from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_ser
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.library.wrappers import around_users
 from bwcompiler.frontend.source.syntax.functions import form as form_of
-from bwcompiler.frontend.source.undecided.choices import Choice
-from bwcompiler.frontend.source.undecided.choices import attribute as attribute_of_choice
-from bwcompiler.frontend.source.undecided.named import get_attribute, set_attribute
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
-from bwcompiler.frontend.source.undecided.two_shapes import attribute as attribute_of_two_shapes
-from bwcompiler.frontend.source.undecided.unbound import attributes_of, sure_attribute
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice
+from bwcompiler.frontend.source.undecided.kinds.choices import attribute as attribute_of_choice
+from bwcompiler.frontend.source.undecided.kinds.named import get_attribute, set_attribute
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import attribute as attribute_of_two_shapes
+from bwcompiler.frontend.source.undecided.kinds.unbound import attributes_of, sure_attribute
 from bwcompiler.frontend.source.variables import among, not_capturable, open_policy
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.policy import Policy

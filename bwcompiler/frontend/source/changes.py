@@ -17,12 +17,12 @@ from bwcompiler.frontend.source.concrete.makers import Target, changed_in_loop, 
 from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.effects.methods import by_methods
 from bwcompiler.frontend.source.effects.places import Holder, assigned_to, refuse_change, scopes_around
-from bwcompiler.frontend.source.undecided.changed import OneOf, is_one_of_objects
-from bwcompiler.frontend.source.undecided.choices import Choice, refuse, whole
-from bwcompiler.frontend.source.undecided.gaps import has_gaps
-from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
-from bwcompiler.frontend.source.undecided.two_shapes import refuse as refuse_two_shapes
+from bwcompiler.frontend.source.undecided.kinds.changed import OneOf, is_one_of_objects
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, refuse, whole
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import refuse as refuse_two_shapes
+from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps
+from bwcompiler.frontend.source.undecided.lists.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.variables import is_bounded, open_policy
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.registry import HANDLERS

@@ -25,12 +25,13 @@ from bwcompiler.frontend.source.effects.checks import raised
 from bwcompiler.frontend.source.effects.doubles import refuse_identity
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import truth_of
-from bwcompiler.frontend.source.syntax.rewriting import Variables
-from bwcompiler.frontend.source.undecided import gaps, lookups
-from bwcompiler.frontend.source.undecided.choices import Choice, contains, is_same, truth
-from bwcompiler.frontend.source.undecided.orders import is_undecided
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
-from bwcompiler.frontend.source.undecided.two_shapes import truth as truth_of_two_shapes
+from bwcompiler.frontend.source.syntax.names import Variables
+from bwcompiler.frontend.source.undecided import lookups
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, contains, is_same, truth
+from bwcompiler.frontend.source.undecided.kinds.orders import is_undecided
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import truth as truth_of_two_shapes
+from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.variables import Names, is_bounded, not_capturable, open_policy, parts_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.provenance.source import current_source

@@ -8,7 +8,7 @@ from typing import Any
 
 from bwcompiler.frontend.source.effects.places import Place, note_place
 from bwcompiler.frontend.source.syntax.generators import TAKE
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.variables import Names
 
 

@@ -22,7 +22,7 @@ from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.iteration import Elements
 from bwcompiler.frontend.source.decisions import decided, not_, nothing
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import DONE
 from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, not_capturable, site_of
 from bwcompiler.frontend.tracing.calls import call

@@ -21,13 +21,13 @@ from bwcompiler.frontend.source.concrete.makers import noted, shown
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.effects.places import is_plain_object, scopes_around
-from bwcompiler.frontend.source.undecided.choices import Choice, picked, place_of, table
-from bwcompiler.frontend.source.undecided.gaps import has_gaps, taken
-from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_gaps
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, picked, place_of, table
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes, each_way
+from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps, taken
+from bwcompiler.frontend.source.undecided.lists.gaps import refuse as refuse_gaps
+from bwcompiler.frontend.source.undecided.lists.moved import item as item_of_gaps
 from bwcompiler.frontend.source.undecided.lookups import element as element_at
 from bwcompiler.frontend.source.undecided.lookups import has_choices, is_among, is_traced_key, look_up
-from bwcompiler.frontend.source.undecided.moved import item as item_of_gaps
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes, each_way
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection

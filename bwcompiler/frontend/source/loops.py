@@ -28,9 +28,9 @@ from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.guarded_loops import guarded_for, guarded_while, under_tests
 from bwcompiler.frontend.source.items import iterable
-from bwcompiler.frontend.source.syntax.rewriting import ITEM, Variables
+from bwcompiler.frontend.source.syntax.names import ITEM, Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import DONE, RETURNING
-from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.unrolling import (
     SHORTEST,
     Unrolled,

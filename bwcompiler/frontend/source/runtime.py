@@ -71,15 +71,16 @@ from bwcompiler.frontend.source.loops import each, for_, listed, summed, unrolle
 from bwcompiler.frontend.source.recursion import is_loop
 from bwcompiler.frontend.source.syntax.functions import converted, handed
 from bwcompiler.frontend.source.syntax.functions import form as form_of
-from bwcompiler.frontend.source.undecided import keyed, outcomes  # noqa: F401  (outcomes registers what results become)
-from bwcompiler.frontend.source.undecided.choices import Choice, found_by, place_of, unwrapped, valued
-from bwcompiler.frontend.source.undecided.gaps import has_gaps, refuse, taken
+from bwcompiler.frontend.source.undecided import outcomes  # noqa: F401  (registers what results become)
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, found_by, place_of, unwrapped, valued
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes, both, each_way, has_two_shapes, settled
+from bwcompiler.frontend.source.undecided.kinds.unbound import sure
+from bwcompiler.frontend.source.undecided.lists import keyed
+from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps, refuse, taken
+from bwcompiler.frontend.source.undecided.lists.moved import positions
+from bwcompiler.frontend.source.undecided.lists.searches import searched
+from bwcompiler.frontend.source.undecided.lists.taking import gone_over, taking
 from bwcompiler.frontend.source.undecided.lookups import changing
-from bwcompiler.frontend.source.undecided.moved import positions
-from bwcompiler.frontend.source.undecided.searches import searched
-from bwcompiler.frontend.source.undecided.taking import gone_over, taking
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes, both, each_way, has_two_shapes, settled
-from bwcompiler.frontend.source.undecided.unbound import sure
 from bwcompiler.frontend.source.variables import among, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection

@@ -84,7 +84,7 @@ class Policy:
         self.heavy: set[Site] = set()                               # short loops that are recorded all the same: their iterations are long
         self.by_data: set[Site] = set()                             # loops whose index is data, though they are counted
         self.uncounted: set[Site] = set()                           # `while` loops with no count
-        self.fitting: dict[Any, Any] = {}                           # what sides of branches give, by their code (`undecided.fitting`)
+        self.fitting: dict[Any, Any] = {}                           # what sides of branches give, by their code (`kinds.fitting`)
         self.carrying: dict[Any, Any] = {}                          # what loops carry (`source.carried.remembered`), by what they see
         self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
         self.bounded: dict[Site, Any] = {}                          # what makes containers with room (`source.bounded`), and its plan
@@ -145,13 +145,13 @@ class Policy:
 
     def _restart_choices(self) -> None:
         """What data decide about."""
-        self.choices = False                                        # whether they do, of which kind a variable is (`undecided.choices`),
-        self.gaps = False                                           # and which elements a list has (`undecided.gaps`)
+        self.choices = False                                        # whether they do, of which kind a variable is (`kinds.choices`),
+        self.gaps = False                                           # and which elements a list has (`lists.gaps`)
         self.twins_written = 0                                      # writes to arrays that may be those that were written to
         self.unbound: dict[str, str] = {}                           # variables that Python would have bound or not, and what to do
         self.sure: dict[int, tuple[Any, Any]] = {}                  # those checked to have a value, by their ids, and in which region
         self.truths: dict[Value, bool | None] = {}                  # truth values that are Python's (`numpy.elementwise.truths`), or may be
-        self.asked: list[tuple[Any, Value, int]] = []               # those that may be None, with tests that say it (`undecided.unbound`)
+        self.asked: list[tuple[Any, Value, int]] = []               # those that may be None, with tests that say it (`kinds.unbound`)
 
     def _restart_handlers(self) -> None:
         """`try` and `raise`."""

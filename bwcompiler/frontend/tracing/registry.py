@@ -1,6 +1,10 @@
 """The tables through which handles find supported functions: ufuncs by name, NumPy functions by identity.
 
 The modules of `frontend/numpy` fill the tables; handles (`tracer`) and `frontend/numpy/dispatch.py` read them.
+
+`HANDLERS` is also where the way leads back up: what a user's code does to a handle may end in his code again (an element of a list that is
+an object of his class, whose `__eq__` is called; the truth of a comparison, which becomes a branch).  So modules ask here by name for what
+modules above them do, most of them in `frontend/source`.  A test checks that each name which is asked for is there.
 """
 
 from __future__ import annotations
@@ -34,7 +38,7 @@ _SIZES = frozenset("N M axes axis axis1 axis2 bins ddof deg destination indices_
 
 
 FUNCTIONS: dict[Any, Entry] = {}
-HANDLERS: dict[str, Callable[..., Any]] = {}         # the same handlers (and methods) by name
+HANDLERS: dict[str, Callable[..., Any]] = {}         # the same handlers, methods, and functions of higher modules by name
 UFUNC_METHODS: dict[str, Callable[..., Any]] = {}    # "__call__", "reduce", ... of __array_ufunc__
 UFUNC_NAMES: list[str] = []
 TAKING: list[type] = []                              # classes of what computes with handles by itself: selections

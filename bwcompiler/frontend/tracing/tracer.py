@@ -271,7 +271,9 @@ class Tracer(Handle, UpdatingOperators):
 
     # ----- conversions that need a number
     def __bool__(self) -> bool:
-        return bool(_number(self, TracerBoolError, truth_advice))
+        shape = self._type.shape
+        has_several = 0 not in shape and any(isinstance(extent, int) and extent > 1 for extent in shape)
+        return bool(_number(self, TracerBoolError, lambda: truth_advice(has_several)))
 
     def __float__(self) -> NoReturn:
         refuse(self, TracerError, number_advice("float"))

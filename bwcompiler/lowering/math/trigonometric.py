@@ -32,9 +32,9 @@ ROWS_F64 = (2047 - FIRST_F64 + ROW_STEP_F64) // ROW_STEP_F64 + 1
 SHORT_WORDS = 5  # of 29 bits: the product of an angle below 2^128 with what follows is below 2^-19
 
 
-def rounded_word(value: int, bits: int) -> tuple[float, int]:
-    """(mantissa, shift): mantissa 2^shift is `value` rounded to `bits` bits."""
-    shift = max(value.bit_length() - bits, 0)
+def rounded_word(value: int) -> tuple[float, int]:
+    """(mantissa, shift): mantissa 2^shift is `value` rounded to the 53 bits of a float64."""
+    shift = max(value.bit_length() - 53, 0)
     mantissa = (value + (1 << shift >> 1)) >> shift
     return float(mantissa), shift
 
@@ -52,7 +52,7 @@ def two_over_pi_f64() -> tuple[tuple[float, ...], ...]:
         words = []
         for _ in range(4):
             sign, magnitude = (-1, -rest) if rest < 0 else (1, rest)
-            mantissa, shift = rounded_word(magnitude, 53)
+            mantissa, shift = rounded_word(magnitude)
             words.append(sign * math.ldexp(mantissa, shift - PLACES + scale))
             rest -= sign * (int(mantissa) << shift)
         rows.append(tuple(words))
@@ -64,7 +64,7 @@ def quarter_words_f32() -> tuple[float, ...]:
     """1/(2 pi) cut into words of 29 bits, whose products with f32 angles are exact, and a last word of 53 bits."""
     places = [PLACES - 29 * (index + 1) for index in range(SHORT_WORDS)]
     words = [math.ldexp(float((table.TWO_OVER_PI >> low) % (1 << 29)), low - PLACES - 2) for low in places]
-    mantissa, shift = rounded_word(table.TWO_OVER_PI % (1 << places[-1]), 53)
+    mantissa, shift = rounded_word(table.TWO_OVER_PI % (1 << places[-1]))
     return (*words, math.ldexp(mantissa, shift - PLACES - 2))
 
 
@@ -196,12 +196,10 @@ def tan(body: Body, x: Value) -> Value:
     return quadrant_function(body, x, "tan")
 
 
-def arctangent_pair(body: Body, offset: tuple[Value, Value], t: Value, t_low: Value | None = None) -> Value:
-    """offset + atan(t + t_low) for |t| <= 1/2."""
+def arctangent_pair(body: Body, offset: tuple[Value, Value], t: Value) -> Value:
+    """offset + atan(t) for |t| <= 1/2."""
     z = t * t
     tail = body.multiply_add(t * z, body.polynomial(z, coefficients("ATAN", t.format)), offset[1])
-    if t_low is not None:
-        tail = tail + t_low
     total = offset[0] + t
     # |offset| >= pi/4 > |t|, or offset = 0 and the sum is exact.
     return total + ((t - (total - offset[0])) + tail)

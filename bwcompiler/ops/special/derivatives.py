@@ -53,10 +53,10 @@ def _times_log(x: Value, y: Value) -> Value:
     return select(zero, full_like(x, 0.0), x * log(select(zero, full_like(y, 1.0), y)))
 
 
-def _where_zero(x: Value, then: float, otherwise: Callable[[Value], Value]) -> Value:
-    """otherwise(x), but `then` where x is 0, of which otherwise sees 1."""
+def _one_at_zero(x: Value, otherwise: Callable[[Value], Value]) -> Value:
+    """otherwise(x), but 1 where x is 0, of which otherwise sees 1."""
     zero = equal(x, full_like(x, 0.0))
-    return select(zero, full_like(x, then), otherwise(select(zero, full_like(x, 1.0), x)))
+    return select(zero, full_like(x, 1.0), otherwise(select(zero, full_like(x, 1.0), x)))
 
 
 # ----- error functions and the normal distribution
@@ -83,9 +83,9 @@ def _expn_slope(out: Value, n: Value, x: Value) -> Value:
 known("expi", lambda out, x: exp(x) / x)
 known("exp1", lambda out, x: -(exp(-x) / x))
 known("expn", None, _expn_slope)
-known("sici", lambda out, x: (_where_zero(x, 1.0, lambda y: sin(y) / y), cos(x) / x))
-known("shichi", lambda out, x: (_where_zero(x, 1.0, lambda y: sinh(y) / y), cosh(x) / x))
-known("spence", lambda out, x: -_where_zero(x - 1.0, 1.0, lambda y: log1p(y) / y))
+known("sici", lambda out, x: (_one_at_zero(x, lambda y: sin(y) / y), cos(x) / x))
+known("shichi", lambda out, x: (_one_at_zero(x, lambda y: sinh(y) / y), cosh(x) / x))
+known("spence", lambda out, x: -_one_at_zero(x - 1.0, lambda y: log1p(y) / y))
 
 
 # ----- integrals over v > 0 of functions that fall off like exp(-v / scale)

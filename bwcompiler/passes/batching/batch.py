@@ -147,12 +147,13 @@ def _mapped_link(value: Value, operands: list[Value], flags: list[bool], size: E
     return custom_link(*operands[:primals], *results, *operands[end:], rule=mapped, primals=primals, outputs=outputs)
 
 
-def _all_mapped(graph: Graph, flags: Sequence[bool], size: Extent, count: int | None = None) -> Graph:
-    """The mapped graph, its first `count` outputs (default: all) with the batch axis."""
-    return _repeat_outputs(*batch_graph(graph, flags, size), size, count)
+def _all_mapped(graph: Graph, flags: Sequence[bool], size: Extent) -> Graph:
+    """The mapped graph, all its outputs with the batch axis."""
+    return _repeat_outputs(*batch_graph(graph, flags, size), size)
 
 
 def _repeat_outputs(graph: Graph, has_axis: Sequence[bool], size: Extent, count: int | None = None) -> Graph:
+    """The graph, its first `count` outputs (default: all) with the batch axis."""
     record = Record()
     with record:
         outputs = [_FIRST.repeated(output, flag, size) for output, flag in zip(graph.outputs[:count], has_axis, strict=False)]

@@ -119,6 +119,30 @@ fail:
 }}
 """
 
+
+def _set_children(kind: str, keys: str, function: str) -> str:
+    """A loop that sets the first %a children in a new dict or object, under the keys in an array; its head is at %<kind>.head."""
+    return f"""{kind}.head:
+  %{kind}.k = phi i64 [ 0, %{kind} ], [ %{kind}.k.next, %{kind}.set ]
+  %{kind}.k.next = add i64 %{kind}.k, 1
+  %{kind}.end = icmp eq i64 %{kind}.k, %a
+  br i1 %{kind}.end, label %{kind}.done, label %{kind}.set
+{kind}.set:
+  %{kind}.key.at = getelementptr ptr, ptr {keys}, i64 %{kind}.k
+  %{kind}.key = load ptr, ptr %{kind}.key.at
+  %{kind}.child.at = getelementptr ptr, ptr %children, i64 %{kind}.k
+  %{kind}.child = load ptr, ptr %{kind}.child.at
+  %{kind}.status = call i32 @py.{function}(ptr %{kind}.new, ptr %{kind}.key, ptr %{kind}.child)
+  %{kind}.is.set = icmp eq i32 %{kind}.status, 0
+  br i1 %{kind}.is.set, label %{kind}.head, label %{kind}.fail
+{kind}.fail:
+  call void @py.Py_DecRef(ptr %{kind}.new)
+  br label %fail
+{kind}.done:
+  call void @bw.release(ptr %children, i64 %a)
+  br label %push"""
+
+
 # A stack machine that builds the result tree and moves the references of %owned into it.  Null: no memory, or an
 # exception of the class of a named tuple or an object; then the objects on the stack have been dropped, and %owned keeps the others.
 PACK_TEXT = f"""
@@ -171,25 +195,7 @@ dict:
   %dict.bad = icmp eq ptr %dict.new, null
   %keys = getelementptr i8, ptr %table, i64 %b
   br i1 %dict.bad, label %fail, label %dict.head
-dict.head:
-  %k = phi i64 [ 0, %dict ], [ %k.next, %dict.set ]
-  %k.next = add i64 %k, 1
-  %dict.end = icmp eq i64 %k, %a
-  br i1 %dict.end, label %dict.done, label %dict.set
-dict.set:
-  %key.at = getelementptr ptr, ptr %keys, i64 %k
-  %key = load ptr, ptr %key.at
-  %child.at = getelementptr ptr, ptr %children, i64 %k
-  %child = load ptr, ptr %child.at
-  %status = call i32 @py.PyDict_SetItem(ptr %dict.new, ptr %key, ptr %child)
-  %set = icmp eq i32 %status, 0
-  br i1 %set, label %dict.head, label %dict.fail
-dict.done:
-  call void @bw.release(ptr %children, i64 %a)
-  br label %push
-dict.fail:
-  call void @py.Py_DecRef(ptr %dict.new)
-  br label %fail
+{_set_children("dict", "%keys", "PyDict_SetItem")}
 named:
   %named.class = inttoptr i64 %b to ptr
   %named.new = call ptr @py.PyObject_Vectorcall(ptr %named.class, ptr %children, i64 %a, ptr null)
@@ -203,26 +209,9 @@ instance:
   %instance.class = load ptr, ptr %instance.spec
   %instance.new = call ptr @py.object_new(ptr %instance.class, ptr @py.empty_tuple, ptr null)
   %instance.bad = icmp eq ptr %instance.new, null
+  %names = getelementptr ptr, ptr %instance.spec, i64 1
   br i1 %instance.bad, label %fail, label %instance.head
-instance.head:
-  %m = phi i64 [ 0, %instance ], [ %m.next, %instance.set ]
-  %m.next = add i64 %m, 1
-  %instance.end = icmp eq i64 %m, %a
-  br i1 %instance.end, label %instance.done, label %instance.set
-instance.set:
-  %name.at = getelementptr ptr, ptr %instance.spec, i64 %m.next
-  %name = load ptr, ptr %name.at
-  %member.at = getelementptr ptr, ptr %children, i64 %m
-  %member = load ptr, ptr %member.at
-  %member.status = call i32 @py.PyObject_GenericSetAttr(ptr %instance.new, ptr %name, ptr %member)
-  %member.set = icmp eq i32 %member.status, 0
-  br i1 %member.set, label %instance.head, label %instance.fail
-instance.fail:
-  call void @py.Py_DecRef(ptr %instance.new)
-  br label %fail
-instance.done:
-  call void @bw.release(ptr %children, i64 %a)
-  br label %push
+{_set_children("instance", "%names", "PyObject_GenericSetAttr")}
 constant:
   %constant.object = inttoptr i64 %b to ptr
   call void @py.Py_IncRef(ptr %constant.object)

@@ -32,6 +32,11 @@ def _flat(values: Any) -> Any:
     return rows.reshape(rows.shape[0], -1)
 
 
+def _of_orders(curve: Any, x: Any, der: Any) -> Any:
+    """The derivative of an order, or of several, stacked."""
+    return curve.derivative(x, int(der)) if np.ndim(der) == 0 else curve.derivatives(x, max(der) + 1)[np.asarray(der)]
+
+
 # ----- Krogh's
 @graph_function
 def _divided_differences(xi: Any, yi: Any, repeated: tuple[int, ...]) -> Any:
@@ -128,10 +133,7 @@ def krogh_interpolate(xi: Any, yi: Any, x: Any, der: Any = 0, axis: int = 0) -> 
     >>> bw.scipy.interpolate.krogh_interpolate(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 4.0]), 3.0).round(6).tolist()
     9.0
     """
-    found = KroghInterpolator(xi, yi, axis)
-    if np.ndim(der) == 0:
-        return found.derivative(x, int(der))
-    return found.derivatives(x, max(der) + 1)[np.asarray(der)]
+    return _of_orders(KroghInterpolator(xi, yi, axis), x, der)
 
 
 # ----- barycentric
@@ -256,7 +258,4 @@ def barycentric_interpolate(xi: Any, yi: Any, x: Any, axis: int = 0, *, der: Any
     >>> bw.scipy.interpolate.barycentric_interpolate(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 4.0]), 3.0).round(6).tolist()
     9.0
     """
-    found = BarycentricInterpolator(xi, yi, axis)
-    if np.ndim(der) == 0:
-        return found.derivative(x, int(der))
-    return found.derivatives(x, max(der) + 1)[np.asarray(der)]
+    return _of_orders(BarycentricInterpolator(xi, yi, axis), x, der)

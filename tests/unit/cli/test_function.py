@@ -144,12 +144,14 @@ def test_examples_by_name(folder):
     ("user_file.py:other", [], "returned 2 arguments, other takes 1; return a dict by name, or give the types with --arg"),
     ("user_file.py:keyword", ["x=f64"], "keyword-only parameter n"), ("optional.py:f", ["n=3"], "keyword-only parameter n"),
     ("without.py:f", ["x=f64"], "f needs the types of y; write --arg y=f64[32,64] (dtype and shape), or define example_args() in without.py"),
+    ("method.py:Net.loss", ["x=f64[3]"], "Net.loss takes an object, self: define example_args() in method.py, which returns it and the other"),
     ("failing.py:f", [], "example_args() of failing.py failed: "),
     ("none.py:f", [], "must return a tuple of arguments (or a dict by name), it returned NoneType"),
 ])
 def test_wrong_arguments(folder, target, given, message):
     (folder / "without.py").write_text("def f(x, y): return x\n")
     (folder / "optional.py").write_text("def f(x, *, n=2): return x\n")
+    (folder / "method.py").write_text("class Net:\n    def loss(self, x): return x\n")
     (folder / "failing.py").write_text("def f(x): return x\ndef example_args(): return 1 / 0\n")
     (folder / "none.py").write_text("def f(x): return x\ndef example_args(): pass\n")
     with pytest.raises(UserProblem) as error:

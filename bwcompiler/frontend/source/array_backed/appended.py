@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.undecided.gaps import Block, Maybe
+from bwcompiler.frontend.source.undecided.lists.gaps import Block, Maybe
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import SharedView
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, index_handle

@@ -18,8 +18,8 @@ from bwcompiler import tree
 from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of, put_together
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Scope, scopes_around
-from bwcompiler.frontend.source.undecided.choices import Choice, Options, is_unsure, joined
-from bwcompiler.frontend.source.undecided.identities import is_kept
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, Options, is_unsure, joined
+from bwcompiler.frontend.source.undecided.kinds.identities import is_kept
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer

@@ -19,7 +19,7 @@ from bwcompiler.frontend.source.array_backed.histories import is_float
 from bwcompiler.frontend.source.array_backed.key_order import Event, order_of_keys
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.undecided.gaps import require
+from bwcompiler.frontend.source.undecided.lists.gaps import require
 from bwcompiler.frontend.source.undecided.lookups import get, is_among
 from bwcompiler.frontend.source.variables import Again, is_number, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call

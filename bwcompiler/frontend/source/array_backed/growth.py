@@ -24,10 +24,10 @@ from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.containers.queues import is_queue
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, assign_place, note_change, scopes_around, short, taking_along
-from bwcompiler.frontend.source.undecided.choices import Choice
-from bwcompiler.frontend.source.undecided.gaps import Block, Maybe, Tail, packed, unpacked, where_there
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
-from bwcompiler.frontend.source.undecided.unbound import narrowed
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.kinds.unbound import narrowed
+from bwcompiler.frontend.source.undecided.lists.gaps import Block, Maybe, Tail, packed, unpacked, where_there
 from bwcompiler.frontend.source.variables import UNBOUND, Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import assign, value_of
@@ -63,7 +63,7 @@ def _unbounded() -> Unbounded:
 class _Poison(Operators):
     """In the place of the elements of a list that grows."""
 
-    is_unknown = True
+    is_poison = True
 
     def _refuse(self, *_args: Any, **_options: Any) -> Any:
         not_capturable("it reads a list that grows in it as a whole")

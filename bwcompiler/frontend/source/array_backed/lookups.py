@@ -16,7 +16,7 @@ from bwcompiler.frontend.source.array_backed.boxes import boxed, unboxed
 from bwcompiler.frontend.source.array_backed.invariant_lists import Joined, are_small
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.effects.doubles import note_handed_out
-from bwcompiler.frontend.source.undecided.choices import picked
+from bwcompiler.frontend.source.undecided.kinds.choices import picked
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of

@@ -22,7 +22,7 @@ from bwcompiler.errors import BwError, TracerBoolError, at
 from bwcompiler.frontend.source.bodies.branches import branch
 from bwcompiler.frontend.source.effects.checks import Trying, passing
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, same, site_of
 from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult

@@ -1,45 +1,46 @@
 """Capture of loops: the body of a Python loop is traced once, as the body of a `loop` or `while_loop` of the graph.
 
-`Body` runs the user's body with variables that represent the state at the start of an iteration.  Numbers are carried from the beginning.
-A variable that holds an array is first assumed to hold the same array in all iterations, which may be assigned to; it is carried if the
-body rebinds it.  A body that cannot be recorded raises NotCapturable, and then nothing has been changed.
+`Traceable` runs the user's body with variables that represent the state at the start of an iteration.  Numbers are carried from the
+beginning.  A variable that holds an array is first assumed to hold the same array in all iterations, which may be assigned to; it is
+carried if the body rebinds it.  A body that cannot be recorded raises NotCapturable, and then nothing has been changed.  `after_loops`
+gives the variables what they hold after the loop.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import ShapeError, at
+from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.source.array_backed.appended import Element, Row
 from bwcompiler.frontend.source.array_backed.boxes import require_alone
 from bwcompiler.frontend.source.array_backed.element_forms import buffer
-from bwcompiler.frontend.source.array_backed.growth import Growth, elements_of, grow, last_on_entry, require_gaps, row, store
+from bwcompiler.frontend.source.array_backed.growth import Growth, elements_of, last_on_entry, require_gaps, store
 from bwcompiler.frontend.source.array_backed.histories import History
 from bwcompiler.frontend.source.array_backed.indexed_lists import IndexedList
 from bwcompiler.frontend.source.array_backed.invariant_lists import Joined
 from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.carried.carriable import can_be_carried, require_carriable
-from bwcompiler.frontend.source.carried.copies import look_for_shared_choices, protect_rows
+from bwcompiler.frontend.source.carried.copies import look_for_shared_choices
 from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, look_for_aliases
-from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes, settle_first_writes
-from bwcompiler.frontend.source.carried.kept import look_for_written, mark_after
+from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes
+from bwcompiler.frontend.source.carried.kept import look_for_written
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
 from bwcompiler.frontend.source.carried.remembered import Memory
 from bwcompiler.frontend.source.containers.last_objects import LastObjects
 from bwcompiler.frontend.source.containers.parts import Apart
 from bwcompiler.frontend.source.containers.queues import require_lengths
-from bwcompiler.frontend.source.effects.checks import note, together
+from bwcompiler.frontend.source.effects.checks import together
 from bwcompiler.frontend.source.effects.places import Scope, bound
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
-from bwcompiler.frontend.source.undecided.choices import Choice
-from bwcompiler.frontend.source.undecided.tuples import becomes_undecided, fitted_like
-from bwcompiler.frontend.source.undecided.unbound import is_of_one_iteration, look_for_unsure
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice
+from bwcompiler.frontend.source.undecided.kinds.tuples import becomes_undecided, fitted_like
+from bwcompiler.frontend.source.undecided.kinds.unbound import is_of_one_iteration, look_for_unsure
 from bwcompiler.frontend.source.variables import (
     UNBOUND,
     Again,
@@ -55,15 +56,13 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import PROMOTIONS, Leaf, Traced, entry_leaf, joined, trace_body
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.operands import is_in_c_order, kind_of
-from bwcompiler.frontend.tracing.policy import Recapture, Site
+from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.promotion import Kind
-from bwcompiler.frontend.tracing.provenance.source import current_source
-from bwcompiler.frontend.tracing.storages.memory_order import Layout, UnknownOrderError, unknown
+from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import Region, Storage, open_region
 from bwcompiler.frontend.tracing.storages.views import moves
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
+from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.extent import Extent, Index, add_extents, lower, upper
-from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TensorType
 
 SHORT = 8                      # loops of fewer iterations are unrolled,
@@ -280,9 +279,9 @@ class Traceable:
         self.region.site, self.scope.reads_unsure = self.site, False
         self.names.restore(self.entry)
         self.given = self.bind(given)
-        starts = self._arrays(self.entry)
+        starts = self.arrays(self.entry)
         self.ordered = [is_in_c_order(leaf) for leaf in starts]
-        for leaf, ordered in zip(self._arrays(self.given), self.ordered, strict=True):
+        for leaf, ordered in zip(self.arrays(self.given), self.ordered, strict=True):
             if not ordered:
                 leaf._storage.layout = unknown("what a loop carries")
         held: list[Any] = [*self.growths.values(), *self.indexed.values(), *self.drawn.values()]
@@ -312,7 +311,7 @@ class Traceable:
         except Again:                              # the kinds are known as well: they need no attempt of their own
             self._foresee(set())
             raise
-        self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self._arrays(self.ends), strict=True)]
+        self.ordered = [before and is_in_c_order(after) for before, after in zip(self.ordered, self.arrays(self.ends), strict=True)]
         self.results = [result for name in self.last.all_names() if (result := self._result(name)) is not None]
         storages = dict.fromkeys(result.storage for result in self.results if result.storage is not None)
         return [self._end(name) for name in self.order()], [handle(storage, (), storage.type) for storage in storages], together()
@@ -359,13 +358,9 @@ class Traceable:
         self.apart.begin()
         return found
 
-    def _arrays(self, held: dict[str, Any]) -> list[Any]:
+    def arrays(self, held: dict[str, Any]) -> list[Any]:
         """The leaves of the carried variables that have two axes or more: those whose memory order may matter."""
         return [leaf for name in self.order() for leaf in tree.leaves(held[name]) if _rank(leaf) > 1]
-
-    def _unroll(self) -> NoReturn:
-        """The memory order of what the loop carries was asked for: only Python knows it."""
-        raise Recapture(self.site, UnknownOrderError(at(current_source(), "it depends on the memory order of what a loop carries")))
 
     def _look_for_more(self) -> None:
         """Variables that were tried as the same in all iterations, and are not."""
@@ -424,76 +419,6 @@ class Traceable:
         if any(moves(step) for step in end._chain):
             not_capturable(f"{name} is a view that moves with the loop, and is used after it")
         return Result(name, end, end._storage if end._storage.region is self.region else None)
-
-    # ----- afterwards
-    def place(self, leaves: Sequence[Leaf], items: Sequence[Value], last: Callable[[IndexTracer], Any]) -> None:
-        """Give the variables what they hold after the loop: values of the carry, then of the results' storages."""
-        self.restore()
-        position = 0
-        for name in self.order():
-            count = len(self.kinds[name])
-            handles = [leaf.handle(value) for leaf, value in zip(leaves[position:position + count], items[position:], strict=False)]
-            if name in self.moving and self.count is not None:
-                handles = [self.moving[name].taken(one, self.count) for one in handles]
-            rows = [self._last_row(end, one) for end, one in zip(tree.leaves(self.ends[name]), handles, strict=True)]
-            self.names[name] = tree.unflatten(tree.structure(self.entry[name]), [
-                one if row is None else row for row, one in zip(rows, handles, strict=True)])
-            position += count
-            if is_number(self.entry[name]) and same(self.ends[name], self.given[name]):      # nothing was assigned to it: it stays known
-                self.names[name] = self.entry[name]
-        for leaf, ordered in zip(self._arrays(self.names.held(self.order())), self.ordered, strict=True):
-            if not ordered:
-                leaf._storage.layout = Layout(self._unroll)
-        self._place_results(items[position:], last)
-        settle_first_writes(self)
-        self.apart.settle()
-        self.last.settle()
-        protect_rows(self)
-        self._grow()
-        mark_after(self)
-
-    def _place_results(self, items: Sequence[Value], last: Callable[[IndexTracer], Any]) -> None:
-        """Give the variables that are not carried what the last iteration bound to them."""
-        storages = {storage: number for number, storage in enumerate(dict.fromkeys([
-            result.storage for result in self.results if result.storage is not None]))}
-        if len(items) > len(storages):
-            note(fresh(items[-1]))
-        made = call(same_arrays.settle, self)
-        for result in self.results:
-            storage = result.storage
-            if storage is None:
-                self.names[result.name] = last(result.end) if isinstance(result.end, IndexTracer) else result.end
-                continue
-            appended = self._last_row(result.end, result.end)
-            if appended is not None:
-                self.names[result.name] = appended
-                continue
-            if storage not in made:
-                value = items[storages[storage]]
-                made[storage] = fresh_array(value) if storage.writable else fresh(value)
-                made[storage]._storage.layout = storage.layout
-            found = handle(made[storage]._storage, result.end._chain, result.end._type)
-            found._kind = result.end._kind
-            self.names[result.name] = found
-        call(same_arrays.note_results, self)
-
-    def _grow(self) -> None:
-        """Give the lists what the iterations have appended."""
-        for indexed in self.indexed.values():
-            indexed.settle()
-        iterations = None if self.index is not None else self.names[self.counter] if self.counter else None
-        if self.count is not None and not isinstance(self.count, int):
-            iterations = call(index_handle, self.count)
-        for growth, elements in self.elements:
-            assert self.capacity is not None
-            grow(growth, elements, self, iterations)
-
-    def _last_row(self, end: Any, after: Tracer) -> Tracer | None:
-        """What a variable holds that was appended to a list in the last iteration: the same array as the list."""
-        rows = self.buffers.get(end._storage) if isinstance(end, Tracer) else None
-        if rows is None or not end._storage.writable or end._type != after._type or not isinstance(self.count, int):
-            return None
-        return row(rows, self.count - 1, end._storage, end)
 
 
 def _rank(x: Any) -> int:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops, tree
+from bwcompiler.frontend.source.bodies.after_loops import place
 from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.bodies.integers import may_overflow
 from bwcompiler.frontend.source.bodies.iteration import Elements
 from bwcompiler.frontend.source.bodies.notes import note_captured
 from bwcompiler.frontend.source.effects.places import attempted
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.variables import Divided, Names, NotCapturable, not_capturable, site_of
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, zeros
@@ -73,7 +74,7 @@ def counted(body: Callable[[Any], None], variables: Variables, elements: Element
     def last(found: IndexTracer) -> Any:
         return call(index_like, found, substitute(found._extent, {index: index.hi}))
 
-    traceable.place(leaves, items, last)
+    place(traceable, leaves, items, last)
     if isinstance(count, int):
         _settle_counters(traceable, traced, count)
 

@@ -18,6 +18,7 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
 from bwcompiler.frontend.source.array_backed.growth import WINDOW, Unbounded
+from bwcompiler.frontend.source.bodies.after_loops import place
 from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.bodies.iteration import ENDLESS, Elements
 from bwcompiler.frontend.source.bodies.notes import note_captured
@@ -27,9 +28,9 @@ from bwcompiler.frontend.source.carried.first_writes import seen_by
 from bwcompiler.frontend.source.containers.parts import form_of, held_once
 from bwcompiler.frontend.source.effects.checks import raise_where
 from bwcompiler.frontend.source.effects.places import Scope, attempted
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
-from bwcompiler.frontend.source.undecided.choices import is_known
+from bwcompiler.frontend.source.undecided.kinds.choices import is_known
 from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, is_bounded, not_capturable, site_of, why_unbound
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Leaf, Outer, Traced, added, as_kind, region_graph, trace_body, zeros
@@ -208,7 +209,7 @@ def _record_traced(traceable: Traceable, test: Callable[[], Any], body: Callable
     items = call(_emit, leaves, traced, tested)
     note_captured(traceable, traced, "one that ends when its test says so", policy)
     unbound = [result.name for result in traceable.results if result not in kept]
-    traceable.place(leaves, items, lambda extent: not_capturable("an index of a loop that is left early is used after it"))
+    place(traceable, leaves, items, lambda extent: not_capturable("an index of a loop that is left early is used after it"))
     if traceable.exchange is not None:
         _exchanged(traceable, traceable.exchange)
     for name in unbound:

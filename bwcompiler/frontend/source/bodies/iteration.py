@@ -26,7 +26,7 @@ from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.progressions import Progression
 from bwcompiler.frontend.source.items import indexed
 from bwcompiler.frontend.source.library.iterators import Places
-from bwcompiler.frontend.source.undecided.gaps import has_gaps
+from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps
 from bwcompiler.frontend.source.variables import Divided, not_capturable
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of

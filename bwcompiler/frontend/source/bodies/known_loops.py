@@ -16,7 +16,7 @@ from bwcompiler.frontend.source.array_backed.growth import POISON
 from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.bodies.iteration import Elements
 from bwcompiler.frontend.source.effects.places import attempted
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.variables import UNBOUND, Again, Names, NotCapturable, site_of
 from bwcompiler.frontend.tracing.control_flow.bodies import Traced
 from bwcompiler.frontend.tracing.policy import Policy

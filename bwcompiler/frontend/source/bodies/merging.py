@@ -24,10 +24,10 @@ from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, Scope, is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import ALONE, PREFIX
-from bwcompiler.frontend.source.undecided.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
-from bwcompiler.frontend.source.undecided.gaps import appended, unpacked
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, Options, covering, is_known, joined, number_in, parts, undefined
+from bwcompiler.frontend.source.undecided.lists.gaps import appended, unpacked
 from bwcompiler.frontend.source.variables import OF_LENGTHS, UNBOUND, Names, not_capturable, same, why_unbound
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import Outer, Traced, added, as_kind, region_graph, zeros

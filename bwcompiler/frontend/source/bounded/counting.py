@@ -14,7 +14,7 @@ from bwcompiler.frontend.source.bounded.dictionaries import is_asked, made, want
 from bwcompiler.frontend.source.bounded.stacks import made as stack_made
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.library.plain import counted
-from bwcompiler.frontend.source.undecided.gaps import Items, has_gaps, taken
+from bwcompiler.frontend.source.undecided.lists.gaps import Items, has_gaps, taken
 from bwcompiler.frontend.source.variables import is_number, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer

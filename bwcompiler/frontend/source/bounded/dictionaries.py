@@ -17,7 +17,7 @@ from bwcompiler.frontend.source.bounded.groups import Forms, Groups
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, form_of, kind_of, refused
 from bwcompiler.frontend.source.bounded.views import View
 from bwcompiler.frontend.source.changes import own
-from bwcompiler.frontend.source.undecided import gaps, keyed, moved
+from bwcompiler.frontend.source.undecided.lists import gaps, keyed, moved
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.registry import HANDLERS

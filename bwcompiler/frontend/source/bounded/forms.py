@@ -18,9 +18,9 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import Box, Text
 from bwcompiler.frontend.source.effects.places import is_plain_object
-from bwcompiler.frontend.source.undecided.choices import ABSENT, VALUE, Choice, Options, is_known, is_unsure, joined
-from bwcompiler.frontend.source.undecided.gaps import Block
-from bwcompiler.frontend.source.undecided.orders import in_order
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, Options, is_known, is_unsure, joined, number_in, renumbered
+from bwcompiler.frontend.source.undecided.kinds.orders import in_order
+from bwcompiler.frontend.source.undecided.lists.gaps import Block
 from bwcompiler.frontend.source.variables import is_number
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -176,18 +176,11 @@ def fitted(x: Any, pattern: Any, count: int | None = None) -> Any:
 
 
 def _fitted_choice(x: Any, pattern: Choice, count: int | None) -> Choice:
-    is_thing = type(x) is not Choice and is_known(x)
-    which = x.which if type(x) is Choice else np.int64(pattern.options.place(x) if is_thing else VALUE)
-    if type(x) is not Choice and count is not None:
-        which = np.full(count, which)
-    if type(x) is Choice and x.options != pattern.options:
-        numbers = np.array([pattern.options.place(thing) for thing in x.options.things])
-        assert ABSENT not in numbers
-        found = which
-        for place, number in enumerate(numbers):
-            found = np.where(which == place, number, found)
-        which = found
-    value = None if is_thing else x.value if type(x) is Choice else x
+    if type(x) is Choice:
+        which, value = renumbered(x.which, x.options, pattern.options), x.value
+    else:
+        which, value = number_in(x, pattern.options), None if is_known(x) else x
+        which = which if count is None else np.full(count, which)
     if pattern.has_value:
         value = _nothing(pattern.value, count) if value is None else fitted(value, pattern.value, count)
     return joined(which, value, pattern.options, pattern.has_value)

@@ -20,7 +20,7 @@ from bwcompiler.frontend.source.bounded import sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, form_of, refused
 from bwcompiler.frontend.source.bounded.views import View
 from bwcompiler.frontend.source.changes import own
-from bwcompiler.frontend.source.undecided import gaps, moved
+from bwcompiler.frontend.source.undecided.lists import gaps, moved
 from bwcompiler.frontend.tracing.policy import Site
 
 _HINT = "\n  hint: masks, x[labels == k], or a list of pairs that is sorted by its keys"

@@ -16,7 +16,7 @@ from bwcompiler.frontend.source.bounded import sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, kind_of, refused
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.places import scopes_around
-from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.variables import is_number
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.policy import Site

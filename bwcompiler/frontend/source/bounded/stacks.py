@@ -23,9 +23,9 @@ from bwcompiler.frontend.source.array_backed.growth import POISON
 from bwcompiler.frontend.source.bounded import forms, sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, refused
 from bwcompiler.frontend.source.changes import own
-from bwcompiler.frontend.source.undecided import gaps, moved
-from bwcompiler.frontend.source.undecided.orders import columns
-from bwcompiler.frontend.source.undecided.unbound import narrowed
+from bwcompiler.frontend.source.undecided.kinds.orders import columns
+from bwcompiler.frontend.source.undecided.kinds.unbound import narrowed
+from bwcompiler.frontend.source.undecided.lists import gaps, moved
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.policy import Site

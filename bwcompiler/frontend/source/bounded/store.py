@@ -18,7 +18,7 @@ from bwcompiler.frontend.source.bounded import forms, sites
 from bwcompiler.frontend.source.bounded.forms import Form, Kind
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.checks import raise_where
-from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import keep

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bwcompiler.frontend.source.bounded.store import Bounded, refused
-from bwcompiler.frontend.source.undecided import gaps
+from bwcompiler.frontend.source.undecided.lists import gaps
 
 
 class View(Bounded):

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.undecided.choices import Choice
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import possible
 from bwcompiler.frontend.tracing.storages.views import BroadcastView

@@ -75,7 +75,7 @@ def _is_written_by(loop: Any, storage: Storage) -> bool:
 def _appended(loop: Any) -> set[Storage]:
     """The arrays of which the iteration has appended copies: as data decide, which one it is or how many there are.
 
-    Where it is known how many, a variable has the row that the last iteration has appended (`Traceable._last_row`).
+    Where it is known how many, a variable has the row that the last iteration has appended (`bodies.after_loops`).
     """
     found: set[Storage] = set()
     for one in [one for _, elements in loop.elements for one in elements]:

@@ -20,7 +20,7 @@ from bwcompiler.frontend.source.carried.carriable import can_be_carried
 from bwcompiler.frontend.source.concrete.makers import maker_of
 from bwcompiler.frontend.source.containers.progressions import Progression, parts_of
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
-from bwcompiler.frontend.source.undecided.choices import Choice
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice
 from bwcompiler.frontend.source.variables import UNBOUND, Names, attributes_of, held_in, is_number, same
 from bwcompiler.frontend.tracing.policy import Misremembered, Policy
 from bwcompiler.frontend.tracing.promotion import Kind

@@ -17,7 +17,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.concrete.makers import note_shown, shown
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
 from bwcompiler.frontend.source.variables import Again, is_number, same
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link

@@ -17,8 +17,8 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.containers.parts import Form, form_of, put_together
 from bwcompiler.frontend.source.effects.doubles import note_double
-from bwcompiler.frontend.source.undecided import gaps
-from bwcompiler.frontend.source.undecided.choices import Choice
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice
+from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.variables import UNBOUND
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.storages.views import moves
@@ -29,7 +29,7 @@ _KNOWN = (int, float, complex, str, type(None), np.generic, np.ndarray, type, Fu
 
 
 class Undecided:
-    """A choice (`undecided.choices`) as something of parts."""
+    """A choice (`kinds.choices`) as something of parts."""
 
     def __init__(self, x: Choice) -> None:
         self.keys = tuple(range(len(tree.leaves(x))))

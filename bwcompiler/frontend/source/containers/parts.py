@@ -20,9 +20,9 @@ import numpy as np
 from bwcompiler.frontend.source.containers.progressions import Progression, parts_of
 from bwcompiler.frontend.source.effects.doubles import is_double, note_double
 from bwcompiler.frontend.source.effects.places import Scope
-from bwcompiler.frontend.source.undecided.choices import Choice, attribute
-from bwcompiler.frontend.source.undecided.identities import is_kept
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, attribute
+from bwcompiler.frontend.source.undecided.kinds.identities import is_kept
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
 from bwcompiler.frontend.tracing.storages.region import active_region

@@ -17,7 +17,7 @@ import numpy as np
 
 from bwcompiler.errors import BwError
 from bwcompiler.frontend.source.concrete.makers import Part, changed_in_loop, maker_of
-from bwcompiler.frontend.source.syntax.rewriting import Variables
+from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.variables import (
     UNBOUND,
     Names,
@@ -383,7 +383,7 @@ def note_place(place: Place) -> None:
         return
     held = held_in(place)
     parts = held if isinstance(held, tuple) and place.kind == "items" else (held,)
-    if any(getattr(type(one), "is_unknown", False) for one in parts):
+    if any(getattr(type(one), "is_poison", False) for one in parts):
         not_capturable(f"it changes a {type(place.base).__name__}, whose elements are in an array meanwhile, by another name")
     for number, scope in enumerate(scopes):
         before = _before_sides(place, held, scopes[number:])
@@ -426,7 +426,7 @@ def taking_along(deque: Any, change: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bound(names: Names, held: dict[str, Any]) -> None:
-    """Places that a loop assigns to must be there before it; attributes that some iterations set become choices (`undecided.unbound`)."""
+    """Places that a loop assigns to must be there before it; attributes that some iterations set become choices (`kinds.unbound`)."""
     for name, value in held.items():
         if value is UNBOUND and not names.is_attribute(name):
             new_in_loop(name)

@@ -1,7 +1,7 @@
 """Python's built-in functions, written in Python, for lists whose length depends on data, and attributes that data bind or not: captured
 like the user's functions.
 
-Callers pass lists; numbers that the functions in their arguments return may be traced.  `undecided.taking` says which function each one
+Callers pass lists; numbers that the functions in their arguments return may be traced.  `lists.taking` says which function each one
 replaces.
 """
 

@@ -5,7 +5,8 @@ rewriting                                its loops, branches and calls are made 
                                          place of
 statements                                 `break`, `continue` and `return`, assignments in tests, `match`, `try`
 comparisons, searches                      chains of comparisons; `any`, `all` and `next`
+comprehensions                             list comprehensions
 generators, recursion                    functions that yield; that call themselves at their end, or to add up (`recursive_sums`)
 analysis                                 what is read later, what is certainly bound, which arrays are filled, possible effects
-nodes                                    walks over trees
+names, nodes                             names in rewritten code; walks over trees
 """

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from bwcompiler.frontend.source.syntax.analysis.expressions import (
     HEADERS,
@@ -36,17 +36,16 @@ from bwcompiler.frontend.source.syntax.analysis.expressions import (
 from bwcompiler.frontend.source.syntax.analysis.filled import filled
 from bwcompiler.frontend.source.syntax.analysis.liveness import annotate, changed, rebound, stores
 from bwcompiler.frontend.source.syntax.comparisons import compared
+from bwcompiler.frontend.source.syntax.comprehensions import listed
 from bwcompiler.frontend.source.syntax.definitions.lookup import NO_TYPE_PARAMETERS, Definition
-from bwcompiler.frontend.source.syntax.nodes import around_star, copied, functions_read, walk
-from bwcompiler.frontend.source.syntax.notes import FLAG, IS_SOURCE, IS_STATEMENT, IS_SUMMED, IS_TAIL, IS_TEST, LIVE_HEAD, LIVE_OUT
+from bwcompiler.frontend.source.syntax.names import ITEM, Variables
+from bwcompiler.frontend.source.syntax.nodes import around_star, copied, walk
+from bwcompiler.frontend.source.syntax.notes import FLAG, IS_SOURCE, IS_STATEMENT, IS_TAIL, IS_TEST, LIVE_HEAD, LIVE_OUT
 from bwcompiler.frontend.source.syntax.searches import all_taken, search
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX, without_jumps
 from bwcompiler.frontend.source.syntax.statements.matches import without_matches
 from bwcompiler.frontend.source.syntax.statements.named import without_named_tests
 from bwcompiler.frontend.source.syntax.statements.tries import rewritten_try
-
-ITEM = "__bw_item__"
-LIST = "__bw_list__"           # what a comprehension makes
 
 _IDENTITY: dict[type[ast.cmpop], str] = {ast.Is: "is_", ast.IsNot: "is_not", ast.In: "in_", ast.NotIn: "not_in"}
 _COMPARE: dict[type[ast.cmpop], str] = {
@@ -55,17 +54,6 @@ _UNARY: dict[type[ast.unaryop], str] = {ast.USub: "neg", ast.UAdd: "pos", ast.In
 _BINARY: dict[type[ast.operator], str] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.Pow: "pow",
     ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor", ast.LShift: "lshift", ast.RShift: "rshift"}
-
-
-class Variables(NamedTuple):
-    """Names of a loop or branch: that its body binds, that an iteration takes from the one before, read afterwards; `x` in `x[k] = y`; and
-    those that each iteration binds to something computed."""
-
-    stored: tuple[str, ...]
-    carried: tuple[str, ...]
-    results: tuple[str, ...]
-    changed: tuple[str, ...] = ()
-    rebound: tuple[str, ...] = ()
 
 
 def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = frozenset()) -> Definition | None:
@@ -178,10 +166,10 @@ class _Rewriter(ast.NodeTransformer):
             node.func = self.runtime("generated" if IS_SOURCE.of(node) else "call", node.func, node.func)
         for place, one in enumerate(made):
             if place < len(node.args):
-                node.args[place] = self._computed(node.args[place], one)
+                node.args[place] = self.computed(node.args[place], one)
             else:
                 keyword = node.keywords[place - len(node.args)]
-                keyword.value = self._computed(keyword.value, one)
+                keyword.value = self.computed(keyword.value, one)
         return self.runtime("made", node, node) if plain in ("list", "dict", "set") else node
 
     def visit_Subscript(self, node: ast.Subscript) -> Any:
@@ -271,16 +259,16 @@ class _Rewriter(ast.NodeTransformer):
         return self.runtime("made", node, node) if isinstance(getattr(node, "ctx", None), ast.Load | None) else node
 
     def visit_comprehension(self, node: ast.comprehension) -> Any:
-        self._consumed(node.iter, node.target)
+        self.consumed(node.iter, node.target)
         self.generic_visit(node)
-        node.iter = self._items(self.runtime("iterable", node.iter, node.iter), 1 + nesting(node.target))
+        node.iter = self.items(self.runtime("iterable", node.iter, node.iter), 1 + nesting(node.target))
         return node
 
-    def _items(self, node: ast.expr, levels: int) -> ast.expr:
+    def items(self, node: ast.expr, levels: int) -> ast.expr:
         """An expression of which elements are taken, and of these again: so many times."""
         return self.runtime("read_items", node, node, ast.copy_location(ast.Constant(levels), node))
 
-    def _consumed(self, node: ast.expr, target: ast.expr) -> None:
+    def consumed(self, node: ast.expr, target: ast.expr) -> None:
         """What stands in `zip(...)`, `enumerate(...)` or `reversed(...)`, whose elements are taken apart at once."""
         name = called(node)
         if not isinstance(node, ast.Call) or name not in ("zip", "enumerate", "reversed"):
@@ -289,71 +277,44 @@ class _Rewriter(ast.NodeTransformer):
         targets = {"zip": parts, "enumerate": parts[1:], "reversed": [target]}[name]
         for place, (arg, part) in enumerate(zip(node.args, targets, strict=False)):
             if nesting(part):
-                node.args[place] = self._items(arg, 1 + nesting(part))
+                node.args[place] = self.items(arg, 1 + nesting(part))
 
     def visit_Starred(self, node: ast.Starred) -> Any:
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load):
-            node.value = self._items(node.value, 1)
+            node.value = self.items(node.value, 1)
         return node
 
     def visit_Dict(self, node: ast.Dict) -> Any:
         made = [makes(value) for value in node.values]
         found = self._made(node)
-        node.values = [self._computed(value, one) for value, one in zip(node.values, made, strict=True)]
+        node.values = [self.computed(value, one) for value, one in zip(node.values, made, strict=True)]
         return found
 
     def visit_DictComp(self, node: ast.DictComp) -> Any:
         made = makes(node.value)
         found = self._made(node)
-        node.value = self._computed(node.value, made)
+        node.value = self.computed(node.value, made)
         return found
 
     visit_GeneratorExp = visit_List = visit_Set = visit_SetComp = _made
 
     def visit_ListComp(self, node: ast.ListComp) -> Any:
-        """[x for item in items if test]: loops that append to a list, to which bodies are lambdas."""
-        others = node.generators[1:]
-        parts = [node.elt, *[part for one in node.generators for part in one.ifs], *[one.iter for one in others]]
-        bound = stores([one.target for one in node.generators])
-        if any(one.is_async for one in node.generators) or not all(map(is_pure, parts)) or functions_read(parts, bound):
-            return self._made(node)
-        made = makes(node.elt)
-        element = self.later(self._computed(self.visit(node.elt), made))
-        found: ast.expr = self.runtime("kept", node.elt, self._list(node), element)
-        for generator in reversed(node.generators):
-            for test in reversed(generator.ifs):
-                found = self.runtime("sifted", test, self.visit(test), self.later(found))
-            self._consumed(generator.iter, generator.target)
-            found = self.runtime("each", generator.iter, self.header(generator.iter, is_alone=True), self._body(generator.target, found))
-        kind = "summed" if IS_SUMMED.of(node) else "listed"
-        return self.runtime("made", node, self.runtime(kind, node, self.function_of(LIST, found)))
-
-    def _list(self, node: ast.AST) -> ast.expr:
-        return ast.copy_location(ast.Name(LIST, ast.Load()), node)
+        return listed(self, node) or self._made(node)
 
     def function_of(self, name: str, node: ast.expr) -> ast.expr:
         """A function of one parameter."""
         return ast.copy_location(ast.Lambda(ast.arguments([], [ast.arg(name)], None, [], [], None, []), node), node)
-
-    def _body(self, target: ast.expr, found: ast.expr) -> ast.expr:
-        """A function of what a target is bound to."""
-        if isinstance(target, ast.Name):
-            return self.function_of(target.id, found)
-        item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), target)
-        item = ast.copy_location(ast.Tuple([self._items(item, nesting(target)) if nesting(target) else item], ast.Load()), target)
-        once = ast.copy_location(ast.ListComp(found, [ast.comprehension(self.visit(target), item, [], 0)]), found)
-        return self.function_of(ITEM, once)
 
     # ----- statements
     def visit_Assign(self, node: Any) -> Any:
         """target = value; what is made by the value alone may have to be a traced array from the beginning."""
         made = makes(node.value)
         self.generic_visit(node)
-        node.value = self._computed(node.value, made)
+        node.value = self.computed(node.value, made)
         depth = max(map(nesting, getattr(node, "targets", ())), default=0)
         if isinstance(made, bool) and depth:
-            node.value = self._items(node.value, depth)
+            node.value = self.items(node.value, depth)
             target = node.targets[0]
             if len(node.targets) == 1:
                 counts = [ast.copy_location(ast.Constant(count), node) for count in around_star(target.elts)]
@@ -362,14 +323,14 @@ class _Rewriter(ast.NodeTransformer):
 
     visit_AnnAssign = visit_Return = visit_Assign
 
-    def _computed(self, node: Any, made: Any) -> Any:
+    def computed(self, node: Any, made: Any) -> Any:
         """An expression, and with it what it makes: all of it, or parts of a tuple or list."""
         if made is True:
             return self.runtime("computed", node, node)
         for place, one in enumerate(made or ()):
             display: Any = node.args[0] if isinstance(node, ast.Call) else node    # of bw.made([...])
             elements = display.elts
-            elements[place] = self._computed(elements[place], one)
+            elements[place] = self.computed(elements[place], one)
         return node
 
     def visit_Raise(self, node: ast.Raise) -> Any:
@@ -421,7 +382,7 @@ class _Rewriter(ast.NodeTransformer):
         source = self.header(node.iter, is_alone=True)
         item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), node.target)
         if nesting(node.target):
-            item = self._items(item, nesting(node.target))
+            item = self.items(item, nesting(node.target))
         first = ast.copy_location(ast.Assign([self.visit(node.target)], item), node.target)
         body = self.function("body", [first, *self.block(node.body)], variables, node, (ITEM,))
         return [body, self.statement("for_", node, source, body, variables, *([] if flag is None else [ast.Constant(flag)]))]

@@ -1,12 +1,9 @@
-"""Python objects that depend on data.  A group imports only of those above it:
+"""Python objects that depend on data.  Imports go downwards only:
 
-    what a variable holds       `choices` (one of several known things, or a value), `identities` and `changed` (one of several objects),
-                                `two_shapes` (a number or an array), `unbound` (something or nothing), `tuples` (such things in tuples);
-                                `fitting` makes what the sides of a branch give alike, `orders` compares
-    lists with gaps             `gaps` (each element is there or not), `moved` (counted and put elsewhere), `keyed` (by their keys),
-                                `searches` (`any`, `next`); `taking` says which functions accept them
-    items at traced places      `lookups` (of a dictionary, set or list), `ragged` (one of several lists)
-    results                     `outcomes`
+    outcomes    such objects as results of the traced function
+    lookups     items of dictionaries, sets and lists at traced places
+    lists       lists with gaps, whose elements are there or not
+    kinds       what a variable holds: one of several things, a number or an array, something or nothing
 
-Begin with `choices` and `gaps`.
+Begin with `kinds.choices` and `lists.gaps`.
 """

@@ -18,8 +18,8 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import raise_where, raised
 from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.undecided.choices import Choice, Options, chosen_of, is_known, is_one_of_known
-from bwcompiler.frontend.source.undecided.ragged import are_ragged, one_of
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, Options, chosen_of, is_known, is_one_of_known
+from bwcompiler.frontend.source.undecided.lists.ragged import are_ragged, one_of
 from bwcompiler.frontend.source.variables import is_bounded, is_number, not_capturable, open_policy, parts_of, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import share

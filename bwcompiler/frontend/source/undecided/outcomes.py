@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from bwcompiler.frontend.source.effects.checks import raise_where
-from bwcompiler.frontend.source.undecided.choices import VALUE, Choice, is_unsure, refuse, whole
-from bwcompiler.frontend.source.undecided.gaps import Maybe, handed_out, has_gaps
-from bwcompiler.frontend.source.undecided.gaps import refuse as refuse_maybe
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes
-from bwcompiler.frontend.source.undecided.two_shapes import refuse as refuse_two_shapes
+from bwcompiler.frontend.source.undecided.kinds.choices import VALUE, Choice, is_unsure, refuse, whole
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import refuse as refuse_two_shapes
+from bwcompiler.frontend.source.undecided.lists.gaps import Maybe, handed_out, has_gaps
+from bwcompiler.frontend.source.undecided.lists.gaps import refuse as refuse_maybe
 from bwcompiler.frontend.source.variables import is_bounded
 from bwcompiler.frontend.tracing.boundary import results
 from bwcompiler.frontend.tracing.registry import HANDLERS

@@ -170,7 +170,7 @@ class Outside:
             self._follow(place, scope, contents=True)
         source = Source(code.co_filename, code.co_firstlineno, 0, code.co_name)
         for name, value in parameters.items():
-            self._object(value, name, source)
+            self._object(value, name)
         for call in code_reads(code).calls:
             found = self._follow(call.function, scope, contents=False)
             if isinstance(found, types.FunctionType | types.MethodType):
@@ -187,7 +187,7 @@ class Outside:
             self._objects.read_name(name, Source(code.co_filename, line, 0, code.co_name), self._attribute_of)
 
     # ----- objects
-    def _object(self, value: Any, path: str, source: Source | None) -> None:
+    def _object(self, value: Any, path: str) -> None:
         """An object that is used as it is: whatever has attributes of these names may be where they are read."""
         if self._objects.is_new(value):
             self._objects.meet(value, path)
@@ -317,7 +317,7 @@ class Outside:
             return owner[key]
         if is_collection(owner):
             self._contents(owner, path, source, DEPTH)
-        self._object(owner, path, source)          # of a class of the user's, with items of its own
+        self._object(owner, path)          # of a class of the user's, with items of its own
         return _MISSING
 
     # ----- values
@@ -335,7 +335,7 @@ class Outside:
         elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             self.function(value)
         else:
-            self._object(value, path, source)
+            self._object(value, path)
         self._generators.note(value.__self__ if isinstance(value, types.MethodType | types.BuiltinMethodType) else value, path, source)
 
     def _buffer(self, buffer: Any, source: Source | None) -> None:

@@ -374,11 +374,16 @@ def _objects_hint(node: ast.Call, called: str) -> str:
     return _OBJECTS
 
 
-def truth_advice() -> str:
-    """The message of a traced value whose truth is asked for."""
+def truth_advice(has_several: bool) -> str:
+    """The message of a traced value, or of an array of several, whose truth is asked for."""
     asked = request()
     what, hint = _truth_advice(asked)
-    return f"{what}: the truth of a traced value is not known while tracing\n  hint: {hint}{asked.note}"
+    if not has_several:
+        return f"{what}: the truth of a traced value is not known while tracing\n  hint: {hint}{asked.note}"
+    if what in ("if", "if or while", "while"):
+        hint = "np.where(test, a, b) chooses for each element"
+    elsewise = "" if what in ("assert", "raise") else f"; {hint}"
+    return f"{what}: an array of more than one element has no truth value, as in NumPy\n  hint: .any() or .all() of it{elsewise}"
 
 
 def _truth_advice(asked: Request) -> tuple[str, str]:

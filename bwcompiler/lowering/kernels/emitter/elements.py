@@ -82,7 +82,7 @@ class Elements(Positions):
             return self.put(f"load {type_}, ptr {place.pointer.text}, align {dtype.itemsize}", level, 1, scope)
         assert self.abreast is not None
         if place.offsets is not None or place.step not in (1, -1):
-            if place.group is not None and self._groups_fit(dtype, place.step):
+            if place.group is not None and self._groups_fit(dtype):
                 return self._of_group(dtype, place, place.group, level)
             offsets = place.offsets or place.pointer
             return self._gathered(dtype, place, max(level, offsets.level))._replace(scope=max(scope, offsets.scope, level))
@@ -95,7 +95,7 @@ class Elements(Positions):
             loaded = self._masked_load(dtype, pointer, mask, self.width, level, scope)
         return loaded if place.step > 0 else self._reversed(loaded, vector)
 
-    def _groups_fit(self, dtype: DType, step: int) -> bool:
+    def _groups_fit(self, dtype: DType) -> bool:
         """Whether the groups of all iterations can be read at once."""
         target = self.emit.target
         active = self.abreast.active if self.abreast else None

@@ -13,8 +13,17 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import check_once
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
-from bwcompiler.frontend.source.undecided.choices import VALUE, Choice, Options, becomes_choice, is_known, is_unsure, joined, number_in
-from bwcompiler.frontend.source.undecided.choices import whole as whole_of
+from bwcompiler.frontend.source.undecided.kinds.choices import (
+    VALUE,
+    Choice,
+    Options,
+    becomes_choice,
+    is_known,
+    is_unsure,
+    joined,
+    number_in,
+)
+from bwcompiler.frontend.source.undecided.kinds.choices import whole as whole_of
 from bwcompiler.frontend.source.variables import UNBOUND, open_policy
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.provenance.source import current_source

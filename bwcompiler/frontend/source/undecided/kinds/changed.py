@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bwcompiler.frontend.source.effects.places import is_plain_object
-from bwcompiler.frontend.source.undecided.choices import Choice, attribute
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, attribute
 from bwcompiler.frontend.tracing.registry import HANDLERS
 
 _MOST = 64                     # objects

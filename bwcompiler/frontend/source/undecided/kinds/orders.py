@@ -16,7 +16,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.concrete.contents import binary
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.undecided.choices import VALUE, Choice
+from bwcompiler.frontend.source.undecided.kinds.choices import VALUE, Choice
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 

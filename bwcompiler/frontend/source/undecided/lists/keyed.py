@@ -13,9 +13,9 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.library import plain
-from bwcompiler.frontend.source.undecided import gaps, moved
-from bwcompiler.frontend.source.undecided.gaps import Block, chosen, handed_out, refuse, require, unpacked
-from bwcompiler.frontend.source.undecided.orders import Column, columns
+from bwcompiler.frontend.source.undecided.kinds.orders import Column, columns
+from bwcompiler.frontend.source.undecided.lists import gaps, moved
+from bwcompiler.frontend.source.undecided.lists.gaps import Block, chosen, handed_out, refuse, require, unpacked
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS

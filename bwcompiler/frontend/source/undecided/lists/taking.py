@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.source.library import plain
-from bwcompiler.frontend.source.undecided import keyed, moved
-from bwcompiler.frontend.source.undecided.gaps import Items, Maybe, as_array, has_gaps, length, refuse, taken, total
+from bwcompiler.frontend.source.undecided.lists import keyed, moved
+from bwcompiler.frontend.source.undecided.lists.gaps import Items, Maybe, as_array, has_gaps, length, refuse, taken, total
 from bwcompiler.frontend.source.variables import among, is_bounded
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED
 from bwcompiler.frontend.tracing.registry import HANDLERS

@@ -18,7 +18,7 @@ from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy.selected.packing import packed
 from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.library.builtin_functions import as_int
-from bwcompiler.frontend.source.undecided.gaps import (
+from bwcompiler.frontend.source.undecided.lists.gaps import (
     Block,
     Maybe,
     as_array,

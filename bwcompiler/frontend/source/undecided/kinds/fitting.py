@@ -11,10 +11,10 @@ import functools
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from bwcompiler.frontend.source.undecided.tuples import fitted as fitted_tuple
-from bwcompiler.frontend.source.undecided.tuples import places_of, signature
-from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes, pattern_of
-from bwcompiler.frontend.source.undecided.two_shapes import fitted as fitted_shape
+from bwcompiler.frontend.source.undecided.kinds.tuples import fitted as fitted_tuple
+from bwcompiler.frontend.source.undecided.kinds.tuples import places_of, signature
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes, pattern_of
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import fitted as fitted_shape
 from bwcompiler.frontend.source.variables import same
 from bwcompiler.frontend.tracing.policy import Policy
 

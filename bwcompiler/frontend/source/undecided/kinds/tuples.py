@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.undecided.choices import (
+from bwcompiler.frontend.source.undecided.kinds.choices import (
     ABSENT,
     VALUE,
     Choice,
@@ -25,9 +25,9 @@ from bwcompiler.frontend.source.undecided.choices import (
     number_in,
     parts,
 )
-from bwcompiler.frontend.source.undecided.choices import fitted as fitted_choice
-from bwcompiler.frontend.source.undecided.two_shapes import becomes_two_shapes
-from bwcompiler.frontend.source.undecided.two_shapes import fitted_like as fitted_to_shapes
+from bwcompiler.frontend.source.undecided.kinds.choices import fitted as fitted_choice
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import becomes_two_shapes
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import fitted_like as fitted_to_shapes
 from bwcompiler.frontend.source.variables import nothing_like
 from bwcompiler.frontend.tracing.calls import call
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.undecided.choices import Options, chosen_of, is_known
-from bwcompiler.frontend.source.undecided.gaps import Block, has_gaps, maybe, unpacked
+from bwcompiler.frontend.source.undecided.kinds.choices import Options, chosen_of, is_known
+from bwcompiler.frontend.source.undecided.lists.gaps import Block, has_gaps, maybe, unpacked
 from bwcompiler.frontend.source.variables import is_number
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer

@@ -8,7 +8,7 @@ from typing import Any
 
 from bwcompiler.errors import TracerBoolError
 from bwcompiler.frontend.source.library import plain
-from bwcompiler.frontend.source.undecided.gaps import has_gaps, taken
+from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps, taken
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from bwcompiler.frontend.source.library.plain import attribute_or
-from bwcompiler.frontend.source.undecided.choices import Choice, is_one_of_known, table
-from bwcompiler.frontend.source.undecided.unbound import sure_attribute
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, is_one_of_known, table
+from bwcompiler.frontend.source.undecided.kinds.unbound import sure_attribute
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 

@@ -23,7 +23,7 @@ from bwcompiler.errors import TracerError, UnsupportedError, at
 from bwcompiler.frontend.source.concrete.contents import binary
 from bwcompiler.frontend.source.effects.places import is_plain_object
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
-from bwcompiler.frontend.source.undecided.identities import are_told_apart
+from bwcompiler.frontend.source.undecided.kinds.identities import are_told_apart
 from bwcompiler.frontend.source.variables import UNBOUND, is_number, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -409,12 +409,16 @@ def number_in(x: Any, options: Options, which: Any = None) -> Any:
     """What `which` of a covering choice is for x; in the place of its own number, that of another region may be given."""
     if type(x) is not Choice:
         return np.int64(VALUE if not is_known(x) else options.place(x))
-    own = x.which if which is None else which
-    found = own
-    for place, thing in enumerate(x.options.things):
+    return renumbered(x.which if which is None else which, x.options, options, functools.partial(call, choose_number))
+
+
+def renumbered(which: Any, own: Options, options: Options, choose: Callable[[Any, Any, Any], Any] = np.where) -> Any:
+    """The number of one of `own`, or a column of numbers, as one of `options`."""
+    found = which
+    for place, thing in enumerate(own.things):
         number = options.place(thing)
         if number != place:
-            found = call(choose_number, own == place, np.int64(number), found)
+            found = choose(which == place, np.int64(number), found)
     return found
 
 
