@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import CellType, FunctionType, MethodType
 from typing import Any
 
-from bwcompiler.frontend.source.effects.places import Place, note_place
+from bwcompiler.frontend.source.effects.places import Place, note_place, own_cells
 from bwcompiler.frontend.source.syntax.generators import TAKE
 from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.variables import Names
@@ -45,6 +45,7 @@ class Generated:
         places = [Place(cell, "variable", name) for name in names.stored if name in kept for cell in shared.cells((name,))]
         if self.first is not None:
             places.append(Place(count, "variable", "the number beside a value"))
+        own_cells([place.base for place in places])
 
         def take(value: Any) -> Any:
             for place in places:

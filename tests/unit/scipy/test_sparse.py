@@ -42,6 +42,82 @@ def test_products_in_a_loop() -> None:
     check_derivatives(walk, Y, order=1)
 
 
+# ----- places that loops make beside the elements
+def neighbours(i: int, j: int, rows: int, columns: int) -> Any:
+    if i > 0:
+        yield i - 1, j
+    if i < rows - 1:
+        yield i + 1, j
+    if j > 0:
+        yield i, j - 1
+    if j < columns - 1:
+        yield i, j + 1
+
+
+def conductances(k: Any, shape: tuple[int, int] = (3, 4)) -> Any:
+    rows, columns, values = [], [], []
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            here = i * shape[1] + j
+            for ii, jj in neighbours(i, j, *shape):
+                there = ii * shape[1] + jj
+                rows += [here, here]
+                columns += [here, there]
+                values += [k[here] * k[there], -k[here] * k[there]]
+    return scipy.sparse.coo_matrix((values, (rows, columns)), shape=(k.size, k.size)).tocsr()
+
+
+def upwind(k: Any) -> Any:
+    rows, columns, values = [], [], []
+    for i in range(k.size):
+        rows.append(i)
+        columns.append(i)
+        values.append(k[i])
+        if i > 0:
+            rows.append(i)
+            columns.append(i - 1)
+            values.append(-k[i - 1])
+    return scipy.sparse.csr_matrix((values, (rows, columns)), shape=(k.size, k.size))
+
+
+@pytest.mark.parametrize("assembled", [conductances, upwind])
+def test_places_that_loops_make(assembled) -> None:
+    def program(k: Any) -> Any:
+        return np.sum((assembled(k) @ np.arange(12.0)) ** 2)
+
+    k = 1.0 + np.linspace(0, 1, 12) ** 2
+    np.testing.assert_allclose(bw.jit(program)(k), program(k))
+    check_derivatives(program, k, order=1)
+
+
+def test_places_made_in_each_iteration_of_a_loop() -> None:
+    def program(k: Any) -> Any:
+        heads = np.full(12, 2.0)
+        for _ in range(20):
+            new = scipy.sparse.linalg.spsolve((conductances(k * heads) + scipy.sparse.eye_array(12)).tocsc(), np.arange(12.0))
+            change = np.max(np.abs(new - heads))
+            heads = new
+            if change < 1e-9:
+                break
+        return np.sum(heads ** 2)
+
+    k = 0.1 + 0.02 * np.linspace(0, 1, 12) ** 2
+    assert "the loop in test_sparse.py" in bw.jit(program).explain(k)
+    np.testing.assert_allclose(bw.jit(program)(k), program(k))
+    check_derivatives(program, k, order=1)
+
+
+def test_places_that_data_decide_are_refused() -> None:
+    def program(k: Any) -> Any:
+        rows = []
+        for i in range(12):
+            rows.append(i if k[i] > 1.0 else 0)
+        return scipy.sparse.coo_matrix((k, (rows, rows)), shape=(12, 12)) @ k
+
+    with pytest.raises(TracerError, match="must be known while tracing"):
+        bw.jit(program)(np.linspace(0, 2, 12))
+
+
 def test_traced_data() -> None:
     def by_place(data, x):
         return scipy.sparse.coo_array((data, (C.row, C.col)), shape=(6, 5)) @ x

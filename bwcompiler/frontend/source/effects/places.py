@@ -180,11 +180,16 @@ def scopes_around(x: Any) -> list[Scope]:
 
 
 def own_variables(function: types.FunctionType, names: Iterable[str]) -> None:
-    """A function was defined: variables that it binds are of the innermost body around it whose code cannot name them."""
-    policy = open_policy()
+    """A function was defined that binds variables."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    own_cells([cells[name] for name in names])
+
+
+def own_cells(cells: Iterable[types.CellType]) -> None:
+    """Variables of a function are of the innermost body around it whose code cannot name them: they are made anew each time it runs."""
+    policy = open_policy()
     scopes = [] if policy is None else policy.scopes
-    for cell in [cells[name] for name in names]:
+    for cell in cells:
         scope = next((scope for scope in reversed(scopes) if id(cell) not in scope.cells), None)
         if scope is not None:
             scope.own[id(cell)] = cell

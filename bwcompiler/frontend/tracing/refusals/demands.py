@@ -3,7 +3,7 @@ refused otherwise (`int(end / step)` as a size); everything else is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,6 +17,7 @@ from bwcompiler.ir.extent import mentions_index
 from bwcompiler.ir.graph import cut, live_values
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
+from bwcompiler.ir.semantics.partial_interpreter import UNKNOWN, known_outputs
 
 _FLAT = (ops.floor, ops.ceil, ops.rint, ops.trunc, ops.sign, ops.stop_gradient)
 
@@ -121,22 +122,38 @@ def _known(region: Region, value: Value) -> Any:
 
 def constant_number(value: Value, is_size: bool = False) -> Any:
     """The number of a value that is computed from concrete arrays alone (numbers of equations, by a table of what is held fixed), or from
-    arguments that are such arrays, where the function is known to be refused without (`known_arrays`).
+    arguments that are such arrays, where the function is known to be refused without (`known_arrays`); or by loops that count.
 
     None for others.  The program would compute it, too; it is asked for only where the function would be refused.
     """
     region = open_region()
-    if region.policy is None or region.policy.depth:           # in a body, a loop around may give it another value in each iteration
+    if region.policy is None:
         return None
-    found = _constant(region, value, is_size)
+    found = None if region.policy.depth else _constant(region, value, is_size)     # a loop around may give it another value each time
+    found = constant_array(value) if found is None else found
     return None if found is None else found[()]
+
+
+def constant_array(value: Value) -> Any:
+    """The array of a value that depends on no input of its region, nor on loops around; None for others.
+
+    It may be made in a loop that makes others of data: places in a matrix, beside what is there.
+    """
+    region = open_region()
+    inputs = _inputs_of(value, live_values(region.record.values, (value,)))
+    found, = known_outputs(cut("constant", inputs, region.record.values, (value,)), [UNKNOWN] * len(inputs))
+    return None if found is UNKNOWN else found
+
+
+def _inputs_of(value: Value, made: Sequence[Value]) -> list[Value]:
+    """The inputs that a value is computed from, by way of what was made."""
+    return list(dict.fromkeys([part for one in (*made, value) for part in (*one.operands, one) if part.op.kind == "input"]))
 
 
 def _constant(region: Region, value: Value, is_size: bool) -> Any:
     """The same of any value of a region."""
     values = live_values(region.record.values, (value,))
-    inputs = list(dict.fromkeys(one for made in values for one in (*made.operands, made) if one.op.kind == "input"))
-    inputs += [value] if value.op.kind == "input" and value not in inputs else []
+    inputs = _inputs_of(value, values)
     arrays = [_contents(region, one, is_size) for one in inputs]
     if any(array is None for array in arrays) or any(one.op.kind == "library" or mentions_index(one.attrs) for one in (*values, value)):
         return None

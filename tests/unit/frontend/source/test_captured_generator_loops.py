@@ -350,6 +350,28 @@ def test_the_body_and_the_generator_take_turns():
     np.testing.assert_allclose(bw.grad(program)(0.4), difference, rtol=1e-6)
 
 
+def test_variables_of_a_function_that_a_loop_calls() -> None:
+    """They are made anew in each iteration: no variables of the loop."""
+    def filled(x):
+        found, last = [], 0.0
+        for i, _, distance in pairs(x):
+            found += [distance * i]
+            last = distance
+        return sum(found) + last
+
+    def program(x):
+        total = 0.0
+        for k in range(9):
+            total += filled(x * (1.0 + 0.1 * k))
+            if total > 50.0:
+                break
+        return total
+
+    for x in (GIVEN[0][:5], 3.0 * GIVEN[0][:5]):
+        np.testing.assert_allclose(bw.jit(program)(x), program(x), rtol=1e-12)
+    assert "ends when its test says so: it carries total" in bw.jit(program).explain(GIVEN[0][:5])
+
+
 def growing(x):
     while True:
         yield x

@@ -1,0 +1,104 @@
+"""What is known of a graph's values when some of its inputs are not: what depends on these is UNKNOWN, and the rest is computed.
+
+A loop that fills an array with numbers of data, and another with the places where these go, makes known places: they are computed
+iteration by iteration, beside numbers that stay UNKNOWN.
+
+    rows = [];  values = []
+    for i in range(n):
+        rows.append(i // 2);  values.append(k[i])          rows: known;  values: UNKNOWN, as k is
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from bwcompiler.ir.extent import Index
+from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.graph_interpreter import Environment, concrete_attributes
+from bwcompiler.ir.types import TupleType
+
+MOST = 100_000                 # operations: what takes longer (0.5 s) is not known
+_DATA = ("library", "input")
+
+
+class _Unknown:
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+    def __bool__(self) -> bool:
+        raise _UndecidedError
+
+
+class _UndecidedError(Exception):
+    """A branch or loop goes on by something UNKNOWN: so are all of its results."""
+
+
+class _TooLongError(Exception):
+    """There are too many operations."""
+
+
+UNKNOWN: Final = _Unknown()
+
+
+def known_outputs(graph: Graph, arguments: Sequence[Any]) -> list[Any]:
+    """The outputs of a graph as arrays, or UNKNOWN; so may arguments be.  All are UNKNOWN where more than `MOST` operations are needed.
+
+    >>> x, y = input_value(tensor(F64)), input_value(tensor(F64))
+    >>> known_outputs(graph_of("f", [x, y], [ops.add(x, x), ops.add(x, y)]), [np.float64(2.0), UNKNOWN])
+    [array(4.), UNKNOWN]
+    """
+    try:
+        with np.errstate(all="ignore"):
+            return _Run().outputs(graph, arguments, {})
+    except _TooLongError:
+        return [UNKNOWN] * len(graph.outputs)
+
+
+class _Run:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def outputs(self, graph: Graph, arguments: Sequence[Any], environment: Environment) -> list[Any]:
+        found: dict[Value, Any] = dict(zip(graph.inputs, arguments, strict=True))
+        for value in graph.body:
+            self.count += 1
+            if self.count > MOST:
+                raise _TooLongError
+            found[value] = self._computed(value, [found[operand] for operand in value.operands], environment)
+        return [found[output] for output in graph.outputs]
+
+    def _computed(self, value: Value, operands: Sequence[Any], environment: Environment) -> Any:
+        if value.op.regions:
+            return self._region_op(value, operands, environment)
+        if value.op.kind in _DATA or any(operand is UNKNOWN for operand in operands):
+            return UNKNOWN
+        try:
+            attrs = concrete_attributes(value, environment)
+        except KeyError:                           # of the index of a loop around
+            return UNKNOWN
+        result = value.op.reference(*operands, **attrs)
+        if isinstance(value.type, TupleType):
+            return tuple([_as_array(part) for part in result])
+        return _as_array(result)
+
+    def _region_op(self, value: Value, operands: Sequence[Any], environment: Environment) -> Any:
+        regions = {name: self._region(value.attrs[name], environment) for name in value.op.regions}
+        try:
+            attrs = concrete_attributes(value, environment)
+            return tuple(value.op.reference(*operands, **{**attrs, **regions}))
+        except (_UndecidedError, KeyError):        # KeyError: a loop up to the index of one around
+            return tuple([UNKNOWN for _ in value.type.items])
+
+    def _region(self, graph: Graph, environment: Mapping[Index, int]) -> Callable[..., list[Any]]:
+        def run(arguments: Sequence[Any], index: int | None = None) -> list[Any]:
+            inner = environment if graph.index is None or index is None else {**environment, graph.index: index}
+            return self.outputs(graph, arguments, inner)
+        return run
+
+
+def _as_array(result: Any) -> Any:
+    return result if result is UNKNOWN else np.asarray(result)
