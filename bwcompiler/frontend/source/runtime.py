@@ -77,7 +77,7 @@ from bwcompiler.frontend.source.undecided.gaps import has_gaps, refuse, taken
 from bwcompiler.frontend.source.undecided.lookups import changing
 from bwcompiler.frontend.source.undecided.moved import positions
 from bwcompiler.frontend.source.undecided.searches import searched
-from bwcompiler.frontend.source.undecided.taking import gone_over, taking
+from bwcompiler.frontend.source.undecided.taking import by_test, gone_over, taking
 from bwcompiler.frontend.source.undecided.two_shapes import TwoShapes, both, each_way, has_two_shapes, settled
 from bwcompiler.frontend.source.undecided.unbound import sure
 from bwcompiler.frontend.source.variables import among, open_policy
@@ -181,6 +181,9 @@ def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
             return sought
         if takes_functions:
             args, kwargs = tuple(map(_captured_when_called, args)), {key: _captured_when_called(arg) for key, arg in kwargs.items()}
+            items = None if kwargs else by_test(function, args)
+            if items is not None:
+                return items
         if policy.choices and has_two_shapes((*args, *kwargs.values())) and (_computes(function) or function in (len, isinstance)):
             how = both if isinstance(function, np.ufunc) and not kwargs else each_way
             return how(_of_anything(function, found, policy), *args, **kwargs)     # not `called`: it would keep itself, and arrays, alive
