@@ -150,7 +150,8 @@ class Policy:
         self.twins_written = 0                                      # writes to arrays that may be those that were written to
         self.unbound: dict[str, str] = {}                           # variables that Python would have bound or not, and what to do
         self.sure: dict[int, tuple[Any, Any]] = {}                  # those checked to have a value, by their ids, and in which region
-        self.truths: dict[Value, bool | None] = {}                  # truth values that are Python's (`numpy.elementwise.truths`), or may be
+        self.truths: dict[Value, bool | None] = {}                  # truth values that are Python's (`tracing.truths`), or may be
+        self.truths_asked = False                                   # whether it was asked of some whose they are
         self.asked: list[tuple[Any, Value, int]] = []               # those that may be None, with tests that say it (`undecided.unbound`)
 
     def _restart_handlers(self) -> None:

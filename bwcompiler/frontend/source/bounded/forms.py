@@ -167,6 +167,7 @@ def fitted(x: Any, pattern: Any, count: int | None = None) -> Any:
     """An element, or the columns of so many, with choices where the pattern has them."""
     x = _sure(x)
     if type(pattern) is Choice:
+        assert type(x) is not Choice or ABSENT not in map(pattern.options.place, x.options.things)
         return _fitted_choice(x, pattern, count)
     if isinstance(x, tuple):
         return _rebuilt(x, [fitted(part, like, count) for part, like in zip(x, pattern, strict=True)])
@@ -175,17 +176,33 @@ def fitted(x: Any, pattern: Any, count: int | None = None) -> Any:
     return x
 
 
+def sought(x: Any, pattern: Any) -> list[Any] | None:
+    """The leaves of what an element is compared with, which has the pattern of others; None where no such element is equal to it."""
+    x = _sure(x)
+    if any(np.shape(leaf) for leaf in tree.leaves(x)):
+        raise TypeError("unhashable type: 'numpy.ndarray'")
+    if isinstance(x, tuple) or isinstance(pattern, tuple):
+        if not isinstance(x, tuple) or not isinstance(pattern, tuple) or len(x) != len(pattern):
+            return None
+        parts = [sought(part, like) for part, like in zip(x, pattern, strict=True)]
+        return None if None in parts else [leaf for part in parts for leaf in part or ()]
+    if (type(pattern) is Choice and pattern.has_value) or (type(x) is Choice and x.has_value):
+        raise NoElement("numbers and texts, or None, in one place of keys")
+    is_thing = type(x) is Choice or is_known(x)
+    if is_thing != (type(pattern) is Choice):
+        return None
+    return tree.leaves(_fitted_choice(x, pattern, None)) if is_thing else [x]
+
+
 def _fitted_choice(x: Any, pattern: Choice, count: int | None) -> Choice:
     is_thing = type(x) is not Choice and is_known(x)
     which = x.which if type(x) is Choice else np.int64(pattern.options.place(x) if is_thing else VALUE)
     if type(x) is not Choice and count is not None:
         which = np.full(count, which)
     if type(x) is Choice and x.options != pattern.options:
-        numbers = np.array([pattern.options.place(thing) for thing in x.options.things])
-        assert ABSENT not in numbers
         found = which
-        for place, number in enumerate(numbers):
-            found = np.where(which == place, number, found)
+        for place, thing in enumerate(x.options.things):
+            found = np.where(which == place, pattern.options.place(thing), found)
         which = found
     value = None if is_thing else x.value if type(x) is Choice else x
     if pattern.has_value:

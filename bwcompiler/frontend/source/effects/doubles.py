@@ -79,6 +79,8 @@ def _refuse(reason: str, hint: str, *objects: Any) -> NoReturn:
     if sites:
         raise Recapture(sites[0], error, sites[1:], why=reason)
     HANDLERS["tell_apart"](objects, policy, error)
+    if policy.bounded:
+        policy.refused = None                      # why they have room: this says more
     if policy.depth:
         not_capturable(reason, hint=hint)
     raise error
