@@ -133,6 +133,7 @@ class Policy:
         self.shown: dict[int, Any] = {}                             # those indexed with traced values: there may be traced views of them
         self.objects: dict[int, Any] = {}                           # objects that the function made
         self.doubles: dict[int, Any] = {}                           # those in the place of others, and these (`source.effects.doubles`);
+        self.taken: set[int] = set()                                # ids of those that were taken out of lists that data fill;
         self.undone: dict[int, Site] = {}                           # loops that are unrolled where one of them is changed;
         self.handed: dict[int, tuple[Any, list[Any], Site]] = {}    # of those that a list hands out: what it holds, and the loop;
         self.table_rows: dict[int, tuple[Any, Any]] = {}            # lists that lists of lists hand out, and these;

@@ -17,6 +17,7 @@ from bwcompiler import ops, tree
 from bwcompiler.frontend.source.array_backed.boxes import unboxed
 from bwcompiler.frontend.source.array_backed.growth import append
 from bwcompiler.frontend.source.bounded.dictionaries import wish as wish_for_key
+from bwcompiler.frontend.source.bounded.stacks import hint as hint_for_stack
 from bwcompiler.frontend.source.bounded.stacks import wish
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.parts import Form, put_together
@@ -188,7 +189,7 @@ class _Merged:
         if place is not None and place.kind == "items" and len(one) != len(other):
             wish(place.base, *one, *other)
             not_capturable(f"a {type(place.base).__name__} has {len(one)} items after one side of it, and {len(other)} after the other",
-                           hint=OF_LENGTHS)
+                           hint=hint_for_stack((*one, *other), OF_LENGTHS))
 
     def _on_one_side(self, slot: Slot, one: Any, other: Any) -> None:
         """A variable that is a value at the end of one side at most."""

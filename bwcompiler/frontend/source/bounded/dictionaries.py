@@ -48,14 +48,14 @@ def want(items: Any, key: Any, value: Any) -> None:
     """A dictionary may get a key that data say: trace the function again with one that has room, where that can be."""
     if not is_asked(items, key):
         return
+    factory = _missing(items)
+    if isinstance(factory, type) and factory not in (int, float, list):
+        raise refused(f"{shown(key)} is a key of a dictionary of {factory.__name__}s: data say which\n"
+                      "  hint: masks, x[labels == k], or a list of pairs that is sorted by its keys")
     refusal = refused(f"{shown(key)} may be a new key of a dictionary: data say which{_HINT}")
     kinds = _kinds(items, [(key, value)])
     if kinds is not None:
         sites.want(items, kinds, refusal, may_hold=not isinstance(kinds, Forms))
-    factory = _missing(items)
-    if factory not in (None, int, float) and isinstance(factory, type):
-        raise refused(f"{shown(key)} is a key of a dictionary of {factory.__name__}s: data say which\n"
-                      "  hint: masks, x[labels == k], or a list of pairs that is sorted by its keys")
 
 
 def wish(items: Any, *pairs: tuple[Any, Any]) -> None:
