@@ -65,7 +65,7 @@ def wish(items: Any, *pairs: tuple[Any, Any]) -> None:
     """
     kinds = _kinds(items, pairs) if type(items) in KINDS and (items or pairs) else None
     if kinds is not None:
-        sites.wish(items, kinds)
+        sites.wish(items, kinds, may_hold=not isinstance(kinds, Forms))
 
 
 def _kinds(items: Any, pairs: Iterable[tuple[Any, Any]]) -> Form | Forms | None:
@@ -73,7 +73,7 @@ def _kinds(items: Any, pairs: Iterable[tuple[Any, Any]]) -> Form | Forms | None:
     found = [(key, value) for key, value in (*items.items(), *pairs) if key is not POISON and value is not POISON]
     try:
         if _missing(items) is list or all(type(value) in (list, gaps.Items) for _, value in found):
-            return None if items else Forms(forms.form_of(_covering([key for key, _ in found])))
+            return Forms(forms.form_of(_covering([key for key, _ in found])))
         return forms.form_of(_covering(found)) if all(_is_value(value) for _, value in found) else None
     except forms.NoElement:
         return None

@@ -14,6 +14,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+from bwcompiler.frontend.source.syntax.analysis.liveness import annotate
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, copied, walk
 from bwcompiler.frontend.source.syntax.recursive_sums import Itself, OtherwiseError, as_sum
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
@@ -36,6 +37,8 @@ def as_loop(node: ast.FunctionDef, receiver: str, defaults: Sequence[Any]) -> as
     itself = Itself(node.name, receiver, names[1:] if names[:1] == [receiver] else names, known)
     if not itself.is_named(*node.body) or (receiver and any(
             isinstance(part, ast.Name) and part.id == receiver and not isinstance(part.ctx, ast.Load) for part in walk(*node.body))):
+        return None
+    if annotate(copied(node).body) - set(names):   # each call has its own variables: of a loop they would be those of the call before
         return None
     made = copied(node)
     try:

@@ -172,6 +172,19 @@ def spreading(x, depth):
     return spreading(x * 0.5, depth - 1) + spreading(x * 0.4, depth - 1)
 
 
+def test_variables_of_the_call_before_are_none_of_this_one():
+    def program(x, k):
+        if x > 1:
+            y = x
+        if x < 0.3:
+            return y * k
+        return program(x / 2, k + 1)
+    with pytest.raises(UnboundLocalError):
+        program(4.0, 0)
+    with pytest.raises((UnboundLocalError, RecursionError, TracerError)):
+        bw.jit(program)(4.0, 0)
+
+
 class Tree:
     def __init__(self, depth):
         self.below = [Tree(depth - 1), Tree(depth - 1)] if depth else []
