@@ -23,6 +23,7 @@ from bwcompiler.frontend.source.array_backed.dictionaries import method_of
 from bwcompiler.frontend.source.array_backed.growth import append, refuse_whole
 from bwcompiler.frontend.source.bounded.counting import changing as changing_dictionary
 from bwcompiler.frontend.source.bounded.counting import counting
+from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
 from bwcompiler.frontend.source.bounded.sets import changing
 from bwcompiler.frontend.source.changes import VALUES, altered, changed, own
 from bwcompiler.frontend.source.classes import instantiating, is_plain_class, of_arrays
@@ -280,8 +281,11 @@ def _of_set(call: _Call) -> Any:
 
 def _of_container_maker(call: _Call) -> Any:
     """What makes a container, of which the parts are not looked at: `d.copy()`, `dict.fromkeys(names, 0.0)`."""
-    makes = call.kind is types.BuiltinFunctionType and ((type(call.owner) in (list, dict, set) and call.name == "copy") or (
-        call.owner is dict and call.name == "fromkeys"))
+    owner = call.owner
+    makes = call.kind is types.BuiltinFunctionType and ((type(owner) in (list, dict, set) and call.name == "copy") or (
+        owner is dict and call.name == "fromkeys"))
+    if makes and dict in (owner, type(owner)):
+        return lambda *args: dictionary_made(own(call.function(*args)))
     return _making_own(call.function) if makes and call.policy.depth else None
 
 

@@ -236,6 +236,7 @@ class Asking:
         del self.changed[key]
 
 
+HANDLERS["dictionary_made"] = made
 HANDLERS["want_bounded"] = want
 HANDLERS["wish_for_dictionary"] = wish
 HANDLERS["asking"] = Asking

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.errors import TracerError
 
 
 class Server:

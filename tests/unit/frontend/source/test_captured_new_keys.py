@@ -232,10 +232,44 @@ def of_arrays(x):
     return s + np.sum(d.get("y", x))
 
 
+BASE = {"a": 1.0}
+
+
+def of_copies(x):
+    d, e, f = BASE.copy(), dict.fromkeys("ab", 0.5), {**BASE, "k": x[0]}
+    if x[0] > 0:
+        d["b"] = x[1]
+        e["c"] = x[2]
+        f["l"] = x[1] * x[2]
+    for k in f:
+        f[k] = f[k] * 2
+    return sum(d.values()) + len(e) * sum(e.values()) + sum(f.values())
+
+
+def in_order_of_assignments(x):
+    d = {}
+    e = d
+    if x[0] > 0:
+        d["z"] = x[0]
+    e["y"] = x[1]
+    if x[2] > 0:
+        d["x"] = x[2]
+    return sum((i + 1) * d[k] for i, k in enumerate(d)) + d[sorted(e)[0]]
+
+
+def by_texts_that_are_made(x):
+    d, k = {}, 0
+    while k < 3:
+        if x[k] > 0:
+            d[f"k{k}"] = x[k]
+        k += 1
+    return sum(d.values()) + len(d)
+
+
 PROGRAMS = [number_of_totals, largest_total, defaults_where_there_is_no_total, both_totals, with_another_default, one_of_two_keys,
             in_order_of_insertion, another_key_on_each_side, beside_one_that_is_there, flags_beside_numbers, texts_beside_numbers, lists_by_key,
             lists_by_default, first_of_each, counted, updated, updated_in_a_loop, taken_out, of_an_object, until_data_say, computed_once,
-            of_arrays]
+            of_arrays, of_copies, in_order_of_assignments, by_texts_that_are_made]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
