@@ -21,7 +21,7 @@ from bwcompiler.frontend.source.changes import changed, own
 from bwcompiler.frontend.source.effects.places import refuse_change, scopes_around
 from bwcompiler.frontend.source.undecided import gaps, keyed, moved
 from bwcompiler.frontend.source.undecided.choices import Choice
-from bwcompiler.frontend.source.variables import UNBOUND
+from bwcompiler.frontend.source.variables import UNBOUND, parts_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -97,7 +97,9 @@ def _missing(items: Any) -> Callable[[], Any] | None:
 
 def supplied(items: Any, key: Any) -> None:
     """A dictionary of another kind is asked for a key in a body: that puts it there, where there is none."""
-    if type(items) in (dict, collections.Counter) or not hasattr(type(items), "__missing__") or not scopes_around(items) or key in items:
+    if type(items) in (dict, collections.Counter) or not hasattr(type(items), "__missing__") or not scopes_around(items):
+        return
+    if any(isinstance(part, Tracer | Choice) for part in parts_of(key)) or key in items:
         return
     if type(items) is not collections.defaultdict:
         refuse_change(items)

@@ -248,7 +248,7 @@ class Holder:
 
 def _assigned_by_key(items: Any, key: Any, value: Any, put: Any) -> bool:
     """Whether a dictionary or list was assigned to by a traced key."""
-    if type(items) is dict and (HANDLERS["is_one_of_known"](key) or any(
+    if type(items) in _DICTIONARIES and (HANDLERS["is_one_of_known"](key) or any(
             isinstance(part, Tracer) for part in parts_of(key))):
         HANDLERS["assign_by_key"](items, key, value, put.__setitem__)
         return True

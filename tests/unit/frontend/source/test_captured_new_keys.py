@@ -232,6 +232,14 @@ def of_arrays(x):
     return s + np.sum(d.get("y", x))
 
 
+def one_of_two_that_are_there(x):
+    totals = defaultdict(float, left=0.5, right=x[0])
+    for k in range(12):
+        v = x[k % 3] * k
+        totals["left" if v > 0 else "right"] += v
+    return totals["left"] * totals["right"]
+
+
 BASE = {"a": 1.0}
 
 
@@ -269,7 +277,7 @@ def by_texts_that_are_made(x):
 PROGRAMS = [number_of_totals, largest_total, defaults_where_there_is_no_total, both_totals, with_another_default, one_of_two_keys,
             in_order_of_insertion, another_key_on_each_side, beside_one_that_is_there, flags_beside_numbers, texts_beside_numbers, lists_by_key,
             lists_by_default, first_of_each, counted, updated, updated_in_a_loop, taken_out, of_an_object, until_data_say, computed_once,
-            of_arrays, of_copies, in_order_of_assignments, by_texts_that_are_made]
+            of_arrays, one_of_two_that_are_there, of_copies, in_order_of_assignments, by_texts_that_are_made]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
