@@ -21,7 +21,9 @@ import numpy as np
 from bwcompiler.frontend.numpy.manipulation.sequences import on_operands, on_sequences
 from bwcompiler.frontend.source.array_backed.dictionaries import method_of
 from bwcompiler.frontend.source.array_backed.growth import append, refuse_whole
-from bwcompiler.frontend.source.bounded.counting import counting, set_default
+from bwcompiler.frontend.source.bounded.counting import changing as changing_dictionary
+from bwcompiler.frontend.source.bounded.counting import counting
+from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
 from bwcompiler.frontend.source.bounded.sets import changing
 from bwcompiler.frontend.source.changes import VALUES, altered, changed, own
 from bwcompiler.frontend.source.classes import instantiating, is_plain_class, of_arrays
@@ -66,6 +68,8 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
     set: frozenset(("copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "union")),
 }
 _READING |= dict.fromkeys((collections.defaultdict, collections.OrderedDict), _READING[dict])
+_DICTIONARIES = (dict, collections.defaultdict, collections.OrderedDict, collections.Counter)
+_CHANGING_DICTIONARIES = frozenset(("clear", "pop", "popitem", "setdefault", "update"))
 _COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
 _ARRAY_FUNCTION = type(np.copyto)
 
@@ -266,8 +270,8 @@ def _of_ufunc_method(call: _Call) -> Any:
 
 
 def _of_counting(call: _Call) -> Any:
-    if type(call.owner) is dict and call.name == "setdefault":
-        return functools.partial(set_default, call.function, lambda: _of_unknown_effect(call))
+    if type(call.owner) in _DICTIONARIES and call.name in _CHANGING_DICTIONARIES:
+        return changing_dictionary(call.function, lambda: _of_unknown_effect(call))
     return counting(call.function)
 
 
@@ -277,8 +281,11 @@ def _of_set(call: _Call) -> Any:
 
 def _of_container_maker(call: _Call) -> Any:
     """What makes a container, of which the parts are not looked at: `d.copy()`, `dict.fromkeys(names, 0.0)`."""
-    makes = call.kind is types.BuiltinFunctionType and ((type(call.owner) in (list, dict, set) and call.name == "copy") or (
-        call.owner is dict and call.name == "fromkeys"))
+    owner = call.owner
+    makes = call.kind is types.BuiltinFunctionType and ((type(owner) in (list, dict, set) and call.name == "copy") or (
+        owner is dict and call.name == "fromkeys"))
+    if makes and dict in (owner, type(owner)):
+        return lambda *args: dictionary_made(own(call.function(*args)))
     return _making_own(call.function) if makes and call.policy.depth else None
 
 

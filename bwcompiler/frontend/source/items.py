@@ -14,7 +14,7 @@ from bwcompiler.frontend.source.array_backed.growth import element, expect, is_g
 from bwcompiler.frontend.source.array_backed.indexed_lists import foresee, foresee_table, is_indexed, taken_from
 from bwcompiler.frontend.source.array_backed.lookups import at_places, lookup_in
 from bwcompiler.frontend.source.array_backed.nested_lists import Row, note_row
-from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, want
+from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, supplied, want
 from bwcompiler.frontend.source.bounded.groups import Group, Groups
 from bwcompiler.frontend.source.bounded.stacks import Heap, Stack
 from bwcompiler.frontend.source.concrete.makers import noted, shown
@@ -27,7 +27,7 @@ from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps, taken
 from bwcompiler.frontend.source.undecided.lists.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.undecided.lists.moved import item as item_of_gaps
 from bwcompiler.frontend.source.undecided.lookups import element as element_at
-from bwcompiler.frontend.source.undecided.lookups import has_choices, is_among, is_traced_key, look_up
+from bwcompiler.frontend.source.undecided.lookups import has_choices, is_among, is_traced_key, look_up, may_miss
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
@@ -44,10 +44,12 @@ def indexed(array: Any, index: Any) -> Any:
         return array[index]
     if type(array) is not dict and is_asked(array, index):
         want(array, index, 0)
+    if isinstance(array, dict):
+        supplied(array, index)
     if type(array) is list and is_growing(array):
         return element(array, index)
     if type(index) is Choice:
-        return table(array, index)
+        return look_up(array, index) if may_miss(array, index) else table(array, index)
     if type(array) is TwoShapes or type(index) is TwoShapes:
         return each_way(indexed, array, index)
     if has_gaps(array):

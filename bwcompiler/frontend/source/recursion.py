@@ -11,7 +11,7 @@ from types import FunctionType
 from typing import Any
 
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.source.syntax.functions import calls_itself, form, loop_form
+from bwcompiler.frontend.source.syntax.functions import form, loop_form
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.policy import FUNCTION, Policy, Recapture, Site
 from bwcompiler.frontend.tracing.provenance.source import current_source
@@ -27,36 +27,33 @@ FRAMES = 8                     # of one function among Python's, from which on i
 
 def is_loop(function: Any, policy: Policy) -> bool:
     """Whether a function is called as a loop; noted, if it is not, in which calls of itself it is called."""
-    if type(function) is not FunctionType or form(function).code is None:
+    plain = getattr(function, "__func__", function)
+    if type(plain) is not FunctionType or form(plain).code is None:
         return False
-    site = _site(function)
+    site = _site(plain)
     if site in policy.unrolled:
-        return True
-    around = policy.calls.setdefault(id(function.__code__), [])
+        return loop_form(function).code is not None
+    around = policy.calls.setdefault(id(plain.__code__), [])
     while around and around[-1] >= policy.depth:
         around.pop()
     around.append(policy.depth)
     if len(around) < 2:
         return False
-    if policy.counting and _runs(function):
+    if policy.counting and _runs(plain):
         not_capturable("it calls the function that it is in")
     policy.inner_calls += 1
-    is_too_much = policy.inner_calls > MOST
+    is_too_much = policy.inner_calls > MOST and (plain is function or policy.depth >= LEAST)   # trees of objects have an end
     is_deep = policy.depth >= DEEPEST and len(around) >= LEAST
     is_broad = policy.inner_calls > MANY and len(around) >= DEEP
-    if (is_too_much or is_deep or is_broad) and _can_be_loop(function) and _is_recursive(function, policy, DEEP):
+    if (is_too_much or is_deep or is_broad) and loop_form(function).code is not None and _is_recursive(plain, policy, DEEP):
         raise Recapture(site, _refusal())
-    if is_too_much and _is_recursive(function, policy, FRAMES):
+    if is_too_much and _is_recursive(plain, policy, FRAMES):
         raise _refusal()
     return False                                   # as Python, up to its RecursionError
 
 
 def _refusal() -> TracerError:
     return TracerError(at(current_source(open_region().outer), RECURSION_NOTE))
-
-
-def _can_be_loop(function: FunctionType) -> bool:
-    return calls_itself(function) and loop_form(function).code is not None
 
 
 def _runs(function: FunctionType) -> bool:

@@ -79,7 +79,7 @@ from bwcompiler.frontend.source.undecided.lists import keyed
 from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps, refuse, taken
 from bwcompiler.frontend.source.undecided.lists.moved import positions
 from bwcompiler.frontend.source.undecided.lists.searches import searched
-from bwcompiler.frontend.source.undecided.lists.taking import gone_over, taking
+from bwcompiler.frontend.source.undecided.lists.taking import by_test, gone_over, taking
 from bwcompiler.frontend.source.undecided.lookups import changing
 from bwcompiler.frontend.source.variables import among, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
@@ -182,6 +182,9 @@ def _of_anything(function: Any, found: Any, policy: Policy) -> Any:
             return sought
         if takes_functions:
             args, kwargs = tuple(map(_captured_when_called, args)), {key: _captured_when_called(arg) for key, arg in kwargs.items()}
+            items = None if kwargs else by_test(function, args)
+            if items is not None:
+                return items
         if policy.choices and has_two_shapes((*args, *kwargs.values())) and (_computes(function) or function in (len, isinstance)):
             how = both if isinstance(function, np.ufunc) and not kwargs else each_way
             return how(_of_anything(function, found, policy), *args, **kwargs)     # not `called`: it would keep itself, and arrays, alive

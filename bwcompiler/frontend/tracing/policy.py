@@ -133,6 +133,7 @@ class Policy:
         self.shown: dict[int, Any] = {}                             # those indexed with traced values: there may be traced views of them
         self.objects: dict[int, Any] = {}                           # objects that the function made
         self.doubles: dict[int, Any] = {}                           # those in the place of others, and these (`source.effects.doubles`);
+        self.taken: set[int] = set()                                # ids of those that were taken out of lists that data fill;
         self.undone: dict[int, Site] = {}                           # loops that are unrolled where one of them is changed;
         self.handed: dict[int, tuple[Any, list[Any], Site]] = {}    # of those that a list hands out: what it holds, and the loop;
         self.table_rows: dict[int, tuple[Any, Any]] = {}            # lists that lists of lists hand out, and these;
@@ -150,7 +151,8 @@ class Policy:
         self.twins_written = 0                                      # writes to arrays that may be those that were written to
         self.unbound: dict[str, str] = {}                           # variables that Python would have bound or not, and what to do
         self.sure: dict[int, tuple[Any, Any]] = {}                  # those checked to have a value, by their ids, and in which region
-        self.truths: dict[Value, bool | None] = {}                  # truth values that are Python's (`numpy.elementwise.truths`), or may be
+        self.truths: dict[Value, bool | None] = {}                  # truth values that are Python's (`tracing.truths`), or may be
+        self.truths_asked = False                                   # whether it was asked of some whose they are
         self.asked: list[tuple[Any, Value, int]] = []               # those that may be None, with tests that say it (`kinds.unbound`)
 
     def _restart_handlers(self) -> None:

@@ -10,7 +10,6 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError, TracerArrayError, UnsupportedError
 from bwcompiler.frontend.numpy.elementwise.special_by_loop import complex_special
 from bwcompiler.frontend.numpy.elementwise.special_precision import is_single_composed, loop_dtypes
-from bwcompiler.frontend.numpy.elementwise.truths import are_pythons, note_truth
 from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, COMPLEX_RULES, UFUNCS, Ufunc, reciprocal, ufunc_named
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.operands import (
@@ -32,6 +31,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, UFUNC_METHODS
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh
+from bwcompiler.frontend.tracing.truths import are_pythons, note_truth
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, F32, F64, I64, DType
 from bwcompiler.ops.creation import full
@@ -138,8 +138,8 @@ def operator(name: str, *inputs: Any) -> Any:
             return inputs[0] ** int(inputs[1])
         if not isinstance(inputs[1], Tracer) and inputs[1] < 0:
             inputs = (operator("multiply", inputs[0], 1.0), inputs[1])
-    if name == "add" and are_pythons(*inputs):
-        inputs = tuple([int(x) if isinstance(x, bool) else _as_int(x) for x in inputs])
+    if name in _ARITHMETIC and are_pythons(*inputs):
+        return operator(name, *[int(x) if isinstance(x, bool) else _as_int(x) for x in inputs])
     base, exponent = inputs if len(inputs) == 2 else (None, None)
     if name == "power" and isinstance(base, ArrayTracer) and base._type.dtype is BOOL and type(exponent) is int and exponent == 2:
         name, inputs = "square", inputs[:1]                # booleans give int8, unlike np.power, which gives int64
@@ -166,6 +166,7 @@ def _are_pythons_numbers(inputs: tuple[Any, ...]) -> bool:
     return all((x._kind if isinstance(x, Tracer) else type(x)) in (int, float) for x in inputs)
 
 
+_ARITHMETIC = frozenset(("absolute", "add", "floor_divide", "multiply", "negative", "positive", "power", "remainder", "subtract"))
 _DIVIDING = frozenset(("divide", "floor_divide", "remainder", "power"))
 
 

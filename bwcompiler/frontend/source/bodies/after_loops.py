@@ -15,6 +15,7 @@ from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.carried.copies import protect_rows
 from bwcompiler.frontend.source.carried.first_writes import settle_first_writes
 from bwcompiler.frontend.source.carried.kept import mark_after
+from bwcompiler.frontend.source.carried.truths import note_carried
 from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.variables import is_number, same
 from bwcompiler.frontend.tracing.calls import call
@@ -48,6 +49,7 @@ def _place_carried(loop: Traceable, leaves: Sequence[Leaf], items: Sequence[Valu
         handles = [leaf.handle(value) for leaf, value in zip(leaves[position:position + count], items[position:], strict=False)]
         if name in loop.moving and loop.count is not None:
             handles = [loop.moving[name].taken(one, loop.count) for one in handles]
+        call(note_carried, leaves[position:position + count], handles)
         rows = [_last_row(loop, end, one) for end, one in zip(tree.leaves(loop.ends[name]), handles, strict=True)]
         loop.names[name] = tree.unflatten(tree.structure(loop.entry[name]), [
             one if row is None else row for row, one in zip(rows, handles, strict=True)])

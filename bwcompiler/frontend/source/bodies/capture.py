@@ -31,6 +31,7 @@ from bwcompiler.frontend.source.carried.first_writes import look_for_first_write
 from bwcompiler.frontend.source.carried.kept import look_for_written
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
 from bwcompiler.frontend.source.carried.remembered import Memory
+from bwcompiler.frontend.source.carried.truths import Truths
 from bwcompiler.frontend.source.containers.last_objects import LastObjects
 from bwcompiler.frontend.source.containers.parts import Apart
 from bwcompiler.frontend.source.containers.queues import require_lengths
@@ -98,8 +99,7 @@ class Traceable:
                  index: Index | None = None, capacity: int | None = None, counter: str = "", first: Callable[[], None] | None = None,
                  ) -> None:
         self.scope = Scope(names, variables, self)
-        self.count = count
-        self.index = index
+        self.count, self.index = count, index
         self.capacity = capacity if count is None else upper(count)
         self.counter = counter
         self.growths: dict[int, Growth] = {}
@@ -116,14 +116,13 @@ class Traceable:
         self.exchange: Exchange | None = None
         self.moving: dict[str, Moving] = {}
         self.rooms: dict[str, Tracer] = {}
-        self.first = first
         self.names, self.variables = names, variables
-        self.run = run
-        self.site = site
+        self.run, self.first, self.site = run, first, site
         self.entry = names.held(variables.stored)
         self.apart, self.last = Apart(self), LastObjects(self)
         self.carried = {name for name in variables.carried if is_number(self.entry[name])}
         self.kinds: dict[str, list[Kind]] = {}
+        self.truths = Truths()
         self.ends: dict[str, Any] = {}
         self.given: dict[str, Any] = {}
         self.results: list[Result] = []
@@ -141,7 +140,7 @@ class Traceable:
         found = [entry_leaf(leaf) for leaf in tree.leaves(self.entry[name])]
         found = [self.moving[name].widened(leaf) for leaf in found] if name in self.moving else found
         kinds = self.kinds.setdefault(name, [leaf.kind for leaf in found])
-        return [leaf.promoted(kind) for leaf, kind in zip(found, kinds, strict=True)]
+        return self.truths.known(name, [leaf.promoted(kind) for leaf, kind in zip(found, kinds, strict=True)])
 
     def traced(self, name: str) -> tuple[list[Leaf], Traced]:
         """The traced body, when what it carries has settled."""
@@ -158,7 +157,8 @@ class Traceable:
                 leaves = call(lambda: [leaf for one in self.order() for leaf in self.leaves(one)])
                 treedef = tree.structure([self.entry[one] for one in self.order()])
                 try:
-                    found = trace_body(self._iteration, "carry", name, treedef, [leaf.argument() for leaf in leaves])
+                    found = trace_body(self._iteration, "carry", name, treedef, [leaf.argument() for leaf in leaves],
+                                       [leaf.truth for leaf in leaves])
                 except Again as again:
                     if again.loop is not self:
                         raise
@@ -190,10 +190,9 @@ class Traceable:
 
     def restore(self) -> None:
         """Give lists, variables and places, which may be in lists, what they held."""
-        for growth in self.growths.values():
-            growth.restore()
-        for indexed in self.indexed.values():
-            indexed.restore()
+        held: list[Any] = [*self.growths.values(), *self.indexed.values()]
+        for one in held:
+            one.restore()
         self.names.restore(self.entry)
 
     def _prepare(self) -> None:
@@ -221,8 +220,7 @@ class Traceable:
             self.names.add(growth.name, growth)
             self.add(growth.name, ())
             self.growths[id(growth.base)] = growth
-        found = bool(held or self.found_growths)
-        self.found_growths = {}
+        found, self.found_growths = bool(held or self.found_growths), {}
         return found
 
     def _move(self, found: dict[str, Moving]) -> bool:
@@ -254,9 +252,10 @@ class Traceable:
         stored, carried, results = [(*names, name) for names in self.variables[:3]]
         self.variables = self.variables._replace(stored=stored, carried=carried, results=results)
 
-    def _settled(self, leaves: Sequence[Leaf], found: Traced) -> bool:
+    def _settled(self, leaves: list[Leaf], found: Traced) -> bool:
         """Whether the body gives back what it got; else its kinds are noted."""
-        place, settled = 0, True
+        names = [(name, number) for name in self.order() for number in range(len(self.kinds[name]))]
+        place, settled = 0, self.truths.are_settled(names, leaves, found)
         for name in self.order():
             for number, kind in enumerate(self.kinds[name]):
                 output = found.result.outputs[place]

@@ -276,7 +276,7 @@ def _condition(traceable: Traceable, leaves: Sequence[Leaf], test: Callable[[], 
         read_by_test.update(open_region().shared)
         return found if isinstance(found, Tracer) else call(as_tracer, bool(found))
 
-    found = trace_body(condition, "carry", "condition", structure, [leaf.argument() for leaf in leaves])
+    found = trace_body(condition, "carry", "condition", structure, [leaf.argument() for leaf in leaves], [leaf.truth for leaf in leaves])
     outputs = found.result.outputs
     if found.result.assigned:
         raise _ChangingTest("its test assigns to an array")

@@ -16,6 +16,8 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.frontend.source.array_backed.boxes import unboxed
 from bwcompiler.frontend.source.array_backed.growth import append
+from bwcompiler.frontend.source.bounded.dictionaries import wish as wish_for_key
+from bwcompiler.frontend.source.bounded.stacks import hint as hint_for_stack
 from bwcompiler.frontend.source.bounded.stacks import wish
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.parts import Form, put_together
@@ -42,6 +44,7 @@ from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
+from bwcompiler.frontend.tracing.truths import note_truth, of_both
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
 
@@ -186,7 +189,7 @@ class _Merged:
         if place is not None and place.kind == "items" and len(one) != len(other):
             wish(place.base, *one, *other)
             not_capturable(f"a {type(place.base).__name__} has {len(one)} items after one side of it, and {len(other)} after the other",
-                           hint=OF_LENGTHS)
+                           hint=hint_for_stack((*one, *other), OF_LENGTHS))
 
     def _on_one_side(self, slot: Slot, one: Any, other: Any) -> None:
         """A variable that is a value at the end of one side at most."""
@@ -203,11 +206,18 @@ class _Merged:
         if any(slot.places) and (name.startswith(PREFIX) or (not is_place and self._has_returned(one is not UNBOUND))):
             self.slots.append(slot)
         elif is_place:
+            self._wish_for_room(name, one if other is UNBOUND else other)
             not_capturable(f"{name} is new, and assigned to on one side only: set it before")
         else:
             self.after[name] = UNBOUND
             self.policy.unbound[name] = why_unbound(
                 name, "only one side of a branch on a traced value binds it: bind it on both, or before")
+
+    def _wish_for_room(self, name: str, value: Any) -> None:
+        """Data decide whether a dictionary has a key."""
+        place = self._place(name)
+        if place is not None and place.kind == "item":
+            wish_for_key(place.base, (place.key, value))
 
     def _has_returned(self, number: int, flags: str = PREFIX + "returned_") -> bool:
         """Whether a side returns from the function, in a loop: nobody asks afterwards for what it has not bound."""
@@ -331,13 +341,17 @@ def _handle(value: Value, kind: Kind, sides: Sequence[Side], slot: Slot, k: int,
     """The handle of a value after the branch, leaf k of a slot."""
     name = slot.name
     ends: list[Any] = []
+    truths: list[bool | None] = []
     befores: list[Arrays] = []
     for side, place in zip(sides, slot.places, strict=True):
         number = None if place is None else side.places[name].index(place[k])
         ends += [] if number is None else [tree.leaves(side.ends[name])[number]]
         befores.append([] if number is None else side.arrays[name][number])
+        truths += [] if place is None else [side.traced.truths[place[k]]]
     if not value.shape and not any(isinstance(end, Tracer) and end._storage.writable for end in ends):
-        return fresh(value, None if isinstance(kind, DType) else kind)
+        found = fresh(value, None if isinstance(kind, DType) else kind)
+        call(note_truth, found, of_both(truths[0], truths[-1]))
+        return found
     found = fresh_array(value)
     found._storage.kept = next((end._storage.kept for end in ends if isinstance(end, Tracer) and end._storage.kept), False)
     if not all(is_in_c_order(end) for end in ends if isinstance(end, Tracer | np.ndarray)):

@@ -1,21 +1,26 @@
-"""`defaultdict`, `Counter` and `setdefault`, with keys that may depend on data; `itertools.count`, which counts as often as data say."""
+"""`defaultdict`, `Counter`, `setdefault` and `update`, with keys that may depend on data; `itertools.count`, which counts as data say."""
 
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.source.array_backed.dictionaries import tabled
 from bwcompiler.frontend.source.bounded import sites
-from bwcompiler.frontend.source.bounded.dictionaries import is_asked, made, want
+from bwcompiler.frontend.source.bounded.dictionaries import is_asked, made, want, wish
 from bwcompiler.frontend.source.bounded.stacks import made as stack_made
-from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.bounded.store import refused
+from bwcompiler.frontend.source.changes import changed, own
+from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.library.plain import counted
-from bwcompiler.frontend.source.undecided.lists.gaps import Items, has_gaps, taken
-from bwcompiler.frontend.source.variables import is_number, not_capturable, open_policy
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice
+from bwcompiler.frontend.source.undecided.lists.gaps import Items, has_gaps, refuse, taken
+from bwcompiler.frontend.source.variables import is_bounded, is_number, not_capturable, open_policy, parts_of
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -44,12 +49,40 @@ def counting(function: Any) -> Callable[..., Any] | None:
     return called
 
 
-def set_default(method: Any, check: Callable[[], Any], key: Any, default: Any = None) -> Any:
-    """method(key, default), which is `setdefault` of a dictionary; check: that it may be called where it is."""
-    if is_asked(method.__self__, key):
-        want(method.__self__, key, default)
-    check()
-    return method(key, default)
+def changing(method: Any, check: Callable[[], Any]) -> Callable[..., Any] | None:
+    """What is called in the place of a method of a dictionary that changes it; check: that it may be called where it is."""
+    items, name = method.__self__, method.__name__
+    if name == "setdefault":
+        return functools.partial(_set_default, method, check)
+    if name == "update" and type(items) is not collections.Counter and scopes_around(items):
+        return functools.partial(_update, items)
+    if scopes_around(items):
+        wish(items)
+    return None
+
+
+def _set_default(method: Any, check: Callable[[], Any], key: Any, default: Any = None) -> Any:
+    """method(key, default), which is `setdefault` of a dictionary."""
+    items = method.__self__
+    if is_asked(items, key):
+        want(items, key, default)
+    if tabled(items) is not None or any(isinstance(part, Tracer | Choice) for part in parts_of(key)):
+        check()
+        return method(key, default)
+    if key not in items:
+        changed(items)[key] = default
+    return HANDLERS["item_of"](items, key)
+
+
+def _update(items: Any, other: Any = (), **more: Any) -> None:
+    """items.update(other, **more), of a dictionary from outside of a body."""
+    if is_bounded(other):
+        raise refused("a dictionary is updated with one that data fill\n  hint: a loop over its items, for k, v in more.items(): d[k] = v")
+    pairs = taken(HANDLERS["call_of"](list)(other.items() if hasattr(other, "keys") else other))
+    if has_gaps(pairs):
+        refuse("update() of a dictionary")
+    for key, value in (*pairs, *more.items()):
+        changed(items)[key] = value
 
 
 # ----- itertools.count

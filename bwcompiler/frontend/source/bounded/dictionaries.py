@@ -6,18 +6,22 @@ One array holds the keys in order of insertion, another the values.  To look up 
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
 from bwcompiler import tree
-from bwcompiler.frontend.source.bounded import sites
+from bwcompiler.frontend.source.array_backed.growth import POISON
+from bwcompiler.frontend.source.bounded import forms, sites
+from bwcompiler.frontend.source.bounded.forms import Form
 from bwcompiler.frontend.source.bounded.groups import Forms, Groups
-from bwcompiler.frontend.source.bounded.store import Bounded, Store, form_of, kind_of, refused
+from bwcompiler.frontend.source.bounded.store import Bounded, Store, refused, shown
 from bwcompiler.frontend.source.bounded.views import View
-from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.changes import changed, own
+from bwcompiler.frontend.source.effects.places import refuse_change, scopes_around
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice
 from bwcompiler.frontend.source.undecided.lists import gaps, keyed, moved
+from bwcompiler.frontend.source.variables import UNBOUND, parts_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -29,34 +33,59 @@ _HINT = "\n  hint: an array whose indices are the keys, np.zeros(n), or np.uniqu
 
 
 def is_asked(items: Any, key: Any) -> bool:
-    """Whether a dictionary is asked by a key that data say, no index of a loop."""
+    """Whether a dictionary is asked by a key that data say, no index of a loop; by one of several that it may not have."""
     parts = key if type(key) is tuple else (key,)
-    return type(items) in KINDS and any(isinstance(part, Tracer) and extent_of(part) is None for part in parts)
+    if type(items) not in KINDS:
+        return False
+    if any(isinstance(part, Tracer) and extent_of(part) is None for part in parts):
+        return True
+    if type(key) is Choice:
+        return key.has_value or any(thing is not UNBOUND and thing not in items for thing in key.options.things)
+    return any(type(part) is Choice for part in parts)
 
 
 def want(items: Any, key: Any, value: Any) -> None:
     """A dictionary may get a key that data say: trace the function again with one that has room, where that can be."""
     if not is_asked(items, key):
         return
-    refusal = refused(f"{key} may be a new key of a dictionary: data say which{_HINT}")
     factory = _missing(items)
-    if _may_be_group(items, factory, value) and all(_is_number(part) for one in (*items, key) for part in (
-            one if type(one) is tuple else (one,))):
-        sites.want(items, Forms(form_of(key)), refusal)
-    if factory not in (None, int, float):
-        raise refused(f"{key} is a key of a dictionary of {factory.__name__}s: data say which\n"
+    if isinstance(factory, type) and factory not in (int, float, list):
+        raise refused(f"{shown(key)} is a key of a dictionary of {factory.__name__}s: data say which\n"
                       "  hint: masks, x[labels == k], or a list of pairs that is sorted by its keys")
-    numbers = all(_is_number(one) for one in items.values()) and all(
-        _is_number(part) for one in items for part in (one if type(one) is tuple else (one,)))
-    if numbers:
-        sites.want(items, (tree.structure((key, value)), list(map(kind_of, tree.leaves((key, value))))), refusal)
+    refusal = refused(f"{shown(key)} may be a new key of a dictionary: data say which{_HINT}")
+    kinds = _kinds(items, [(key, value)])
+    if kinds is not None:
+        sites.want(items, kinds, refusal, may_hold=not isinstance(kinds, Forms))
 
 
-def _may_be_group(items: Any, factory: Any, value: Any) -> bool:
-    """Whether the values of a dictionary are lists that are empty at first."""
-    if factory is list:
-        return True
-    return type(items) is dict and type(value) is list and all(type(one) is list for one in items.values())
+def wish(items: Any, *pairs: tuple[Any, Any]) -> None:
+    """A dictionary is refused of which data decide whether it has some keys: one that has room may do.
+
+    pairs: of keys and values that it is to get.
+    """
+    kinds = _kinds(items, pairs) if type(items) in KINDS and (items or pairs) else None
+    if kinds is not None:
+        sites.wish(items, kinds, may_hold=not isinstance(kinds, Forms))
+
+
+def _kinds(items: Any, pairs: Iterable[tuple[Any, Any]]) -> Form | Forms | None:
+    """The form of all elements of a dictionary, and of what else it is to have; None where there is none for all."""
+    found = [(key, value) for key, value in (*items.items(), *pairs) if key is not POISON and value is not POISON]
+    try:
+        if _missing(items) is list or all(type(value) in (list, gaps.Items) for _, value in found):
+            return Forms(forms.form_of(_covering([key for key, _ in found])))
+        return forms.form_of(_covering(found)) if all(_is_value(value) for _, value in found) else None
+    except forms.NoElement:
+        return None
+
+
+def _covering(elements: Iterable[Any]) -> Any:
+    return functools.reduce(forms.covering, map(forms.pattern_of, elements))
+
+
+def _is_value(x: Any) -> bool:
+    """Whether something can be a value: what nobody can change, and arrays, which are copied."""
+    return all(map(_is_value, x)) if isinstance(x, tuple) else type(x) is Choice or forms.can_be_leaf(x) or isinstance(x, str | None)
 
 
 def _missing(items: Any) -> Callable[[], Any] | None:
@@ -66,8 +95,16 @@ def _missing(items: Any) -> Callable[[], Any] | None:
     return int if type(items) is collections.Counter else None
 
 
-def _is_number(x: Any) -> bool:
-    return isinstance(x, int | float | np.number | Tracer) and type(x) is not bool and not np.shape(x)
+def supplied(items: Any, key: Any) -> None:
+    """A dictionary of another kind is asked for a key in a body: that puts it there, where there is none."""
+    if type(items) in (dict, collections.Counter) or not hasattr(type(items), "__missing__") or not scopes_around(items):
+        return
+    if any(isinstance(part, Tracer | Choice) for part in parts_of(key)) or key in items:
+        return
+    if type(items) is not collections.defaultdict:
+        refuse_change(items)
+    elif items.default_factory is not None:
+        changed(items)[key] = HANDLERS["call_of"](items.default_factory)()
 
 
 class Dictionary(Bounded):
@@ -84,17 +121,15 @@ class Dictionary(Bounded):
     # ----- places
     def _found(self, key: Any) -> tuple[Any, Any]:
         """Whether a key is there, and where."""
-        if tree.structure((key, 0)) != self.store.structure:
-            return False, 0
-        return self.store.find(tree.leaves(key))
+        return self.store.find_key(key, self.store.pattern[0])
 
     def _value(self, place: Any) -> Any:
         return self.store.row(place)[1]
 
     def _put(self, key: Any, value: Any) -> None:
-        if not _is_number(value):
+        if not _is_value(value):
             raise refused(f"a {type(value).__name__} as a value of a dictionary whose keys data say: there may be numbers{_HINT}")
-        self.store.put_once((key, value), len(tree.leaves(key)))
+        self.store.put_once((key, value), len(tree.leaves(self.store.pattern[0])))
 
     # ----- as of a dictionary
     def __getitem__(self, key: Any) -> Any:
@@ -103,7 +138,7 @@ class Dictionary(Bounded):
         if self.kind is collections.Counter:
             return self.get(key, 0)
         found, place = self._found(key)
-        gaps.require(found, lambda: f"{key}", KeyError)
+        gaps.require(found, lambda: shown(key), KeyError)
         return self._value(place)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -114,7 +149,7 @@ class Dictionary(Bounded):
         if self.kind is collections.Counter:       # which knows all keys
             self.store.without(place, found)
             return
-        gaps.require(found, lambda: f"{key}", KeyError)
+        gaps.require(found, lambda: shown(key), KeyError)
         self.store.without(place)
 
     def contains(self, key: Any) -> Any:
@@ -131,10 +166,19 @@ class Dictionary(Bounded):
     def pop(self, key: Any, default: Any = _NOTHING) -> Any:
         found, place = self._found(key)
         if default is _NOTHING:
-            gaps.require(found, lambda: f"{key}", KeyError)
+            gaps.require(found, lambda: shown(key), KeyError)
         value = self._value(place) if default is _NOTHING else HANDLERS["choose"](found, lambda: self._value(place), lambda: default)
         self.store.without(place, found)
         return value
+
+    def update(self, other: Any = (), **more: Any) -> None:
+        if isinstance(other, Bounded) or gaps.has_gaps(other):
+            self._refuse()
+        for key, value in dict(other, **more).items():
+            self[key] = value
+
+    def clear(self) -> None:
+        self.store.count = 0
 
     def keys(self) -> View:
         return View(self, type({}.keys()), lambda row: row[0])
@@ -194,5 +238,7 @@ class Asking:
         del self.changed[key]
 
 
+HANDLERS["dictionary_made"] = made
 HANDLERS["want_bounded"] = want
+HANDLERS["wish_for_dictionary"] = wish
 HANDLERS["asking"] = Asking

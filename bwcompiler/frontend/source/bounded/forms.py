@@ -18,7 +18,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import Box, Text
 from bwcompiler.frontend.source.effects.places import is_plain_object
-from bwcompiler.frontend.source.undecided.kinds.choices import Choice, Options, is_known, is_unsure, joined, number_in, renumbered
+from bwcompiler.frontend.source.undecided.kinds.choices import ABSENT, Choice, Options, is_known, is_unsure, joined, number_in, renumbered
 from bwcompiler.frontend.source.undecided.kinds.orders import in_order
 from bwcompiler.frontend.source.undecided.lists.gaps import Block
 from bwcompiler.frontend.source.variables import is_number
@@ -167,12 +167,31 @@ def fitted(x: Any, pattern: Any, count: int | None = None) -> Any:
     """An element, or the columns of so many, with choices where the pattern has them."""
     x = _sure(x)
     if type(pattern) is Choice:
+        assert type(x) is not Choice or ABSENT not in map(pattern.options.place, x.options.things)
         return _fitted_choice(x, pattern, count)
     if isinstance(x, tuple):
         return _rebuilt(x, [fitted(part, like, count) for part, like in zip(x, pattern, strict=True)])
     if type(x) is Box:
         return Box([fitted(part, like, count) for part, like in zip(x.parts, pattern.parts, strict=True)], x.form)
     return x
+
+
+def sought(x: Any, pattern: Any) -> list[Any] | None:
+    """The leaves of what an element is compared with, which has the pattern of others; None where no such element is equal to it."""
+    x = _sure(x)
+    if any(np.shape(leaf) for leaf in tree.leaves(x)):
+        raise TypeError("unhashable type: 'numpy.ndarray'")
+    if isinstance(x, tuple) or isinstance(pattern, tuple):
+        if not isinstance(x, tuple) or not isinstance(pattern, tuple) or len(x) != len(pattern):
+            return None
+        parts = [sought(part, like) for part, like in zip(x, pattern, strict=True)]
+        return None if None in parts else [leaf for part in parts for leaf in part or ()]
+    if (type(pattern) is Choice and pattern.has_value) or (type(x) is Choice and x.has_value):
+        raise NoElement("numbers and texts, or None, in one place of keys")
+    is_thing = type(x) is Choice or is_known(x)
+    if is_thing != (type(pattern) is Choice):
+        return None
+    return tree.leaves(_fitted_choice(x, pattern, None)) if is_thing else [x]
 
 
 def _fitted_choice(x: Any, pattern: Choice, count: int | None) -> Choice:

@@ -17,7 +17,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import TracerError
 from bwcompiler.frontend.source.bounded import sites
-from bwcompiler.frontend.source.bounded.store import Bounded, Store, form_of, refused
+from bwcompiler.frontend.source.bounded.store import Bounded, Store, form_of, refused, shown, sought
 from bwcompiler.frontend.source.bounded.views import View
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.undecided.lists import gaps, moved
@@ -42,8 +42,8 @@ class _Part(Store):
         self.name = name
 
     def again(self, plan: sites.Plan) -> None:
-        forms = self.of.plan.kinds._replace(**{self.name: plan.kinds})
-        super().again(sites.Plan(max(plan.room, self.of.plan.room), forms))
+        kinds = self.of.plan.kinds._replace(**{self.name: plan.kinds})
+        super().again(sites.Plan(max(plan.room, self.of.plan.room), kinds))
 
 
 class Groups(Bounded):
@@ -62,22 +62,20 @@ class Groups(Bounded):
 
     def find(self, key: Any) -> tuple[Any, Any]:
         """Whether a key is there, and where."""
-        if tree.structure(key) != self.store.structure:
-            return False, 0
-        return self.store.find(tree.leaves(key))
+        return self.store.find_key(key, self.store.pattern)
 
     def contains(self, key: Any) -> Any:
         return self.find(key)[0]
 
     def _group(self, key: Any) -> Group:
         """The list of a key, which is there from now on."""
-        self.store.put_once(key, len(tree.leaves(key)))
+        self.store.put_once(key, len(tree.leaves(self.store.pattern)))
         return Group(key, self)
 
     def __getitem__(self, key: Any) -> Group:
         if self.kind is collections.defaultdict:
             return self._group(key)
-        gaps.require(self.contains(key), lambda: f"{key}", KeyError)
+        gaps.require(self.contains(key), lambda: shown(key), KeyError)
         return Group(key, self)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -171,9 +169,8 @@ class Group(Bounded):
         pairs = self.of.pairs
         if pairs is None:
             return []
-        there = pairs.is_there()
-        for column, part in zip(pairs.arrays, tree.leaves(self.key), strict=False):
-            there = np.logical_and(there, column == part)
+        leaves = sought(self.key, pairs.pattern[0])
+        there = np.logical_and(pairs.is_there(), False) if leaves is None else pairs.are_like(leaves)
         found = pairs.elements(lambda pair: pair[1])
         block = gaps.segments(found)[0]
         assert isinstance(block, gaps.Block)

@@ -67,11 +67,11 @@ def want(container: Any, kinds: Any, refusal: BwError, may_hold: bool = False) -
     _again(policy, found[0], Plan(LEAST, kinds), refusal)
 
 
-def wish(container: Any, kinds: Any) -> None:
+def wish(container: Any, kinds: Any, may_hold: bool = True) -> None:
     """A container is refused, perhaps for good, that could be had with room: then the function is traced again."""
     policy = open_policy()
     found = _noted(policy, container)
-    if policy is not None and found is not None:
+    if policy is not None and found is not None and (may_hold or not found[1]):
         policy.wishes[found[0]] = Plan(LEAST, kinds)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import functools
 import heapq
+import types
 from collections.abc import Iterable
 from typing import Any
 
@@ -23,6 +24,8 @@ from bwcompiler.frontend.source.array_backed.growth import POISON
 from bwcompiler.frontend.source.bounded import forms, sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, refused
 from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.containers.parts import containers
+from bwcompiler.frontend.source.effects.doubles import note_taken
 from bwcompiler.frontend.source.undecided.kinds.orders import columns
 from bwcompiler.frontend.source.undecided.kinds.unbound import narrowed
 from bwcompiler.frontend.source.undecided.lists import gaps, moved
@@ -35,6 +38,8 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 
 KINDS = (list, collections.deque)
 _HINT = f"\n  hint: {moved.STACK}"
+_OF_HANDLERS = ('a text in the place of a method or of a function that is made here: (t, n, "arrival"), and behind it handlers[name](t), '
+                'with handlers = {"arrival": self.on_arrival}')
 
 
 def wish(items: Any, *more: Any) -> None:
@@ -47,6 +52,13 @@ def wish(items: Any, *more: Any) -> None:
     except forms.NoElement:
         return
     sites.wish(items, form)
+
+
+def hint(items: Iterable[Any], otherwise: str) -> str:
+    """What to write instead, of a list with these items that is refused: methods and functions that are made anew cannot have room."""
+    parts = [part for item in items for part in (item if isinstance(item, tuple | list) else (item,))]
+    is_made = any(isinstance(part, types.MethodType) or "<locals>" in getattr(part, "__qualname__", "") for part in parts)
+    return _OF_HANDLERS if is_made else otherwise
 
 
 def _pattern_of(item: Any) -> Any:
@@ -118,6 +130,7 @@ class Stack(Bounded):
         is_whole = type(place) is not int or (place != -1 and self.kind is list)
         found = self._place(place, "pop index out of range" if is_whole else f"pop from an empty {self.kind.__name__}")
         value = self._row(found)
+        note_taken(*containers(value))
         if place == -1:
             self.store.count = self.store.count - 1
         else:
@@ -255,3 +268,4 @@ def made(container: Any) -> Any:
 
 
 HANDLERS["wish_for_stack"] = wish
+HANDLERS["hint_for_stack"] = hint

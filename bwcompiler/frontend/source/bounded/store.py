@@ -13,11 +13,11 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
-from bwcompiler.frontend.numpy.elementwise.truths import note_truth
 from bwcompiler.frontend.source.bounded import forms, sites
 from bwcompiler.frontend.source.bounded.forms import Form, Kind
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.checks import raise_where
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice
 from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.calls import call
@@ -27,6 +27,7 @@ from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.truths import note_truth
 from bwcompiler.operators import Operators
 
 _CAN_BE = ("real numbers, traced arrays, texts and the like that are known, and tuples of these, can be in it\n"
@@ -36,6 +37,11 @@ _ALIKE = "tuples of as many items, with arrays of one shape and dtype: (time, ki
 
 def refused(text: str) -> TracerError:
     return TracerError(at(current_source(open_region().outer), text))
+
+
+def shown(key: Any) -> str:
+    """A key in messages; of which data say what it is: of what."""
+    return repr(key) if type(key) is Choice or isinstance(key, str) else f"{key}"
 
 
 def kind_of(leaf: Any) -> Kind:
@@ -71,6 +77,14 @@ def covering(pattern: Any, other: Any) -> Any:
         return forms.covering(pattern, other)
     except forms.NoElement as error:
         raise refused(f"{error} in a list or dictionary that data fill\n  hint: {_ALIKE}") from None
+
+
+def sought(x: Any, pattern: Any) -> list[Any] | None:
+    """The leaves of what is looked up (`forms.sought`)."""
+    try:
+        return forms.sought(x, pattern)
+    except forms.NoElement as error:
+        raise refused(f"{error} of a dictionary or set that data fill") from None
 
 
 class Store:
@@ -146,10 +160,20 @@ class Store:
 
     def find(self, leaves: Sequence[Any]) -> tuple[Any, Any]:
         """Whether there is an element that begins with these leaves, and where."""
+        equal = self.are_like(leaves)
+        return np.any(equal), np.argmax(equal)
+
+    def find_key(self, key: Any, pattern: Any) -> tuple[Any, Any]:
+        """Whether there is an element that begins with a key, and where; pattern: of the keys that there are."""
+        leaves = sought(key, pattern)
+        return (False, 0) if leaves is None else self.find(leaves)
+
+    def are_like(self, leaves: Sequence[Any]) -> Any:
+        """Which elements begin with these leaves."""
         equal = self.is_there()
         for array, leaf in zip(self.arrays, leaves, strict=False):
             equal = np.logical_and(equal, array == leaf)
-        return np.any(equal), np.argmax(equal)
+        return equal
 
     def put_once(self, value: Any, key: int) -> None:
         """Put an element in the place of the one with the same first `key` leaves, or behind the others."""

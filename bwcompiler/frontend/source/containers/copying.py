@@ -32,7 +32,7 @@ def copying(function: Any) -> Callable[..., Any] | None:
         return _replaced
     owner = getattr(function, "__self__", None)
     if type(owner) in _CONTAINERS and function.__name__ == "copy":
-        return lambda: _noted(function(), False)
+        return lambda: HANDLERS["dictionary_made"](_noted(function(), False))
     return None
 
 

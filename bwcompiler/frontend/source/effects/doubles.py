@@ -33,6 +33,13 @@ def note_double(*objects: Any, site: Site | None = None) -> None:
         note_double(*held, site=loop)              # it has a name for longer than an iteration: they are not changed meanwhile
 
 
+def note_taken(*objects: Any) -> None:
+    """Doubles that were taken out of a list that data fill, which has the parts of what was put in."""
+    policy = open_policy()
+    assert policy is not None
+    policy.taken.update(map(id, objects))
+
+
 def note_handed_out(objects: Iterable[Any], held: list[Any], site: Site) -> None:
     """Doubles that the loop at `site` is handed out by a list, each of which is one of what that holds, as an index says."""
     policy = open_policy()
@@ -56,6 +63,10 @@ def is_double(x: Any) -> bool:
 def refuse_double(x: Any) -> None:
     """Something is changed: refused if it is a double."""
     if is_double(x) and not isinstance(x, tuple):
+        policy = open_policy()
+        if policy is not None and id(x) in policy.taken:
+            _refuse(f"{_called(x)} is changed, which was taken out of a list that data fill: what was put in may have other names",
+                    "a copy of it, job = copy.copy(queue.pop(0)), which can be changed and put in again", x)
         chosen = "; one of several that data choose in the statement that changes it, buckets[k].append(x)" if isinstance(x, list) else ""
         _refuse(f"{_called(x)} is changed, which may be another name of one that a loop or branch before it has bound anew, or appended",
                 f"make a new one instead, or change a copy: copy.copy(x){chosen}", x)
@@ -79,6 +90,8 @@ def _refuse(reason: str, hint: str, *objects: Any) -> NoReturn:
     if sites:
         raise Recapture(sites[0], error, sites[1:], why=reason)
     HANDLERS["tell_apart"](objects, policy, error)
+    if policy.bounded:
+        policy.refused = None                      # why they have room: this says more
     if policy.depth:
         not_capturable(reason, hint=hint)
     raise error

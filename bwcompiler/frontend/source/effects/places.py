@@ -37,7 +37,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 
-_LISTS, _DICTIONARIES = (list,), (dict, collections.OrderedDict, collections.defaultdict)
+_LISTS, _DICTIONARIES = (list,), (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 _IMMUTABLE = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice, np.generic, types.FunctionType, type(None))
 
 _Found = TypeVar("_Found")
@@ -61,6 +61,8 @@ class Place:
                 return self.base.cell_contents
             if self.kind == "items":
                 return tuple(self.base)
+            if self.kind == "item" and isinstance(self.base, dict) and self.key not in self.base:
+                raise KeyError(self.key)           # of which a defaultdict would make one
             return getattr(self.base, self.key) if self.kind == "attribute" else self.base[self.key]
         except (AttributeError, KeyError, IndexError):
             raise ValueError("nothing is there") from None
@@ -251,7 +253,7 @@ class Holder:
 
 def _assigned_by_key(items: Any, key: Any, value: Any, put: Any) -> bool:
     """Whether a dictionary or list was assigned to by a traced key."""
-    if type(items) is dict and (HANDLERS["is_one_of_known"](key) or any(
+    if type(items) in _DICTIONARIES and (HANDLERS["is_one_of_known"](key) or any(
             isinstance(part, Tracer) for part in parts_of(key))):
         HANDLERS["assign_by_key"](items, key, value, put.__setitem__)
         return True
@@ -310,6 +312,8 @@ class Shared(Holder):
         refuse_change(self._bw_shared)
 
     def __delitem__(self, key: Any) -> None:
+        if type(self._bw_shared) in _DICTIONARIES:
+            HANDLERS["wish_for_dictionary"](self._bw_shared)
         if type(self._bw_shared) not in _LISTS or isinstance(key, Tracer):
             refuse_change(self._bw_shared)
         HANDLERS["queue_of"](self._bw_shared, self._bw_shared.__delitem__)(key)

@@ -37,7 +37,8 @@ def heap_function(function: Any) -> Callable[..., Any] | None:
             return heap.by(function, *args)
         if scopes_around(heap):
             HANDLERS["wish_for_stack"](heap, *args)
-            not_capturable(f"it calls heapq.{function.__name__}(), which changes a heap from outside of it", hint=_HINT)
+            not_capturable(f"it calls heapq.{function.__name__}(), which changes a heap from outside of it",
+                            hint=HANDLERS["hint_for_stack"]((*heap, *args), _HINT))
         refusal = open_region().refusal
         try:
             return function(heap, *args)
@@ -45,5 +46,5 @@ def heap_function(function: Any) -> Callable[..., Any] | None:
             HANDLERS["wish_for_stack"](heap, *args)
             open_region().refusal = refusal
             raise TracerError(at(current_source(), f"heapq.{function.__name__}() compares traced numbers: where they lie in the heap is "
-                                 f"not known while tracing\n  hint: {_HINT}")) from None
+                                 f"not known while tracing\n  hint: {HANDLERS['hint_for_stack']((*heap, *args), _HINT)}")) from None
     return called

@@ -24,6 +24,34 @@ def filtered(function: Callable[[Any], Any] | None, items: Any) -> Any:
     return [item for item in items if function(item)]
 
 
+def left_out(function: Callable[[Any], Any] | None, items: Any) -> Any:
+    """itertools.filterfalse(function, items)."""
+    if function is None:
+        return [item for item in items if not item]
+    return [item for item in items if not function(item)]
+
+
+def taken_while(function: Callable[[Any], Any], items: Any) -> Any:
+    """itertools.takewhile(function, items)."""
+    found, goes_on = [], True
+    for item in items:
+        if goes_on and function(item):
+            found.append(item)
+        else:
+            goes_on = False
+    return found
+
+
+def dropped_while(function: Callable[[Any], Any], items: Any) -> Any:
+    """itertools.dropwhile(function, items)."""
+    found, is_dropped = [], True
+    for item in items:
+        if not (is_dropped and function(item)):
+            is_dropped = False
+            found.append(item)
+    return found
+
+
 def any_of(items: Any) -> Any:
     """any(items)."""
     found = False

@@ -45,8 +45,9 @@ def converted(fun: Any, runtime: Any, is_loop: bool = False, going_on: Collectio
     branches whose sides go on to the end of their blocks (`statements.continued`).
     """
     if isinstance(fun, types.MethodType):
-        inner = converted(fun.__func__, runtime, going_on=going_on)
-        return fun if inner is fun.__func__ else types.MethodType(inner, fun.__self__)
+        plain: Any = fun.__func__
+        inner = _with_code(plain, loop_form(fun).code, runtime) if is_loop else converted(plain, runtime, going_on=going_on)
+        return fun if inner is None or inner is plain else types.MethodType(inner, fun.__self__)
     if isinstance(fun, functools.partial):
         inner = converted(fun.func, runtime, going_on=going_on)
         return fun if inner is fun.func else functools.partial(inner, *fun.args, **fun.keywords)
@@ -92,18 +93,24 @@ def form(fun: FunctionType) -> Form:
     return found
 
 
-_loop_forms: dict[int, Form] = {}
+_loop_forms: dict[tuple[int, str, str], Form] = {}
 _generator_forms: dict[tuple[int, bool], Form] = {}
 _continued_forms: dict[tuple[int, frozenset[int]], Form] = {}
 
 
-def loop_form(fun: FunctionType) -> Form:
+def loop_form(fun: FunctionType | types.MethodType) -> Form:
     """That of a function that calls itself at its end alone, as a loop; without code where it is none."""
-    found = _loop_forms.get(id(fun.__code__))
+    plain: Any = getattr(fun, "__func__", fun)
+    receiver = receiver_of(fun)
+    if receiver is None:
+        return Form(plain.__code__, None, False, (), False)
+    defaults = plain.__defaults__ or ()
+    key = id(plain.__code__), receiver, repr(defaults)
+    found = _loop_forms.get(key)
     if found is None:
         if len(_loop_forms) >= _LIMIT:
             _loop_forms.clear()
-        found = _loop_forms[id(fun.__code__)] = _form(fun, as_loop)
+        found = _loop_forms[key] = _form(plain, lambda node: as_loop(node, receiver, defaults))
     return found
 
 
@@ -128,13 +135,31 @@ def _generator_form(fun: FunctionType, may_end: bool) -> Form:
     return found
 
 
-def calls_itself(fun: FunctionType) -> bool:
-    """Whether the name of a function stands for it where it is defined."""
+def receiver_of(fun: FunctionType | types.MethodType) -> str | None:
+    """What stands before a function's name where it calls itself: nothing, or the first parameter or the class of a method.
+
+    None where its name would not stand for it there.
+    """
+    if isinstance(fun, types.MethodType):
+        plain, owner = fun.__func__, fun.__self__
+        name, kind = plain.__name__, owner if isinstance(owner, type) else type(owner)
+        is_it = getattr(getattr(kind, name, None), "__func__", getattr(kind, name, None)) is plain
+        is_it = is_it and (kind is owner or name not in getattr(owner, "__dict__", {})) and plain.__code__.co_argcount > 0
+        return plain.__code__.co_varnames[0] if is_it else None
+    if _outside(fun, fun.__name__) is fun:
+        return ""
+    *_, around, _ = ("", *fun.__qualname__.split("."))
+    found = _outside(fun, around)
+    return around if isinstance(found, type) and getattr(found, fun.__name__, None) is fun else None
+
+
+def _outside(fun: FunctionType, name: str) -> Any:
+    """What a name stands for that a function does not bind."""
     cells = dict(zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True))
     try:
-        return (cells[fun.__name__].cell_contents if fun.__name__ in cells else fun.__globals__.get(fun.__name__)) is fun
+        return cells[name].cell_contents if name in cells else fun.__globals__.get(name)
     except ValueError:                             # an empty cell
-        return False
+        return None
 
 
 def _form(fun: FunctionType, change: Callable[[ast.FunctionDef], ast.FunctionDef | None] | None = None) -> Form:

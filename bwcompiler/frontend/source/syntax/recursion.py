@@ -11,56 +11,69 @@ def f(x, n):                        def f(x, n):
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from typing import Any
 
+from bwcompiler.frontend.source.syntax.analysis.liveness import annotate
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, copied, walk
-from bwcompiler.frontend.source.syntax.recursive_sums import OtherwiseError, arguments_of, as_sum
+from bwcompiler.frontend.source.syntax.recursive_sums import Itself, OtherwiseError, as_sum
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 
 _SCOPES = (*OWN_SCOPE, ast.GeneratorExp)
+_CONSTANTS = (bool, int, float, str, type(None))
 
 
-def as_loop(node: ast.FunctionDef) -> ast.FunctionDef | None:
-    """The function as a loop; None where it calls itself elsewhere than at its end, or not by its name and all its parameters.
+def as_loop(node: ast.FunctionDef, receiver: str, defaults: Sequence[Any]) -> ast.FunctionDef | None:
+    """The function as a loop; None where it does not call itself, or elsewhere than at its end, or not by its name and all its parameters.
 
-    Where it adds what it gives for other arguments, it is a loop over what is to be done (`recursive_sums`).
+    receiver: what stands before its name where it is a method; defaults: of its last parameters.  Where it adds what it gives for other
+    arguments, it is a loop over what is to be done (`recursive_sums`).
     """
     given = node.args
     names = [arg.arg for arg in (*given.posonlyargs, *given.args)]
     if given.vararg or given.kwarg or given.kwonlyargs or any(isinstance(part, _SCOPES) for part in walk(*node.body)):
         return None
+    known = {name: value for name, value in zip(reversed(names), reversed(defaults), strict=False) if type(value) in _CONSTANTS}
+    itself = Itself(node.name, receiver, names[1:] if names[:1] == [receiver] else names, known)
+    if not itself.is_named(*node.body) or (receiver and any(
+            isinstance(part, ast.Name) and part.id == receiver and not isinstance(part.ctx, ast.Load) for part in walk(*node.body))):
+        return None
+    if annotate(copied(node).body) - set(names):   # each call has its own variables: of a loop they would be those of the call before
+        return None
     made = copied(node)
     try:
-        body = [part for one in made.body for part in _Calls(node.name, names).statement(one)]
+        body = [part for one in made.body for part in _Calls(itself).statement(one)]
     except OtherwiseError:
-        return _as_sum(node, names)
-    if any(isinstance(part, ast.Name) and part.id == node.name for part in walk(*body)):
-        return _as_sum(node, names)
+        return _as_sum(node, itself)
+    if itself.is_named(*body):
+        return _as_sum(node, itself)
     first = made.body[0]
     end = ast.copy_location(ast.Return(None), made.body[-1])
     loop = ast.copy_location(ast.While(ast.copy_location(ast.Constant(True), first), [*body, end], []), first)
-    own_name = ast.copy_location(ast.Expr(ast.copy_location(ast.Name(node.name, ast.Load()), first)), first)
-    made.body = [own_name, loop]                   # its name is read, as it was before
+    made.body = [_read(itself, first), loop]
     return made
 
 
-def _as_sum(node: ast.FunctionDef, names: list[str]) -> ast.FunctionDef | None:
+def _read(itself: Itself, place: ast.stmt) -> ast.stmt:
+    """A statement that reads what stands for the function."""
+    return ast.copy_location(ast.Expr(ast.copy_location(itself.read(), place)), place)
+
+
+def _as_sum(node: ast.FunctionDef, itself: Itself) -> ast.FunctionDef | None:
     made = copied(node)
     try:
-        body = as_sum(node, names)
+        body = as_sum(node, itself)
     except OtherwiseError:
         return None
-    first = made.body[0]
-    own_name = ast.copy_location(ast.Expr(ast.copy_location(ast.Name(node.name, ast.Load()), first)), first)
-    made.body = [own_name, *body]
+    made.body = [_read(itself, made.body[0]), *body]
     return made
 
 
 class _Calls:
     """What stands for statements, in which the function returns what it gives for other arguments."""
 
-    def __init__(self, name: str, parameters: list[str]) -> None:
-        self.name = name
-        self.parameters = parameters
+    def __init__(self, itself: Itself) -> None:
+        self.itself = itself
 
     def statement(self, node: ast.stmt) -> list[ast.stmt]:
         if isinstance(node, ast.Return) and node.value is not None:
@@ -71,17 +84,17 @@ class _Calls:
         return [node]
 
     def _returned(self, node: ast.Return, value: ast.expr) -> list[ast.stmt]:
-        if not any(isinstance(part, ast.Name) and part.id == self.name for part in walk(value)):
+        if not self.itself.is_named(value):
             return [ast.copy_location(ast.Return(value), node)]
         if isinstance(value, ast.IfExp):
             return [ast.copy_location(ast.If(value.test, self._returned(node, value.body), self._returned(node, value.orelse)), value)]
-        if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name) or value.func.id != self.name:
+        if not isinstance(value, ast.Call) or not self.itself.is_call(value):
             raise OtherwiseError
         return self._again(value)
 
     def _again(self, call: ast.Call) -> list[ast.stmt]:
         """The parameters get the arguments, and the next iteration begins."""
-        arguments = arguments_of(call, self.parameters)
+        arguments = self.itself.arguments(call)
         changed = {name: value for name, value in arguments.items() if not (isinstance(value, ast.Name) and value.id == name)}
         first = [_bind(f"{PREFIX}argument_{name}", value, call) for name, value in changed.items()]
         then = [_bind(name, ast.copy_location(ast.Name(f"{PREFIX}argument_{name}", ast.Load()), call), call) for name in changed]

@@ -17,7 +17,7 @@ The terms are added in another order.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.nodes import copied, walk
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX, falls_through
@@ -29,19 +29,48 @@ class OtherwiseError(Exception):
     """It calls itself elsewhere, or in another way."""
 
 
-def arguments_of(call: ast.Call, parameters: Sequence[str]) -> dict[str, ast.expr]:
-    """The arguments of a call by the names of the parameters, which are all given."""
-    found = dict(zip(parameters, call.args, strict=False)) | {one.arg: one.value for one in call.keywords if one.arg}
-    if len(call.args) > len(parameters) or found.keys() != set(parameters) or len(found) != len(call.args) + len(call.keywords) or any(
-            isinstance(one, ast.Starred) for one in call.args):
-        raise OtherwiseError
-    return found
+class Itself(NamedTuple):
+    """How a function calls itself: by its name, or as a method of its first parameter, or of its class, which is the receiver.
+
+    parameters  that such a call gives; defaults: of these, what stands for those that it leaves out.
+    """
+
+    name: str
+    receiver: str
+    parameters: list[str]
+    defaults: dict[str, Any]
+
+    def is_named(self, *nodes: ast.AST) -> bool:
+        """Whether it is named in some code."""
+        return any(map(self._is, walk(*nodes)))
+
+    def is_call(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Call) and self._is(node.func)
+
+    def _is(self, node: ast.AST) -> bool:
+        if not self.receiver:
+            return isinstance(node, ast.Name) and node.id == self.name
+        return isinstance(node, ast.Attribute) and node.attr == self.name and (
+            isinstance(node.value, ast.Name) and node.value.id == self.receiver)
+
+    def arguments(self, call: ast.Call) -> dict[str, ast.expr]:
+        """The arguments of a call by the names of the parameters, which are all given, or have defaults that are constants."""
+        given = dict(zip(self.parameters, call.args, strict=False)) | {one.arg: one.value for one in call.keywords if one.arg}
+        found = {name: ast.copy_location(ast.Constant(value), call) for name, value in self.defaults.items() if name not in given} | given
+        if len(call.args) > len(self.parameters) or found.keys() != set(self.parameters) or len(given) != len(
+                call.args) + len(call.keywords) or any(isinstance(one, ast.Starred) for one in call.args):
+            raise OtherwiseError
+        return found
+
+    def read(self) -> ast.expr:
+        """What stands for it, or has it, which is read: as it was before."""
+        return ast.Name(self.receiver or self.name, ast.Load())
 
 
-def as_sum(node: ast.FunctionDef, parameters: Sequence[str]) -> list[ast.stmt]:
+def as_sum(node: ast.FunctionDef, itself: Itself) -> list[ast.stmt]:
     """The body of the function as such a loop; raises OtherwiseError."""
     body = copied(node).body
-    sums = _Sums(node.name, parameters, body)
+    sums = _Sums(itself, body)
     if not sums.moving or falls_through(body):
         raise OtherwiseError
     place = body[0]
@@ -55,12 +84,11 @@ def as_sum(node: ast.FunctionDef, parameters: Sequence[str]) -> list[ast.stmt]:
 class _Sums:
     """What stands for the statements of a function.  moving: the parameters that its calls of itself give other arguments."""
 
-    def __init__(self, name: str, parameters: Sequence[str], body: list[ast.stmt]) -> None:
-        self.name = name
-        self.parameters = parameters
-        calls = [arguments_of(part, parameters) for part in walk(*body) if self._is_call(part)]  # type: ignore[arg-type]
+    def __init__(self, itself: Itself, body: list[ast.stmt]) -> None:
+        self.itself = itself
+        calls = [itself.arguments(part) for part in walk(*body) if itself.is_call(part)]  # type: ignore[arg-type]
         bound = {part.id for part in walk(*body) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-        self.moving = [one for one in parameters if one in bound or any(
+        self.moving = [one for one in itself.parameters if one in bound or any(
             not (isinstance(given[one], ast.Name) and given[one].id == one) for given in calls)]  # type: ignore[attr-defined]
 
     def row(self, given: dict[str, ast.expr], context: ast.expr_context | None = None) -> ast.expr:
@@ -69,12 +97,6 @@ class _Sums:
         parts = [given.get(name) or ast.Name(name, context) for name in self.moving]
         return parts[0] if len(parts) == 1 else ast.Tuple(parts, context)
 
-    def _is_call(self, node: ast.AST) -> bool:
-        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == self.name
-
-    def _names(self, *nodes: ast.AST) -> bool:
-        return any(isinstance(part, ast.Name) and part.id == self.name for part in walk(*nodes))
-
     def block(self, body: list[ast.stmt]) -> None:
         """A block, changed in place: what it returns is added, or waits."""
         self._inlined(body)
@@ -82,10 +104,10 @@ class _Sums:
             if isinstance(node, ast.Return) and node.value is not None:
                 body[place:] = [*self._returned(node.value), _at(ast.Continue(), node)]
                 return
-            if isinstance(node, ast.If) and not self._names(node.test):
+            if isinstance(node, ast.If) and not self.itself.is_named(node.test):
                 self.block(node.body)
                 self.block(node.orelse)
-            elif self._names(node) or any(isinstance(part, ast.Return) for part in walk(node)):
+            elif self.itself.is_named(node) or any(isinstance(part, ast.Return) for part in walk(node)):
                 raise OtherwiseError
 
     def _inlined(self, body: list[ast.stmt]) -> None:
@@ -95,7 +117,7 @@ class _Sums:
             return
         while len(body) > 1:
             before = body[-2]
-            if not isinstance(before, ast.Assign) or not self._is_call(before.value) or not isinstance(before.targets[0], ast.Name):
+            if not isinstance(before, ast.Assign) or not self.itself.is_call(before.value) or not isinstance(before.targets[0], ast.Name):
                 return
             used = [part for part in walk(last.value) if isinstance(part, ast.Name) and part.id == before.targets[0].id]
             if len(used) != 1 or len(before.targets) > 1:
@@ -107,11 +129,11 @@ class _Sums:
         if isinstance(value, ast.IfExp):
             return [_at(ast.If(value.test, self._returned(value.body), self._returned(value.orelse)), value)]
         terms = _terms(value)
-        calls = [term for term in terms if self._is_call(term)]
-        others = [term for term in terms if not self._is_call(term)]
-        if self._names(*others) or any(self._names(*one.args, *one.keywords) for one in calls):  # type: ignore[attr-defined]
+        calls = [term for term in terms if self.itself.is_call(term)]
+        others = [term for term in terms if not self.itself.is_call(term)]
+        if self.itself.is_named(*others) or any(self.itself.is_named(*one.args, *one.keywords) for one in calls):  # type: ignore[attr-defined]
             raise OtherwiseError
-        rows = [self.row(arguments_of(one, self.parameters)) for one in calls]  # type: ignore[arg-type]
+        rows = [self.row(self.itself.arguments(one)) for one in calls]  # type: ignore[arg-type]
         return [*[_bind(TOTAL, ast.BinOp(_load(TOTAL), ast.Add(), one), value) for one in others],
                 *[_at(ast.Expr(_method("append", [row])), value) for row in reversed(rows)]]
 

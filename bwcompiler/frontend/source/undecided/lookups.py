@@ -30,6 +30,7 @@ from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.demands import may_become_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.truths import are_pythons
 from bwcompiler.ir.extent import lower, upper
 
 _DICTIONARIES = (dict, collections.OrderedDict)
@@ -47,8 +48,14 @@ def is_traced_key(items: Any, key: Any) -> bool:
 
 
 def has_choices(key: Any) -> bool:
-    """Whether a key has parts that are one of several known things."""
-    return type(key) is tuple and any(type(part) is Choice and not part.has_value for part in key)
+    """Whether a key is one of several known things, or has parts that are."""
+    return is_one_of_known(key) or (type(key) is tuple and any(type(part) is Choice and not part.has_value for part in key))
+
+
+def may_miss(items: Any, key: Choice) -> bool:
+    """Whether a dictionary has some of the keys that one may be, and not all."""
+    has = [thing in items for thing in key.options.things] if type(items) in _DICTIONARIES and is_one_of_known(key) else []
+    return any(has) and not all(has)
 
 
 def look_up(items: Any, key: Any, default: Any = _NOTHING) -> Any:
@@ -84,8 +91,10 @@ def _found(items: Iterable[Any], key: Any) -> tuple[list[Any], Any]:
     return keys, which
 
 
-def _choices(key: tuple[Any, ...]) -> tuple[list[Any], Any]:
+def _choices(key: Any) -> tuple[list[Any], Any]:
     """All that a key may be some parts of which are one of several known things, and the number of the one that it is."""
+    if type(key) is Choice:
+        return list(key.options.things), key.which
     options: list[tuple[Any, ...]] = []
     which: Any = 0
     for part in key:
@@ -132,6 +141,7 @@ def _assign_known(items: Any, key: Any, value: Any, put: Any) -> None:
     refuse_double(items)
     for place, one in enumerate(key.options.things):
         if one not in items:
+            HANDLERS["want_bounded"](items, key, value)
             raise TracerError(at(current_source(), f"{one!r} may be a new key of a dictionary: compiled code assigns to keys that are "
                                  "there\n  hint: give it all keys before, {k: 0.0 for k in keys}"))
         put(one, _either(key.which == place, value, items[one]))
@@ -210,6 +220,8 @@ HANDLERS["assign_element"] = assign_element
 
 def _in_range(items: Any, index: Any) -> Any:
     """A traced index from the beginning, checked when the program runs."""
+    if are_pythons(index):
+        index = HANDLERS["call_of"](int)(index)
     if index._type.shape or not index._type.dtype.is_integer:
         raise TypeError(f"list indices must be integers or slices, not {index.dtype if index._type.shape == () else 'numpy.ndarray'}")
     count = len(items)

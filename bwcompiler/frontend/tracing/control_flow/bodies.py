@@ -24,28 +24,33 @@ from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import Storage, open_region
 from bwcompiler.frontend.tracing.trace import captured_form, trace
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
+from bwcompiler.frontend.tracing.truths import note_truth, whose
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.source import Source
-from bwcompiler.ir.types import F64, DType, TensorType, tensor
+from bwcompiler.ir.types import BOOL, F64, DType, TensorType, tensor
 from bwcompiler.ops.rules import zero_of
 
 PROMOTIONS = 8                 # traces until the dtypes of what is carried must have settled
 
 
 class Leaf(NamedTuple):
-    """What a loop carries in one leaf: value on entry, what promotion sees of it, whether NumPy has an immutable scalar there."""
+    """What a loop carries in one leaf: value on entry, what promotion sees of it, whether NumPy has an immutable scalar there.
+
+    truth   whose a truth value it is (`tracing.truths`).
+    """
 
     value: Value
     kind: Kind
     scalar: bool
+    truth: bool | None = None
 
     def promoted(self, kind: Kind) -> Leaf:
         """The leaf on entry as another kind."""
         dtype = strong(kind)
         value = self.value if self.value.dtype is dtype else ops.cast(self.value, dtype=dtype)
-        return Leaf(value, kind, self.scalar)
+        return self._replace(value=value, kind=kind)
 
     def argument(self) -> ArgumentType:
         """What the body's parameter is."""
@@ -62,10 +67,10 @@ class Leaf(NamedTuple):
 def entry_leaf(x: Any) -> Leaf:
     """A leaf as it is on entry, in the current region."""
     if isinstance(x, Tracer):
-        return Leaf(value_of(x), x._kind, not x._storage.writable)
+        return Leaf(value_of(x), x._kind, not x._storage.writable, whose(x))
     payload, kind = operand(x)
     scalar = not isinstance(x, np.ndarray | list | tuple)
-    return Leaf(materialise(payload, strong(kind), payload.shape), kind, scalar)
+    return Leaf(materialise(payload, strong(kind), payload.shape), kind, scalar, whose(x))
 
 
 class StandIn:
@@ -79,23 +84,34 @@ class StandIn:
 
 
 class Traced(NamedTuple):
-    """A traced body.  kinds: what promotion sees of the output leaves; arrays: which of them NumPy gives as arrays."""
+    """A traced body.  kinds: what promotion sees of the output leaves; truths: whose these are; truths_asked: whether it mattered."""
 
     result: TraceResult
     kinds: list[Kind]
+    truths: list[bool | None]
+    truths_asked: bool
 
     def paths(self, root: str) -> list[str]:
         return tree.treedef_paths(self.result.output_tree, root)
 
 
 def trace_body(fun: Callable[..., Any], parameter: str, name: str, treedef: tree.TreeDef | None = None,
-               arguments: Sequence[ArgumentType] = ()) -> Traced:
-    """fun(tree of handles), or fun() without a tree, traced in a region of its own; `name` and `parameter` are for texts."""
+               arguments: Sequence[ArgumentType] = (), truths: Sequence[bool | None] = ()) -> Traced:
+    """fun(tree of handles), or fun() without a tree, traced in a region of its own; `name` and `parameter` are for texts.
+
+    truths: whose truth values the handles are, where that is known.
+    """
     kinds: list[Kind] = []
+    given: list[bool | None] = []
 
     def run(*args: Any) -> Any:
+        for leaf, truth in zip(tree.leaves(args) if truths else (), truths, strict=True):
+            if leaf._type.dtype is BOOL:
+                note_truth(leaf, truth)
         result = captured_form(fun)(*args)
-        kinds[:] = [_kind(leaf) for leaf in tree.leaves(result)]
+        leaves = tree.leaves(result)
+        kinds[:] = map(_kind, leaves)
+        given[:] = map(whose, leaves)
         return result
 
     args: tuple[Any, ...] = ()
@@ -103,8 +119,16 @@ def trace_body(fun: Callable[..., Any], parameter: str, name: str, treedef: tree
         args = (tree.unflatten(treedef, [StandIn(argument.type) for argument in arguments]),)
         run.__signature__ = inspect.Signature([inspect.Parameter(  # type: ignore[attr-defined]
             parameter, inspect.Parameter.POSITIONAL_OR_KEYWORD)])
+    policy = open_region().policy
+    was_asked = policy is not None and policy.truths_asked
+    if policy is not None:
+        policy.truths_asked = False
     traced = trace(run, args, name=name, argument_types=arguments)
-    return Traced(traced, kinds + [F64] * (len(traced.outputs) - len(kinds)))          # of a body that only checks
+    is_asked = policy is not None and policy.truths_asked
+    if policy is not None:
+        policy.truths_asked = is_asked or was_asked
+    checks = len(traced.outputs) - len(kinds)      # of a body that only checks
+    return Traced(traced, kinds + [F64] * checks, given + [False] * checks, is_asked)
 
 
 def _kind(leaf: Any) -> Kind:

@@ -199,6 +199,15 @@ def with_a_key(x):
     return d[2]
 
 
+def test_texts_by_keys_that_data_decide():
+    def program(x):
+        d = {}
+        for v in x:
+            d[int(v)] = "many" if v > 1.0 else "few"
+        return x[0] if d[int(x[2])] == "few" else x[1]
+    as_python(program, X, 0.5 * X, X[::-1].copy())
+
+
 def test_what_is_refused():
     def sets(x):
         d = defaultdict(set)
@@ -206,11 +215,11 @@ def test_what_is_refused():
             d[int(v)].add(int(v * 2))
         return sum(max(v) for v in d.values())
 
-    def texts(x):
+    def objects(x):
         d = {}
         for v in x:
-            d[int(v)] = "many" if v > 1.0 else "few"
-        return x[0] if d[0] == "few" else x[1]
+            d[int(v)] = {"many": v > 1.0}
+        return x[0] if d[0]["many"] else x[1]
 
     def too_many(x):
         d = {}
@@ -221,8 +230,8 @@ def test_what_is_refused():
         return sum(d.values())
     with pytest.raises(TracerError, match="(?s)test_captured_bounded.py:.*a dictionary of sets: data say which.*hint: masks"):
         bw.jit(sets)(X)
-    with pytest.raises(TracerError, match="(?s)test_captured_bounded.py:.*as a value of a dictionary whose keys data say"):
-        bw.jit(texts)(X)
+    with pytest.raises(TracerError, match="(?s)test_captured_bounded.py:.*is a new key of a dictionary"):
+        bw.jit(objects)(X)
     with pytest.raises(TracerError, match="gets more than .* elements: compiled code has room for"):
         bw.jit(too_many)(X)
     with pytest.raises(bw.errors.BwError):

@@ -55,10 +55,58 @@ def rooted(x):
     return newton(x, 50)
 
 
-PROGRAMS = [lambda x: halved(x, 3.0), steps, lambda x: mean(x + 2.0, 1.3 * x), of_a_closure, rooted]
+class Newton:
+    """A method that calls itself, with a parameter that it leaves out."""
+
+    def __init__(self, x, tolerance):
+        self.x, self.tolerance, self.calls = x, tolerance, 0
+
+    def residual(self, guess):
+        return guess * guess - self.x
+
+    def solve(self, guess, depth=0, scale=2):
+        self.calls += 1
+        better = guess - self.residual(guess) / (scale * guess)
+        if depth > 60 or abs(better - guess) < self.tolerance:
+            return better
+        return self.solve(better, depth + 1)
+
+    @staticmethod
+    def descended(x, n):
+        return x * n if x < 1 else Newton.descended(x / 2, n + 1)
+
+    @classmethod
+    def climbed(cls, x, limit):
+        if x > limit:
+            return cls.descended(x, 1)
+        return cls.climbed(x=1.3 * x, limit=limit)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=["halved", "steps", "mean", "of_a_closure", "rooted"])
+class Doubling(Newton):
+    """Whose method another class's is called by."""
+
+    def solve(self, guess, depth=0, scale=2):
+        return 2 * super().solve(guess, depth + 55, scale) if depth < 2 else super().solve(guess, depth, scale)
+
+
+def by_a_method(x):
+    newton = Newton(x, 1e-12)
+    return newton.solve(x + 1) * newton.calls
+
+
+def by_methods_of_classes(x):
+    return Newton.descended(x, 1) * Newton.climbed(x, 40.3)
+
+
+def by_an_overridden_method(x):
+    return Doubling(x, 1e-12).solve(x + 1)
+
+
+PROGRAMS = [lambda x: halved(x, 3.0), steps, lambda x: mean(x + 2.0, 1.3 * x), of_a_closure, rooted, by_a_method, by_methods_of_classes,
+            by_an_overridden_method]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=["halved", "steps", "mean", "of_a_closure", "rooted", "by_a_method", "by_methods_of_classes", "by_an_overridden_method"])
 def test_as_python(program):
     h, compiled = 1e-6, bw.value_and_grad(program)
     for x in (4.03, 0.57, 1.91, 17.3):
@@ -122,6 +170,33 @@ def spreading(x, depth):
     if depth == 0 or x < 1e-30:
         return x
     return spreading(x * 0.5, depth - 1) + spreading(x * 0.4, depth - 1)
+
+
+def test_variables_of_the_call_before_are_none_of_this_one():
+    def program(x, k):
+        if x > 1:
+            y = x
+        if x < 0.3:
+            return y * k
+        return program(x / 2, k + 1)
+    with pytest.raises(UnboundLocalError):
+        program(4.0, 0)
+    with pytest.raises((UnboundLocalError, RecursionError, TracerError)):
+        bw.jit(program)(4.0, 0)
+
+
+class Tree:
+    def __init__(self, depth):
+        self.below = [Tree(depth - 1), Tree(depth - 1)] if depth else []
+
+    def total(self, x):
+        return x if not self.below else self.below[0].total(0.5 * x) + (self.below[1].total(x) if x > 0 else x)
+
+
+def test_trees_of_objects_have_an_end():
+    tree = Tree(5)
+    for x in (0.7, -0.3):
+        assert bw.jit(tree.total)(x) == pytest.approx(tree.total(x), rel=1e-12)
 
 
 def test_others_are_refused():

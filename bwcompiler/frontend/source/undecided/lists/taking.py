@@ -18,6 +18,7 @@ from bwcompiler.frontend.source.undecided.lists.gaps import Items, Maybe, as_arr
 from bwcompiler.frontend.source.variables import among, is_bounded
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.tracer import Tracer
 
 _KEEPING = frozenset(("append", "clear", "copy", "extend"))     # methods of lists that need not know of gaps
 
@@ -47,9 +48,11 @@ _TAKING: dict[Any, Callable[..., Any]] = {
 }
 _ITERATORS: dict[Any, Callable[..., Any]] = {
     iter: builtins.list, reversed: moved.turned, enumerate: moved.numbered, zip: moved.zipped,
-    map: _plain(plain.mapped), filter: _plain(plain.filtered),
+    map: _plain(plain.mapped), filter: _plain(plain.filtered), itertools.filterfalse: _plain(plain.left_out),
+    itertools.takewhile: _plain(plain.taken_while), itertools.dropwhile: _plain(plain.dropped_while),
     itertools.pairwise: _plain(plain.pairs), itertools.accumulate: _plain(plain.accumulated),
 }
+_BY_TEST = frozenset((filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile))
 _OF_KINDS = frozenset((builtins.isinstance, builtins.len, builtins.type))
 _OF_ANY_ORDER = frozenset((builtins.min, builtins.max, builtins.sorted))
 _KEYWORDS: dict[Any, set[str]] = {
@@ -85,6 +88,21 @@ def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
             return function(*[as_array(arg) if has_gaps(arg) else arg for arg in args], **kwargs)
         return refuse(f"{getattr(function, '__name__', 'a function')}()")
     return checked
+
+
+def by_test(function: Any, args: tuple[Any, ...]) -> Any:
+    """filter(test, items) and its like, of items that are computed: data may say which of them there are.  None of all else."""
+    if not among(function, _BY_TEST) or len(args) != 2 or not _are_computed(args[1]):
+        return None
+    found = _ITERATORS[function](*args)
+    return Items(found) if has_gaps(found) else iter(found)
+
+
+def _are_computed(items: Any) -> bool:
+    """Whether it is an array or a list of what data may decide about; not what is known, of which Python asks."""
+    if type(items) not in (builtins.list, builtins.tuple):
+        return isinstance(items, Tracer) and bool(items.ndim)
+    return not all(isinstance(one, bool | int | float | complex | str | None) for one in items)
 
 
 def gone_over(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

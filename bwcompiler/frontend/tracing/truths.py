@@ -1,6 +1,7 @@
 """Whether a traced truth value is Python's, of which `True + True` is 2, or NumPy's, of which it is True.
 
-Handles do not tell them apart: they are looked at where two of them are added.
+Handles do not tell them apart: they are looked at where arithmetic is done with them alone.  Bodies of loops and branches say whose the
+truth values are that they give (`control_flow.bodies`); loops assume that an iteration gives what it got (`source.carried.truths`).
 """
 
 from __future__ import annotations
@@ -25,17 +26,32 @@ def note_truth(x: Any, is_pythons: bool | None) -> None:
         region.policy.truths[value_of(x)] = is_pythons
 
 
-def are_pythons(x: Any, y: Any) -> bool:
-    """Whether two things are truth values of Python's, of which one is traced at least; refused where nobody knows."""
-    if not (_is_truth(x) and _is_truth(y)):
+def are_pythons(*things: Any) -> bool:
+    """Whether things that are computed with are truth values of Python's, of which one is traced at least; refused where nobody knows."""
+    if not all(map(_is_truth, things)):
         return False
-    found = [True if type(one) is bool else _whose(one._storage.region, value_of(one)) for one in (x, y)]
+    found = [whose(one) for one in things]
+    region = active_region()
+    if region is not None and region.policy is not None:
+        region.policy.truths_asked = True
     if False in found:
         return False
     if None in found:
-        raise TracerError(at(current_source(), "two truth values are added, which data decide: where both are True, the sum is 2 of "
-                             "Python's, and True of NumPy's\n  hint: int(a) + int(b), or a or b"))
+        raise TracerError(at(current_source(), "truth values alone are computed with, which data decide: where two are True, their sum is "
+                             "2 of Python's, and True of NumPy's\n  hint: int(a) + int(b), or a or b"))
     return True
+
+
+def whose(x: Any) -> bool | None:
+    """True: a truth value of Python's; False: of NumPy's, or something else; None: nobody knows."""
+    if not isinstance(x, Tracer) or not _is_truth(x):
+        return type(x) is bool
+    return _whose(active_region() or x._storage.region, value_of(x))
+
+
+def of_both(one: bool | None, other: bool | None) -> bool | None:
+    """Whose a truth value is that is one or the other."""
+    return one if one is other else None
 
 
 def _is_truth(x: Any) -> bool:
