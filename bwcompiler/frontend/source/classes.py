@@ -43,7 +43,7 @@ def instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any
             policy.objects[id(found)] = found
             return found
         return make_empty
-    is_generated = hasattr(kind, "__dataclass_fields__") and plain.__code__.co_filename == "<string>"
+    is_generated = hasattr(kind, "__dataclass_fields__") and _is_generated(plain)
     if policy.depth and not is_generated:
         if not form_of(plain).is_known:
             not_capturable(f"it makes a {kind.__name__}, whose source is not to be had")
@@ -61,6 +61,30 @@ def instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any
             object.__setattr__(found, "__class__", kind)
         return found
     return make
+
+
+def finishing(function: Any) -> Callable[..., None] | None:
+    """The generated `__init__` of a dataclass that the `__init__` of a derived class calls, with its `__post_init__` captured."""
+    plain = getattr(function, "__func__", function)
+    if not _is_generated(plain):
+        return None
+
+    def initialise(*args: Any, **kwargs: Any) -> None:
+        found = args[0] if plain is function else function.__self__
+        kind = type(found)
+        if not hasattr(kind, "__post_init__"):
+            return function(*args, **kwargs)
+        object.__setattr__(found, "__class__", _with_captured_end(kind))
+        try:
+            function(*args, **kwargs)
+        finally:
+            object.__setattr__(found, "__class__", kind)
+    return initialise
+
+
+def _is_generated(init: types.FunctionType) -> bool:
+    """Whether it is an `__init__` that @dataclass wrote."""
+    return init.__name__ == "__init__" and init.__code__.co_filename == "<string>"
 
 
 def of_arrays(kind: type) -> Callable[..., Any]:
