@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import TracerBoolError, at
+from bwcompiler.frontend.numpy.elementwise.truths import is_pythons
 from bwcompiler.frontend.numpy.selected.packing import merged
 from bwcompiler.frontend.source.array_backed.dictionaries import tabled
 from bwcompiler.frontend.source.array_backed.growth import POISON, append, is_growing, length, refuse_whole
@@ -99,10 +100,15 @@ def is_(x: Any, y: Any) -> Any:
     for one, other in ((x, y), (y, x)):
         if isinstance(one, Tracer) and isinstance(other, bool | np.bool_):
             ask_whose_truth(one)
+            if type(other) is bool and is_pythons(one):
+                return one if other else np.logical_not(one)
             _refuse_truth(one, other)
     if x is not y:
         refuse_identity(x, y)
     return x is y
+
+
+HANDLERS["is"] = is_
 
 
 def _refuse_truth(x: Tracer, truth: Any) -> None:

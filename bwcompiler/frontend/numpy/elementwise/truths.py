@@ -1,6 +1,6 @@
 """Whether a traced truth value is Python's, of which `True + True` is 2, or NumPy's, of which it is True.
 
-Handles do not tell them apart: they are looked at where two of them are added.
+Handles do not tell them apart: they are looked at where two of them are added, or where it is asked `x is True`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from bwcompiler import ops
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.provenance.source import current_source
-from bwcompiler.frontend.tracing.storages.region import Region, active_region
+from bwcompiler.frontend.tracing.storages.region import Region, active_region, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
 
@@ -25,11 +25,23 @@ def note_truth(x: Any, is_pythons: bool | None) -> None:
         region.policy.truths[value_of(x)] = is_pythons
 
 
+def pythons(x: Any) -> Any:
+    """A truth value that NumPy's function gives as Python's, as np.allclose does."""
+    if isinstance(x, Tracer):
+        note_truth(x, True)
+    return x
+
+
+def is_pythons(x: Any) -> bool:
+    """Whether something is known to be Python's True or False, which data may decide."""
+    return type(x) is bool or (_is_truth(x) and _whose(open_region(), value_of(x)) is True)
+
+
 def are_pythons(x: Any, y: Any) -> bool:
     """Whether two things are truth values of Python's, of which one is traced at least; refused where nobody knows."""
     if not (_is_truth(x) and _is_truth(y)):
         return False
-    found = [True if type(one) is bool else _whose(one._storage.region, value_of(one)) for one in (x, y)]
+    found = [True if type(one) is bool else _whose(open_region(), value_of(one)) for one in (x, y)]
     if False in found:
         return False
     if None in found:
@@ -47,10 +59,13 @@ def _is_truth(x: Any) -> bool:
 def _whose(region: Region, value: Value) -> bool | None:
     """True: Python's; False: NumPy's; None: nobody knows."""
     found: set[bool | None] = set()
+    noted = {} if region.policy is None else region.policy.truths
     pending, seen = [value], {value}
     while pending:
         one = pending.pop()
         inner = one.operands if one.op in _OF_TRUTHS else one.operands[1:] if one.op is ops.select else ()
+        if one in noted:
+            inner = ()
         pending += [operand for operand in inner if operand not in seen]
         seen.update(inner)
         if not inner:

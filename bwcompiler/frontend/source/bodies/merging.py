@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from bwcompiler import ops, tree
+from bwcompiler.frontend.numpy.elementwise.truths import is_pythons, note_truth
 from bwcompiler.frontend.source.array_backed.boxes import unboxed
 from bwcompiler.frontend.source.array_backed.growth import append
 from bwcompiler.frontend.source.bounded.stacks import wish
@@ -41,6 +42,7 @@ from bwcompiler.frontend.tracing.operands import is_in_c_order
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import Kind, strong
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
+from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import DType
@@ -209,6 +211,17 @@ class _Merged:
             self.policy.unbound[name] = why_unbound(
                 name, "only one side of a branch on a traced value binds it: bind it on both, or before")
 
+    def _is_pythons_truth(self, side: Side, name: str) -> bool:
+        """Whether a side gives a variable True or False of Python's, or nothing that is a number."""
+        end, places = side.ends[name], side.places.get(name, [])
+        if type(end) is Choice and places:
+            end, places = end.value, places[1:]
+        if not isinstance(end, Tracer) or len(places) != 1:
+            return type(end) is bool or is_known(end)
+        if end._storage.region is active_region():
+            return is_pythons(end)
+        return self.policy.truths.get(side.traced.result.outputs[places[0]]) is True
+
     def _has_returned(self, number: int, flags: str = PREFIX + "returned_") -> bool:
         """Whether a side returns from the function, in a loop: nobody asks afterwards for what it has not bound."""
         return any(name.startswith(flags) and end is True for name, end in self.sides[number].ends.items())
@@ -218,9 +231,13 @@ class _Merged:
         after = self.after
         for name, options in self.choices.items():
             after[name] = _chosen(test, self.sides, name, options, found.pop(name, []))
+            if after[name].has_value and all(self._is_pythons_truth(side, name) for side in self.sides):
+                note_truth(after[name].value, True)
         for name, made in found.items():
             given = next(side for side in self.sides if name in side.places)
             after[name] = tree.unflatten(tree.structure(given.ends[name]), made[0])
+            if all(self._is_pythons_truth(side, name) for side in self.sides):
+                note_truth(after[name], True)
         for name in reversed(self.apart):
             after[name] = _whole(name, self.sides, after)
         return {name: value for name, value in after.items() if not name.endswith(APART)}

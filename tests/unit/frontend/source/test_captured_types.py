@@ -184,6 +184,75 @@ def sums_of_truths(x):
     return total + ((not n > 9) + True) + (x[0] > n + True)
 
 
+@dataclasses.dataclass
+class Checked:
+    w: float
+    flag: bool
+    scale: float = 2.0
+
+    def __post_init__(self):
+        if not isinstance(self.flag, bool):
+            raise TypeError("flag")
+        if self.w < 0.0:
+            self.w = -self.w
+        self.total = 0.0
+        for k in range(20):
+            self.total = self.total + self.w * k
+
+
+class Scaled(Checked):
+    def __init__(self, w, flag):
+        super().__init__(w=w, flag=flag, scale=3.0)
+        self.result = self.total * self.scale
+
+
+class ScaledTwice(Scaled):
+    def __init__(self, w):
+        Checked.__init__(self, 2.0 * w, True)
+        self.result = self.total
+
+
+def test_generated_initialisers_that_derived_classes_call_have_their_ends_captured():
+    def in_iterations(x, flag):
+        total = 0.0
+        for k in range(12):
+            total = total + Scaled(x * k, flag).result * ScaledTwice(x).result
+        return total
+
+    for program in (lambda x, flag: Scaled(x, flag).result, lambda x, flag: ScaledTwice(x).result, in_iterations):
+        compiled = bw.value_and_grad(program)
+        for x, flag in ((1.5, True), (-1.5, False), (1.5, True)):
+            value, slope = compiled(x, flag)
+            assert value == pytest.approx(program(x, flag), rel=1e-12)
+            assert slope == pytest.approx((program(x + 1e-6, flag) - program(x - 1e-6, flag)) / 2e-6, rel=1e-6)
+
+
+def in_a_branch(x):
+    first, second = x > 1.0, x > 2.0
+    return (first + second) * x if x > 0.0 else x
+
+
+def in_a_loop(x):
+    first, second, total = x > 1.0, x > 2.0, 0.0
+    for k in range(20):
+        total = total + (first + second) * x * k
+    return total
+
+
+def in_a_loop_that_data_end(x):
+    first, second = x > 1.0, x > 2.0
+    while x < 100.0:
+        x = 2.0 * x + (first + second)
+    return x
+
+
+@pytest.mark.parametrize("program", [in_a_branch, in_a_loop, in_a_loop_that_data_end], ids=lambda program: program.__name__)
+def test_pythons_truth_values_from_outside_of_a_body_are_added_as_numbers(program):
+    compiled = bw.jit(program)
+    for x in (3.0, 0.5, 1.5, 3.0):
+        assert compiled(x) == program(x), x
+
+
 def test_truth_values_are_added_as_python_does_or_refused() -> None:
     as_python(sums_of_truths, np.array([2.7, 0.4]), np.array([4.2, -0.3]))
 
@@ -196,5 +265,6 @@ def test_truth_values_are_added_as_python_does_or_refused() -> None:
                 late = True
         return (busy + late) * x[0]
 
+    assert bw.jit(flags)(np.array([2.7, 0.4])) == flags(np.array([2.7, 0.4]))
     with pytest.raises(bw.errors.TracerError, match="(?s)test_captured_types.py.*two truth values are added.*hint: int"):
-        bw.jit(flags)(np.array([2.7, 0.4]))
+        bw.jit(flags)(np.linspace(2.7, 0.4, 20))
