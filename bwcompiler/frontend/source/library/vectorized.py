@@ -57,7 +57,7 @@ def _mapped(function: Any, each: Callable[..., Any], args: list[Any]) -> Any:
     before = policy.one_kind if policy is not None else False
     try:
         if policy is not None:
-            policy.one_kind = function.otypes is None
+            policy.one_kind = function.otypes is None and count != 1       # the first is all of them
         found = scan(lambda carry, elements: (carry, each(*elements)), None, tuple(flat))[1] if flat else _alone(each)
     finally:
         if policy is not None:

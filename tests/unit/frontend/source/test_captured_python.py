@@ -377,6 +377,15 @@ def test_vectorised_functions_with_keywords_and_excluded_arguments(program):
     np.testing.assert_allclose(slopes, [(summed(X + step) - summed(X - step)) / 2e-6 for step in steps], rtol=1e-6, atol=1e-7)
 
 
+def test_a_function_of_one_element_may_have_several_types():
+    def kinked(v):
+        return 0 if v < 0 else v
+
+    compiled = bw.value_and_grad(lambda x: np.vectorize(kinked)(x) * 2.0)
+    for x, expected in ((-1.5, (0.0, 0.0)), (1.5, (3.0, 2.0)), (-0.5, (0.0, 0.0))):
+        assert compiled(x) == expected
+
+
 def test_signatures_of_vectorised_functions_are_refused():
     with pytest.raises(bw.errors.UnsupportedError, match="(?s)np.vectorize with signature=, of traced.*hint: bw.vmap"):
         bw.jit(lambda x: np.vectorize(np.sum, signature="(n)->()")(x))(X)
