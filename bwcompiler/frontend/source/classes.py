@@ -72,9 +72,8 @@ def finishing(function: Any) -> Callable[..., None] | None:
     def initialise(*args: Any, **kwargs: Any) -> None:
         found = args[0] if plain is function else function.__self__
         kind = type(found)
-        if not hasattr(kind, "__post_init__"):
-            return function(*args, **kwargs)
-        object.__setattr__(found, "__class__", _with_captured_end(kind))
+        if hasattr(kind, "__post_init__"):
+            object.__setattr__(found, "__class__", _with_captured_end(kind))
         try:
             function(*args, **kwargs)
         finally:

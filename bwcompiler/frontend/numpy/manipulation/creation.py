@@ -310,7 +310,7 @@ def _bounds(*args: Any, **named: Any) -> tuple[Any, ...]:
     known = {**dict(zip(("start", "stop", "step"), args, strict=False)), **named}
     if len(known) != len(args) + len(named) or known.keys() - {"start", "stop", "step"} or ("stop" not in known and (
             "start" in named or "start" not in known)):
-        np.arange(*(0.0,) * len(args), **dict.fromkeys(named, 0.0))                # which says what is wrong
+        np.arange(*(0.0,) * len(args), **dict.fromkeys(named, 0.0))  # type: ignore[call-overload]     # which says what is wrong
         raise TypeError("arange() requires stop to be specified.")
     if "stop" not in known:
         known["stop"] = known.pop("start")

@@ -28,7 +28,7 @@ def vectorized(function: Any, form: Callable[[Any], Any]) -> Callable[..., Any]:
         if function.signature is not None or not (args or kwargs):
             raise UnsupportedError(at(current_source(open_region().outer), "np.vectorize with signature=, of traced arguments, is not "
                                       "supported\n  hint: bw.vmap, or a function of the arguments that vary alone"))
-        given = {**dict(enumerate(args)), **kwargs}
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         held = {place: arg if place in function.excluded else np.asanyarray(arg, object)[()]
                 for place, arg in given.items() if place in function.excluded or _is_one(arg)}
         varying = [place for place in given if place not in held]

@@ -474,6 +474,7 @@ def imports_in_a_loop(x):
     total = 0.0
     for k in range(30):
         from math import cos
+
         import numpy.linalg as algebra
         total = total + cos(x * k) * algebra.norm(np.array([3.0, 4.0]))
     return total

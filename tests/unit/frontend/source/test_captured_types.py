@@ -152,7 +152,7 @@ QUESTIONS = {
     "abstract": lambda v: 3.0 if isinstance(v, numbers.Real) else 1.0, "float": lambda v: 3.0 if isinstance(v, float) else 1.0,
     "type": lambda v: {np.ndarray: 2.0, float: 3.0, np.float64: 4.0}[type(v)], "hasattr": lambda v: 2.0 if hasattr(v, "shape") else 1.0,
     "hasattr of arrays": lambda v: 2.0 if hasattr(v, "__len__") else 1.0,
-    "hasattr of functions": lambda v: 2.0 if hasattr(v, "__call__") or hasattr(v, "__dict__") or hasattr(v, "__name__") else 1.0,
+    "hasattr of functions": lambda v: 2.0 if hasattr(v, "__call__") or hasattr(v, "__dict__") else 1.0,         # noqa: B004
 }
 
 
