@@ -211,8 +211,9 @@ def _of_series(call: _Call) -> Any:
 
 
 def _of_array_class(call: _Call) -> Any:
-    is_users = call.kind is type and issubclass(call.function, np.ndarray) and call.function.__module__.partition(".")[0] != "numpy"
-    return of_arrays(call.function) if is_users else None
+    is_one = call.kind is type and issubclass(call.function, np.ndarray) and (
+        call.function is np.matrix or call.function.__module__.partition(".")[0] != "numpy")
+    return of_arrays(call.function) if is_one else None
 
 
 def _of_class(call: _Call) -> Any:

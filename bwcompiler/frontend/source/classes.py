@@ -6,6 +6,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.enclosing import bind
@@ -96,8 +98,10 @@ def of_arrays(kind: type) -> Callable[..., Any]:
 
 
 def _refuse_array_class(kind: type) -> None:
+    hint = "np.array(x), and x @ y for its x * y" if kind is np.matrix else (
+        "a class that has the array as an attribute, self.x = np.array([...]); or functions of plain arrays")
     raise UnsupportedError(f"{kind.__name__} is a subclass of np.ndarray, which holds numbers: there are none while tracing\n"
-                           "  hint: a class that has the array as an attribute, self.x = np.array([...]); or functions of plain arrays")
+                           f"  hint: {hint}")
 
 
 def _with_captured_end(kind: Any) -> type:

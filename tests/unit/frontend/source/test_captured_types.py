@@ -269,3 +269,12 @@ def test_truth_values_are_added_as_python_does_or_refused() -> None:
     assert bw.jit(flags)(np.array([2.7, 0.4])) == flags(np.array([2.7, 0.4]))
     with pytest.raises(bw.errors.TracerError, match="(?s)test_captured_types.py.*two truth values are added.*hint: int"):
         bw.jit(flags)(np.linspace(2.7, 0.4, 20))
+
+
+def test_a_matrix_of_traced_values_is_refused_where_it_is_made():
+    def stiffness(x):
+        made = x * np.matrix([[1.0, x], [x, 0.0]]) / 2.0
+        return np.sum(np.real(made) * 1.0)
+
+    with pytest.raises(bw.errors.UnsupportedError, match=r"(?s)made = x \* np.matrix.*matrix is a subclass.*hint: np.array\(x\), and x @ y"):
+        bw.jit(stiffness)(0.5)
