@@ -26,7 +26,7 @@ from bwcompiler.frontend.source.bounded.counting import counting
 from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
 from bwcompiler.frontend.source.bounded.sets import changing
 from bwcompiler.frontend.source.changes import VALUES, altered, changed, own
-from bwcompiler.frontend.source.classes import instantiating, is_plain_class, of_arrays
+from bwcompiler.frontend.source.classes import finishing, instantiating, is_plain_class, of_arrays
 from bwcompiler.frontend.source.concrete.makers import MAKERS, maker, require_traced
 from bwcompiler.frontend.source.concrete.methods import method_of_array
 from bwcompiler.frontend.source.concrete.writes import CHANGING, places_of
@@ -215,8 +215,9 @@ def _of_series(call: _Call) -> Any:
 
 
 def _of_array_class(call: _Call) -> Any:
-    is_users = call.kind is type and issubclass(call.function, np.ndarray) and call.function.__module__.partition(".")[0] != "numpy"
-    return of_arrays(call.function) if is_users else None
+    is_one = call.kind is type and issubclass(call.function, np.ndarray) and (
+        call.function is np.matrix or call.function.__module__.partition(".")[0] != "numpy")
+    return of_arrays(call.function) if is_one else None
 
 
 def _of_class(call: _Call) -> Any:
@@ -362,6 +363,8 @@ def _python(function: Any, policy: Policy, form: Callable[[Any], Any]) -> Any:
         twin = _twin(plain) or form(in_order(plain))
         if twin is not None and plain is function:
             return twin
+        if (finished := finishing(function)) is not None:
+            return finished
         if policy.depth and not (plain.__name__ == "_replace" and isinstance(getattr(function, "__self__", None), tuple)):
             if is_library(plain.__code__):
                 if not is_hidden(plain.__code__) and not is_pure_module(plain):

@@ -6,6 +6,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.enclosing import bind
@@ -43,7 +45,7 @@ def instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any
             policy.objects[id(found)] = found
             return found
         return make_empty
-    is_generated = hasattr(kind, "__dataclass_fields__") and plain.__code__.co_filename == "<string>"
+    is_generated = hasattr(kind, "__dataclass_fields__") and _is_generated(plain)
     if policy.depth and not is_generated:
         if not form_of(plain).is_known:
             not_capturable(f"it makes a {kind.__name__}, whose source is not to be had")
@@ -63,6 +65,29 @@ def instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any
     return make
 
 
+def finishing(function: Any) -> Callable[..., None] | None:
+    """The generated `__init__` of a dataclass that the `__init__` of a derived class calls, with its `__post_init__` captured."""
+    plain = getattr(function, "__func__", function)
+    if not _is_generated(plain):
+        return None
+
+    def initialise(*args: Any, **kwargs: Any) -> None:
+        found = args[0] if plain is function else function.__self__
+        kind = type(found)
+        if hasattr(kind, "__post_init__"):
+            object.__setattr__(found, "__class__", _with_captured_end(kind))
+        try:
+            function(*args, **kwargs)
+        finally:
+            object.__setattr__(found, "__class__", kind)
+    return initialise
+
+
+def _is_generated(init: types.FunctionType) -> bool:
+    """Whether it is an `__init__` that @dataclass wrote."""
+    return init.__name__ == "__init__" and init.__code__.co_filename == "<string>"
+
+
 def of_arrays(kind: type) -> Callable[..., Any]:
     """kind(...), a class of the user's that is a subclass of np.ndarray; refused of traced values, which its memory cannot hold."""
     def make(*args: Any, **kwargs: Any) -> Any:
@@ -73,8 +98,10 @@ def of_arrays(kind: type) -> Callable[..., Any]:
 
 
 def _refuse_array_class(kind: type) -> None:
+    hint = "np.array(x), and x @ y for its x * y" if kind is np.matrix else (
+        "a class that has the array as an attribute, self.x = np.array([...]); or functions of plain arrays")
     raise UnsupportedError(f"{kind.__name__} is a subclass of np.ndarray, which holds numbers: there are none while tracing\n"
-                           "  hint: a class that has the array as an attribute, self.x = np.array([...]); or functions of plain arrays")
+                           f"  hint: {hint}")
 
 
 def _with_captured_end(kind: Any) -> type:

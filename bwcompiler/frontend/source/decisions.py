@@ -38,6 +38,7 @@ from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.demands import ask_whose_truth
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.truths import is_pythons
 
 TOTAL = "sum"                  # the key of a sum
 NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
@@ -100,10 +101,15 @@ def is_(x: Any, y: Any) -> Any:
     for one, other in ((x, y), (y, x)):
         if isinstance(one, Tracer) and isinstance(other, bool | np.bool_):
             ask_whose_truth(one)
+            if type(other) is bool and is_pythons(one):
+                return one if other else np.logical_not(one)
             _refuse_truth(one, other)
     if x is not y:
         refuse_identity(x, y)
     return x is y
+
+
+HANDLERS["is"] = is_
 
 
 def _refuse_truth(x: Tracer, truth: Any) -> None:

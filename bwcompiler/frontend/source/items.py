@@ -73,6 +73,8 @@ def indexed(array: Any, index: Any) -> Any:
     if type(index) is tuple and isinstance(array, np.ndarray | Tracer) and any(type(part) is Choice for part in index):
         return indexed(array, place_of(index))
     if type(array) is np.ndarray and open_policy() is not None and _is_traced(index):
+        if isinstance(index, Tracer) and not index.ndim and _holds_texts(array):
+            return _moving(tuple(array.tolist()), index)
         return shown(array)[index]
     return array[index]
 
@@ -102,6 +104,11 @@ def _moving(items: Any, index: Tracer) -> Any:
             return found
         expect(items)
     return element_at(items, index)
+
+
+def _holds_texts(array: np.ndarray[Any, Any]) -> bool:
+    """Whether it is a row of texts, among which there may be numbers and None: as in a tuple, one of them is a choice."""
+    return array.ndim == 1 and (array.dtype.kind == "U" or (array.dtype.kind == "O" and any(isinstance(one, str) for one in array)))
 
 
 def _is_table(items: list[Any]) -> bool:

@@ -408,7 +408,7 @@ def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[
                 if number or not _guarded(test, parts, body, names, policy):
                     raise
             return
-        if not going or (number == 0 and policy is not None and policy.converting and _known(test, body, names, policy)):
+        if not going or (number <= 1 and policy is not None and policy.converting and _known(test, body, names, policy, number == 0)):
             return
         if number == 0 and policy is not None and site_of(body) in policy.heavy and _guarded(test, parts, body, names, policy):
             return
@@ -428,12 +428,17 @@ def _guarded(test: Callable[[], Any], parts: tuple[Callable[[], Any], ...], body
         return False
 
 
-def _known(test: Callable[[], Any], body: Callable[..., None], names: Variables, policy: Policy) -> bool:
-    """Whether a loop whose test is known was recorded as one of a number of iterations."""
+def _known(test: Callable[[], Any], body: Callable[..., None], names: Variables, policy: Policy, may_peel: bool) -> bool:
+    """Whether a loop whose test is known was recorded as one of a number of iterations; may_peel: it is tried after the next one, too."""
     site = site_of(body)
     if not policy.loops or site in policy.unrolled or site in policy.uncounted:
         return False
-    found = counted_while(test, body, names, policy)
+    try:
+        found = counted_while(test, body, names, policy)
+    except NotCapturable:
+        if may_peel:
+            return False
+        found = None
     if found is None or not is_long_enough(found.iterations, found.body, policy):
         policy.uncounted.add(site)
         return False

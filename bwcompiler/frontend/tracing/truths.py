@@ -1,7 +1,8 @@
 """Whether a traced truth value is Python's, of which `True + True` is 2, or NumPy's, of which it is True.
 
-Handles do not tell them apart: they are looked at where arithmetic is done with them alone.  Bodies of loops and branches say whose the
-truth values are that they give (`control_flow.bodies`); loops assume that an iteration gives what it got (`source.carried.truths`).
+Handles do not tell them apart: they are looked at where arithmetic is done with them alone, or where it is asked `x is True`.  Bodies of
+loops and branches say whose the truth values are that they give (`control_flow.bodies`); loops assume that an iteration gives what it got
+(`source.carried.truths`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,18 @@ def note_truth(x: Any, is_pythons: bool | None) -> None:
     region = active_region()
     if region is not None and region.policy is not None:
         region.policy.truths[value_of(x)] = is_pythons
+
+
+def pythons(x: Any) -> Any:
+    """A truth value that NumPy's function gives as Python's, as np.allclose does."""
+    if isinstance(x, Tracer):
+        note_truth(x, True)
+    return x
+
+
+def is_pythons(x: Any) -> bool:
+    """Whether something is known to be Python's True or False, which data may decide."""
+    return whose(x) is True
 
 
 def are_pythons(*things: Any) -> bool:
@@ -63,10 +76,13 @@ def _is_truth(x: Any) -> bool:
 def _whose(region: Region, value: Value) -> bool | None:
     """True: Python's; False: NumPy's; None: nobody knows."""
     found: set[bool | None] = set()
+    noted = {} if region.policy is None else region.policy.truths
     pending, seen = [value], {value}
     while pending:
         one = pending.pop()
         inner = one.operands if one.op in _OF_TRUTHS else one.operands[1:] if one.op is ops.select else ()
+        if one in noted:
+            inner = ()
         pending += [operand for operand in inner if operand not in seen]
         seen.update(inner)
         if not inner:

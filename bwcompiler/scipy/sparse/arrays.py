@@ -128,6 +128,11 @@ class SparseArray:
     def __neg__(self) -> SparseArray:
         return self._with(-self.data)
 
+    def conjugate(self, copy: bool = True) -> SparseArray:
+        return self._with(np.conj(self.data))
+
+    conj = conjugate
+
     def _with(self, data: Any) -> SparseArray:
         return type(self)(data, self.rows, self.columns, self.shape)
 

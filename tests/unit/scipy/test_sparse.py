@@ -305,3 +305,18 @@ def test_refused() -> None:
             run(fun)
     with pytest.raises(ValueError, match="exceeds"):
         ours.coo_array((np.ones(1), (np.array([5]), np.array([0]))), shape=(2, 2))
+
+
+def test_conjugates_of_sparse_matrices() -> None:
+    places = np.arange(3)
+
+    def power(angles: Any) -> Any:
+        voltages = scipy.sparse.csr_matrix((np.exp(1j * angles), (places, places)))
+        currents = np.conj(voltages * scipy.sparse.csr_matrix(np.arange(9.0).reshape(3, 3) + 1j)) + voltages.conj().conjugate()
+        return np.sum(np.real((currents * voltages).toarray()) * np.arange(9.0).reshape(3, 3))
+
+    angles = np.array([0.1, -0.3, 0.7])
+    value, slopes = bw.value_and_grad(power)(angles)
+    assert value == pytest.approx(power(angles), rel=1e-12)
+    steps = 1e-6 * np.eye(3)
+    np.testing.assert_allclose(slopes, [(power(angles + step) - power(angles - step)) / 2e-6 for step in steps], rtol=1e-6)

@@ -283,13 +283,14 @@ def _array_traced(x: Any, dtype: Any, ndmin: int, copy: bool, order: Any) -> Tra
     return made
 
 
-def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) -> Any:
+def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, **bounds: Any) -> Any:
     """np.arange: the number of elements is static.  Of known numbers it makes a plain ndarray also inside a trace (it can index lists).
 
     >>> import numpy as np, bwcompiler as bw
     >>> bw.jit(lambda x: x * bw.numpy.arange(3))(2.0).tolist()
     [0.0, 2.0, 4.0]
     """
+    args = _bounds(*args, **bounds)
     if any(isinstance(bound, IndexTracer) for bound in args):
         return _arange_of_indices(*args, dtype=dtype)
     size = call(_known_size, *args) if any(isinstance(bound, Tracer) for bound in args) else None
@@ -300,6 +301,20 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None) 
     if any(map(_is_traced_float, args)):
         return call(_arange_of_floats, *((0, *args) if len(args) == 1 else args), dtype=dtype)
     return np.arange(*map(known, args), dtype=dtype)
+
+
+def _bounds(*args: Any, **named: Any) -> tuple[Any, ...]:
+    """What np.arange(1, stop=5, step=2) goes over, by place; a single bound is the end."""
+    if not named:
+        return args
+    known = {**dict(zip(("start", "stop", "step"), args, strict=False)), **named}
+    if len(known) != len(args) + len(named) or known.keys() - {"start", "stop", "step"} or ("stop" not in known and (
+            "start" in named or "start" not in known)):
+        np.arange(*(0.0,) * len(args), **dict.fromkeys(named, 0.0))  # type: ignore[call-overload]     # which says what is wrong
+        raise TypeError("arange() requires stop to be specified.")
+    if "stop" not in known:
+        known["stop"] = known.pop("start")
+    return known.get("start", 0), known["stop"], known.get("step", 1)
 
 
 def _is_traced_float(x: Any) -> bool:
@@ -445,7 +460,8 @@ implements(np.asarray)(asarray)
 
 
 @implements(np.arange)
-def arange_like(*args: Any, dtype: Any = None, device: Any = None) -> Any:
+def arange_like(*args: Any, dtype: Any = None, device: Any = None, **bounds: Any) -> Any:
+    args = _bounds(*args, **bounds)
     if any(isinstance(bound, IndexTracer) for bound in args):
         return _arange_of_indices(*args, dtype=dtype)
     size = _known_size(*args)

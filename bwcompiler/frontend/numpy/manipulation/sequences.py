@@ -65,8 +65,15 @@ def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kwargs: Any) 
 
 
 def on_operands(function: Any) -> Callable[..., Any]:
-    """A ufunc, or one of its methods (`np.maximum.reduce`), that takes sequences of traced values as arrays; so do SciPy's."""
+    """A ufunc, or one of its methods (`np.maximum.reduce`), that takes sequences of traced values as arrays; so do SciPy's.
+
+    np.conj(x) of an object that leaves NumPy's operators to its class, a sparse matrix, is x.conjugate(), as NumPy has it for objects.
+    """
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and getattr(type(args[0]), "__array_ufunc__", args) is None:
+            method = getattr(type(args[0]), function.__name__, None)
+            if method is not None:
+                return method(args[0])
         if any(isinstance(arg, SEQUENCES) and is_traced(arg) for arg in args):
             args = tuple([call(as_tracer, arg) if isinstance(arg, SEQUENCES) and is_traced(arg) else arg for arg in args])
         return function(*args, **kwargs)

@@ -14,6 +14,7 @@ from bwcompiler.frontend.numpy.reductions.reductions import all_
 from bwcompiler.frontend.tracing.operands import as_tracer, broadcast_shapes, kind_of, value_as
 from bwcompiler.frontend.tracing.promotion import strong
 from bwcompiler.frontend.tracing.registry import implements
+from bwcompiler.frontend.tracing.truths import pythons
 
 NOTHING = np._NoValue
 
@@ -31,7 +32,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any
 
 @implements(np.allclose)
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
-    return all_(isclose(a, b, rtol, atol, equal_nan))
+    return pythons(all_(isclose(a, b, rtol, atol, equal_nan)))
 
 
 @implements(np.array_equal)
@@ -40,7 +41,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: Any = False) -> Any:
     if x.shape != y.shape:
         return False
     same = operator("equal", x, y)
-    return all_(same | (np.isnan(x) & np.isnan(y)) if equal_nan else same)
+    return pythons(all_(same | (np.isnan(x) & np.isnan(y)) if equal_nan else same))
 
 
 @implements(np.array_equiv)
@@ -49,7 +50,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
         broadcast_shapes([as_tracer(a1).shape, as_tracer(a2).shape])
     except ShapeError:
         return False
-    return all_(operator("equal", a1, a2))
+    return pythons(all_(operator("equal", a1, a2)))
 
 
 @implements(np.isneginf)

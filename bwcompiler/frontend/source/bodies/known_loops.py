@@ -59,13 +59,18 @@ class Counted(NamedTuple):
 
 
 def counted_while(test: Callable[[], Any], body: Callable[[], None], variables: Variables, policy: Policy) -> Counted | None:
-    """Of `while test(): body()`; None where that cannot be known.  The first test has been true."""
+    """Of `while test(): body()`; None where that cannot be known.  The first test has been true.
+
+    Raises NotCapturable where perhaps it can after an iteration, which is another one than the others.
+    """
     names = Names(test, body)
     traceable = Traceable(names, variables, body, site_of(body), MOST, Index(0, MOST - 1, "i"))
     policy.counting += 1
     try:
         _, traced = attempted(lambda: traceable.traced(body.__name__), policy, traceable.scope)
-    except NotCapturable:
+    except NotCapturable as error:
+        if error.peel:
+            raise
         return None
     finally:
         policy.counting -= 1

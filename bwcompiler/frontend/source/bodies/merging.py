@@ -219,6 +219,15 @@ class _Merged:
         if place is not None and place.kind == "item":
             wish_for_key(place.base, (place.key, value))
 
+    def _is_pythons_truth(self, side: Side, name: str) -> bool:
+        """Whether a side gives a variable True or False of Python's, or nothing that is a number."""
+        end, places = side.ends[name], side.places.get(name, [])
+        if type(end) is Choice and places:
+            end, places = end.value, places[1:]
+        if not isinstance(end, Tracer) or len(places) != 1:
+            return type(end) is bool or is_known(end)
+        return side.traced.truths[places[0]] is True
+
     def _has_returned(self, number: int, flags: str = PREFIX + "returned_") -> bool:
         """Whether a side returns from the function, in a loop: nobody asks afterwards for what it has not bound."""
         return any(name.startswith(flags) and end is True for name, end in self.sides[number].ends.items())
@@ -228,6 +237,8 @@ class _Merged:
         after = self.after
         for name, options in self.choices.items():
             after[name] = _chosen(test, self.sides, name, options, found.pop(name, []))
+            if after[name].has_value and all(self._is_pythons_truth(side, name) for side in self.sides):
+                note_truth(after[name].value, True)
         for name, made in found.items():
             given = next(side for side in self.sides if name in side.places)
             after[name] = tree.unflatten(tree.structure(given.ends[name]), made[0])

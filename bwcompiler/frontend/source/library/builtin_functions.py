@@ -348,7 +348,9 @@ def _fromiter(iter: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
 
 
 def _hasattr(x: Any, name: str, /) -> Any:
-    return HANDLERS["has_attribute"](type_stood_for(x) if isinstance(x, Tracer) else x, name)       # a float has no shape
+    if isinstance(x, Tracer) and type(name) is str:                # what objects of its type have: a float has no shape
+        return builtins.any(name in vars(kind) for kind in type_stood_for(x).__mro__)
+    return HANDLERS["has_attribute"](type_stood_for(x) if isinstance(x, Tracer) else x, name)
 
 
 def _type(x: Any, *more: Any, **options: Any) -> Any:

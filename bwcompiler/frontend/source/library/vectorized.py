@@ -25,14 +25,28 @@ def vectorized(function: Any, form: Callable[[Any], Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         if not any(map(is_traced, (*args, *kwargs.values()))) and not holds_traced(function.pyfunc):
             return function(*args, **kwargs)
-        if function.signature is not None or function.excluded or kwargs or not args:
-            raise UnsupportedError(at(current_source(open_region().outer), "np.vectorize with signature=, excluded= or keywords, of traced "
-                                      "arguments, is not supported\n  hint: bw.vmap, or a function of the arguments that vary alone"))
-        return _mapped(function, form(function.pyfunc), args)
+        if function.signature is not None or not (args or kwargs):
+            raise UnsupportedError(at(current_source(open_region().outer), "np.vectorize with signature=, of traced arguments, is not "
+                                      "supported\n  hint: bw.vmap, or a function of the arguments that vary alone"))
+        given: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
+        held = {place: arg if place in function.excluded else np.asanyarray(arg, object)[()]
+                for place, arg in given.items() if place in function.excluded or _is_one(arg)}
+        varying = [place for place in given if place not in held]
+        each = form(function.pyfunc)
+
+        def element(*elements: Any) -> Any:
+            found = held | dict(zip(varying, elements, strict=True))
+            return each(*[found[place] for place in range(len(args))], **{name: found[name] for name in kwargs})
+        return _mapped(function, element, [given[place] for place in varying])
     return run
 
 
-def _mapped(function: Any, each: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def _is_one(x: Any) -> bool:
+    """A number that is known, a text and the like: the function gets it as it is."""
+    return not is_traced(x) and not isinstance(x, list | tuple) and np.ndim(x) == 0
+
+
+def _mapped(function: Any, each: Callable[..., Any], args: list[Any]) -> Any:
     arrays = [call(as_tracer, arg) for arg in args]
     shape = np.broadcast_shapes(*[array.shape for array in arrays])
     count = math.prod(shape)
@@ -43,8 +57,8 @@ def _mapped(function: Any, each: Callable[..., Any], args: tuple[Any, ...]) -> A
     before = policy.one_kind if policy is not None else False
     try:
         if policy is not None:
-            policy.one_kind = function.otypes is None
-        _, found = scan(lambda carry, elements: (carry, each(*elements)), None, tuple(flat))
+            policy.one_kind = function.otypes is None and count != 1       # the first is all of them
+        found = scan(lambda carry, elements: (carry, each(*elements)), None, tuple(flat))[1] if flat else _alone(each)
     finally:
         if policy is not None:
             policy.one_kind = before
@@ -52,6 +66,12 @@ def _mapped(function: Any, each: Callable[..., Any], args: tuple[Any, ...]) -> A
     leaves = [leaf.reshape(shape) for leaf in tree.leaves(found)]
     leaves = [_of_type(leaf, np.dtype(kind)) for leaf, kind in zip(leaves, kinds, strict=True)] if kinds else leaves
     return tree.unflatten(tree.structure(found), leaves)
+
+
+def _alone(each: Callable[..., Any]) -> Any:
+    """What the function gives of arguments that are all known; the traced values are in its closure."""
+    found = each()
+    return tree.unflatten(tree.structure(found), [call(as_tracer, leaf) for leaf in tree.leaves(found)])
 
 
 def _of_type(found: Any, dtype: np.dtype[Any]) -> Any:

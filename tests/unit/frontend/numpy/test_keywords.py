@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -162,3 +163,30 @@ def test_items_of_an_iterator() -> None:
 def test_bins_that_fall(bins: Any) -> None:
     with pytest.raises(ValueError, match="must increase monotonically"):
         run_traced(lambda x: np.histogram(x, bins), X)
+
+
+@pytest.mark.parametrize(("bounds", "named"), [
+    ((1,), {"stop": 5}), ((1,), {"stop": 9, "step": 3}), ((5,), {"step": 2}), ((), {"stop": 4}), ((), {"start": 1, "stop": 7, "step": 2}),
+    ((0, 4), {"step": 2}), ((0.5,), {"stop": 2.0, "step": 0.25}), ((), {"start": 3}), ((1,), {"start": 2, "stop": 3}), ((), {"step": 3}),
+    ((1,), {"end": 3})], ids=str)
+def test_arange_with_named_bounds(bounds: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def ours(x: Any) -> Any:
+        return x * np.arange(*bounds, **named)
+
+    try:
+        expected = ours(2.0)
+    except TypeError as error:
+        with pytest.raises(TypeError, match=re.escape(str(error))):
+            bw.jit(ours)(2.0)
+    else:
+        for made in (bw.jit(ours)(2.0), bw.jit(lambda x: x * bw.numpy.arange(*bounds, **named))(2.0)):
+            np.testing.assert_array_equal(made, expected)
+
+
+def test_arange_to_a_named_bound_that_is_an_argument() -> None:
+    def total(x: Any, n: Any) -> Any:
+        return np.sum(x * np.arange(1, stop=n, step=2))
+
+    compiled = bw.jit(total)
+    for n in (9, 4, 9):
+        assert compiled(2.0, n) == total(2.0, n)

@@ -376,3 +376,115 @@ def test_truth_that_data_decide_is_not_told_from_true():
         with pytest.raises(TracerBoolError, match="whether a traced value is True itself\n  hint: if x:"):
             bw.jit(program)(x)
     np.testing.assert_allclose(bw.jit(last)(x), last(x))
+
+
+def set_in_a_branch(x):
+    large = False
+    if x > 1.0:
+        large = True
+    if large is False:
+        return x
+    return x * x
+
+
+def set_in_branches_of_iterations(x):
+    total = x
+    for k in range(20):
+        above = False
+        if x > k:
+            above = True
+        if above is True:
+            total = total * 1.1
+        if above is not True:
+            total = total + x
+    return total
+
+
+def none_or_a_truth(x):
+    flag = None
+    if x > 1.0:
+        flag = True
+    if x > 2.0:
+        flag = False
+    if flag is True:
+        return x * x
+    if flag is False:
+        return x ** 3
+    return x if flag is None else 0.0
+
+
+def of_a_comparison(x):
+    is_large = x > 1.0
+    return x ** 3 if is_large is True else x * x
+
+
+def of_whole_arrays(x):
+    y = np.array([x, 1.0])
+    return x if np.allclose(y, 1.0) is False else x * (3.0 if np.array_equal(y, [1.0, 1.0]) is True else 2.0)
+
+
+@pytest.mark.parametrize("program", [set_in_a_branch, set_in_branches_of_iterations, none_or_a_truth, of_a_comparison, of_whole_arrays],
+                         ids=lambda program: program.__name__)
+def test_pythons_truth_values_that_data_decide_are_told_from_true(program):
+    compiled = bw.value_and_grad(program)
+    for x in (0.5, 3.25, 1.5, 0.75):
+        value, slope = compiled(x)
+        assert value == pytest.approx(program(x), rel=1e-12), x
+        assert slope == pytest.approx((program(x + 1e-6) - program(x - 1e-6)) / 2e-6, rel=1e-6)
+    assert bw.jit(program)(1.0) == program(1.0)
+
+
+def test_numpys_truth_values_of_branches_are_not_told_from_true():
+    def either(x):
+        flag = True
+        if x > 1.0:
+            flag = np.sin(x) > 0.5
+        return x * x if flag is True else x
+
+    with pytest.raises(TracerBoolError, match="whether a traced value is True itself\n  hint: if x:"):
+        bw.jit(either)(3.0)
+
+
+def imports_on_one_side(x):
+    if x < 0.0:
+        return x
+    from numpy import sin
+    return sin(x) * x
+
+
+def imports_on_both_sides(x):
+    if x < 0.0:
+        import math
+        y = math.exp(x)
+    else:
+        from math import sin as function
+        y = function(x)
+    return y
+
+
+def imports_a_name_for_either(x):
+    if x > 0.0:
+        from numpy import exp as function
+    else:
+        from numpy import cos as function
+    return function(x)
+
+
+def imports_in_a_loop(x):
+    total = 0.0
+    for k in range(30):
+        from math import cos
+
+        import numpy.linalg as algebra
+        total = total + cos(x * k) * algebra.norm(np.array([3.0, 4.0]))
+    return total
+
+
+@pytest.mark.parametrize("program", [imports_on_one_side, imports_on_both_sides, imports_a_name_for_either, imports_in_a_loop],
+                         ids=lambda program: program.__name__)
+def test_imports_in_branches_and_loops(program):
+    compiled = bw.value_and_grad(program)
+    for x in (0.7, -0.4, 1.3):
+        value, slope = compiled(x)
+        assert value == pytest.approx(program(x), rel=1e-12)
+        assert slope == pytest.approx((program(x + 1e-6) - program(x - 1e-6)) / 2e-6, rel=1e-6)

@@ -150,7 +150,7 @@ def test_what_a_try_that_is_left_may_catch_is_refused():
                 if x < k:
                     raise ValueError
                 y += x
-                import math  # noqa: F401
+                global UNUSED
             except Exception:
                 y -= x
         return y
@@ -200,7 +200,7 @@ def test_divisions_in_a_try_that_is_not_taken_apart_are_refused():
         while True:
             try:
                 x = ratio(x, y)
-                import math  # noqa: F401
+                global UNUSED
                 return x
             except ZeroDivisionError:
                 y = 1.0

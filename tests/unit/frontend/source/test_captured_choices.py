@@ -460,3 +460,39 @@ def test_what_a_test_keeps_from_nothing_is_computed():
     for x in (np.array([11.0, 12.0, 3.0]), np.array([1.0, 2.0, 3.0])):
         assert bw.jit(use)(x) == use(x)
         assert bw.grad(use)(x).shape == (3,)
+
+
+KINDS = np.array(["steep", "flat", "none"])
+
+
+def kinds_of_an_array(x):
+    kind = KINDS[np.digitize(x[0], np.array([0.0, 1.0]))]
+    return np.sum(x) * (2.0 if kind == "flat" else 3.0)
+
+
+def kinds_with_a_number(x):
+    kinds = np.append(np.array(["low", "middle"], dtype=object), np.nan)
+    kind = kinds[np.digitize(np.asarray(x[0]), np.array([0.0, 1.0]), right=True)]
+    return {"value": np.sum(x) ** 2, "kind": kind}["value"] * (1.5 if kind == "low" else 1.0)
+
+
+def kinds_in_a_loop(x):
+    kinds, total = np.array(["linear", "square"]), 0.0
+    for k in range(len(x)):
+        total += x[k] if kinds[k % 2] == "linear" else x[k] ** 2
+    return total
+
+
+@pytest.mark.parametrize("program", [kinds_of_an_array, kinds_with_a_number, kinds_in_a_loop], ids=lambda program: program.__name__)
+def test_texts_in_arrays(program):
+    as_python(program, X, X - 1.0, X + 1.0)
+
+
+def test_texts_in_arrays_from_outside_are_looked_at_in_each_call():
+    kinds = np.array(["a", "b", "c"])
+    compiled = bw.jit(lambda x: x * (2.0 if kinds[int(x)] == "b" else 1.0))
+    assert (compiled(1.0), compiled(2.0)) == (2.0, 2.0)
+    kinds[1:] = "c", "b"
+    assert (compiled(1.0), compiled(2.0)) == (1.0, 4.0)
+    with pytest.raises(IndexError, match="out of bounds"):
+        compiled(7.0)

@@ -212,3 +212,20 @@ def test_floats_that_powers_of_a_counter_multiply_are_no_integers():
     x = np.array([0.7, 0.3, 1.1])
     np.testing.assert_allclose(bw.jit(averages)(x), averages(x), rtol=1e-12)
     assert "unrolled" not in bw.jit(averages).explain(x)
+
+
+def test_a_loop_whose_test_is_known_is_recorded_from_its_second_iteration_on():
+    """The type of `gain`, which is asked for, is Python's before the first one."""
+    def relaxed(x):
+        gain, t, n = 0.5, x, 1
+        while n < 60:
+            n += 1
+            t = t + 0.01 * gain * np.sin(t)
+            gain = gain * 0.9 if isinstance(gain, np.float64) else np.sin(t)
+        return t + gain + n
+
+    for x in (0.3, 1.7):
+        value, slope = bw.value_and_grad(relaxed)(x)
+        assert value == pytest.approx(relaxed(x), rel=1e-14)
+        assert slope == pytest.approx((relaxed(x + 1e-6) - relaxed(x - 1e-6)) / 2e-6, rel=1e-7)
+    assert len(trace(relaxed, (0.3,)).loops) == 1

@@ -348,6 +348,49 @@ def test_a_function_of_elements_has_one_type():
     assert bw.jit(lambda x: np.vectorize(lambda v: 0 if v < 0 else v, otypes="d")(x).sum())(X) == pytest.approx(np.maximum(X, 0).sum())
 
 
+def density(t, p, kind="dry", n=2):
+    factor = 1.0 if kind == "dry" else 2.0
+    if t > 0.3:
+        return p / t * factor
+    return p / (t + 1.0) * factor * n
+
+
+def polynomial(x, coefficients):
+    return sum(c * x ** k for k, c in enumerate(coefficients))
+
+
+of_elements, with_coefficients = np.vectorize(density), np.vectorize(polynomial, excluded=[1, "coefficients"])
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: of_elements(t=x, p=[[1.0], [2.0]], kind="wet"), lambda x: of_elements(x, 2.5, n=3), lambda x: of_elements(0.4, p=x, kind="dry"),
+    lambda x: with_coefficients(x, [1.0, 2.0, 3.0]), lambda x: with_coefficients(0.7, coefficients=x),
+    lambda x: np.vectorize(lambda n: n * x[0])(3)],
+    ids=["keywords", "a number", "a known one first", "excluded", "traced excluded", "none that varies"])
+def test_vectorised_functions_with_keywords_and_excluded_arguments(program):
+    def summed(x):
+        return np.sum(program(x))
+
+    value, slopes = bw.value_and_grad(summed)(X)
+    assert value == pytest.approx(summed(X), rel=1e-12)
+    steps = 1e-6 * np.eye(len(X))
+    np.testing.assert_allclose(slopes, [(summed(X + step) - summed(X - step)) / 2e-6 for step in steps], rtol=1e-6, atol=1e-7)
+
+
+def test_a_function_of_one_element_may_have_several_types():
+    def kinked(v):
+        return 0 if v < 0 else v
+
+    compiled = bw.value_and_grad(lambda x: np.vectorize(kinked)(x) * 2.0)
+    for x, expected in ((-1.5, (0.0, 0.0)), (1.5, (3.0, 2.0)), (-0.5, (0.0, 0.0))):
+        assert compiled(x) == expected
+
+
+def test_signatures_of_vectorised_functions_are_refused():
+    with pytest.raises(bw.errors.UnsupportedError, match="(?s)np.vectorize with signature=, of traced.*hint: bw.vmap"):
+        bw.jit(lambda x: np.vectorize(np.sum, signature="(n)->()")(x))(X)
+
+
 def test_objects_made_inside_are_nothing_from_outside():
     class Optimiser:
         def __init__(self, w):

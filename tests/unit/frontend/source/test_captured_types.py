@@ -152,6 +152,7 @@ QUESTIONS = {
     "abstract": lambda v: 3.0 if isinstance(v, numbers.Real) else 1.0, "float": lambda v: 3.0 if isinstance(v, float) else 1.0,
     "type": lambda v: {np.ndarray: 2.0, float: 3.0, np.float64: 4.0}[type(v)], "hasattr": lambda v: 2.0 if hasattr(v, "shape") else 1.0,
     "hasattr of arrays": lambda v: 2.0 if hasattr(v, "__len__") else 1.0,
+    "hasattr of functions": lambda v: 2.0 if hasattr(v, "__call__") or hasattr(v, "__dict__") else 1.0,         # noqa: B004
 }
 
 
@@ -184,5 +185,83 @@ def sums_of_truths(x):
     return total + ((not n > 9) + True) + (x[0] > n + True)
 
 
+@dataclasses.dataclass
+class Checked:
+    w: float
+    flag: bool
+    scale: float = 2.0
+
+    def __post_init__(self):
+        if not isinstance(self.flag, bool):
+            raise TypeError("flag")
+        if self.w < 0.0:
+            self.w = -self.w
+        self.total = 0.0
+        for k in range(20):
+            self.total = self.total + self.w * k
+
+
+class Scaled(Checked):
+    def __init__(self, w, flag):
+        super().__init__(w=w, flag=flag, scale=3.0)
+        self.result = self.total * self.scale
+
+
+class ScaledTwice(Scaled):
+    def __init__(self, w):
+        Checked.__init__(self, 2.0 * w, True)
+        self.result = self.total
+
+
+def test_generated_initialisers_that_derived_classes_call_have_their_ends_captured():
+    def in_iterations(x, flag):
+        total = 0.0
+        for k in range(12):
+            total = total + Scaled(x * k, flag).result * ScaledTwice(x).result
+        return total
+
+    for program in (lambda x, flag: Scaled(x, flag).result, lambda x, flag: ScaledTwice(x).result, in_iterations):
+        compiled = bw.value_and_grad(program)
+        for x, flag in ((1.5, True), (-1.5, False), (1.5, True)):
+            value, slope = compiled(x, flag)
+            assert value == pytest.approx(program(x, flag), rel=1e-12)
+            assert slope == pytest.approx((program(x + 1e-6, flag) - program(x - 1e-6, flag)) / 2e-6, rel=1e-6)
+
+
+def in_a_branch(x):
+    first, second = x > 1.0, x > 2.0
+    return (first + second) * x if x > 0.0 else x
+
+
+def in_a_loop(x):
+    first, second, total = x > 1.0, x > 2.0, 0.0
+    for k in range(20):
+        total = total + (first + second) * x * k
+    return total
+
+
+def in_a_loop_that_data_end(x):
+    first, second = x > 1.0, x > 2.0
+    while x < 100.0:
+        x = 2.0 * x + (first + second)
+    return x
+
+
+@pytest.mark.parametrize("program", [in_a_branch, in_a_loop, in_a_loop_that_data_end], ids=lambda program: program.__name__)
+def test_pythons_truth_values_from_outside_of_a_body_are_added_as_numbers(program):
+    compiled = bw.jit(program)
+    for x in (3.0, 0.5, 1.5, 3.0):
+        assert compiled(x) == program(x), x
+
+
 def test_truth_values_are_added_as_python_does() -> None:
     as_python(sums_of_truths, np.array([2.7, 0.4]), np.array([4.2, -0.3]))
+
+
+def test_a_matrix_of_traced_values_is_refused_where_it_is_made():
+    def stiffness(x):
+        made = x * np.matrix([[1.0, x], [x, 0.0]]) / 2.0
+        return np.sum(np.real(made) * 1.0)
+
+    with pytest.raises(bw.errors.UnsupportedError, match=r"(?s)made = x \* np.matrix.*matrix is a subclass.*hint: np.array\(x\), and x @ y"):
+        bw.jit(stiffness)(0.5)

@@ -11,8 +11,7 @@ from bwcompiler.frontend.source.syntax.notes import IS_TEST
 RUNTIME = "__bw__"             # by which rewritten functions name what they call
 
 HEADERS = frozenset(("range", "enumerate", "zip", "reversed", "map", "arange"))    # what loops go over may be calls of these
-LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import,
-            ast.ImportFrom, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match)
+LEAVING = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Delete, ast.AsyncFor, ast.AsyncWith, ast.Match)
 
 
 def inside(nodes: Any) -> list[ast.AST]:

@@ -242,6 +242,8 @@ def is_same(x: Any, other: Any) -> Any:
         return is_same(HANDLERS["sure"](x), other)
     if type(other) is Choice:
         refuse(other)
+    if isinstance(other, bool | np.bool_) and x.has_value:
+        return HANDLERS["asked_for_value"](x, _where(x, [False] * len(x.options.things), HANDLERS["is"](whole(x), other)), 0)
     place = x.options.place(other)
     return False if place == ABSENT else HANDLERS["asked_for_value"](x, _only(x, place))
 
