@@ -68,8 +68,6 @@ _READING: dict[type, frozenset[str]] = {                   # methods of Python's
     set: frozenset(("copy", "difference", "intersection", "isdisjoint", "issubset", "issuperset", "union")),
 }
 _READING |= dict.fromkeys((collections.defaultdict, collections.OrderedDict), _READING[dict])
-_DICTIONARIES = (dict, collections.defaultdict, collections.OrderedDict, collections.Counter)
-_CHANGING_DICTIONARIES = frozenset(("clear", "pop", "popitem", "setdefault", "update"))
 _COMPUTING = frozenset(("accumulate", "outer", "reduce", "reduceat"))       # methods of ufuncs; `at` writes
 _ARRAY_FUNCTION = type(np.copyto)
 
@@ -271,9 +269,7 @@ def _of_ufunc_method(call: _Call) -> Any:
 
 
 def _of_counting(call: _Call) -> Any:
-    if type(call.owner) in _DICTIONARIES and call.name in _CHANGING_DICTIONARIES:
-        return changing_dictionary(call.function, lambda: _of_unknown_effect(call))
-    return counting(call.function)
+    return changing_dictionary(call.owner, call.function, lambda: _of_unknown_effect(call)) or counting(call.function)
 
 
 def _of_set(call: _Call) -> Any:

@@ -26,6 +26,9 @@ from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
+_DICTIONARIES = (dict, collections.defaultdict, collections.OrderedDict, collections.Counter)
+_CHANGING = frozenset(("clear", "pop", "popitem", "setdefault", "update"))
+
 
 def counting(function: Any) -> Callable[..., Any] | None:
     """What is called in the place of `defaultdict`, `Counter`, `deque` and `count`, and of `next` of that; None for others."""
@@ -49,9 +52,10 @@ def counting(function: Any) -> Callable[..., Any] | None:
     return called
 
 
-def changing(method: Any, check: Callable[[], Any]) -> Callable[..., Any] | None:
+def changing(items: Any, method: Any, check: Callable[[], Any]) -> Callable[..., Any] | None:
     """What is called in the place of a method of a dictionary that changes it; check: that it may be called where it is."""
-    items, name = method.__self__, method.__name__
+    if type(items) not in _DICTIONARIES or (name := method.__name__) not in _CHANGING:
+        return None
     if name == "setdefault":
         return functools.partial(_set_default, method, check)
     if name == "update" and type(items) is not collections.Counter and scopes_around(items):

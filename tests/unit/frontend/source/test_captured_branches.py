@@ -356,7 +356,7 @@ def test_truth_of_arguments_is_pythons_or_numpys(asked):
         assert compiled(2.0, flag) == FLAGS[asked](2.0, flag), flag
 
 
-def test_truth_that_data_decide_is_not_told_from_true():
+def test_truth_of_numpy_that_data_decide_is_not_told_from_true():
     def found(x):
         negative = False
         for k in range(len(x)):
@@ -372,10 +372,12 @@ def test_truth_that_data_decide_is_not_told_from_true():
         return total
 
     x = np.linspace(-1.0, 2.0, 20)
-    for program in (found, lambda x: x if (x[0] > 0) is True else 2 * x):
-        with pytest.raises(TracerBoolError, match="whether a traced value is True itself\n  hint: if x:"):
-            bw.jit(program)(x)
-    np.testing.assert_allclose(bw.jit(last)(x), last(x))
+    with pytest.raises(TracerBoolError, match="whether a traced value is True itself\n  hint: if x:"):
+        bw.jit(lambda x: x if (x[0] > 0) is True else 2 * x)(x)
+    for program in (found, last):
+        compiled = bw.jit(program)
+        for given in (x, x + 1.5, x):
+            np.testing.assert_allclose(compiled(given), program(given))
 
 
 def set_in_a_branch(x):
