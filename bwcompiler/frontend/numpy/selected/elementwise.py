@@ -114,6 +114,13 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     return SELECTED[np.nonzero](condition) if x is None and y is None else _where(condition, x, y)
 
 
+@selected(np.select)
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """Of conditions and choices that are selections, or broadcast against them."""
+    count = len(condlist)
+    return elementwise(lambda *inputs: np.select(list(inputs[:count]), list(inputs[count:-1]), inputs[-1]), *condlist, *choicelist, default)
+
+
 @selected(np.real)
 def real(val: Selection) -> Selection:
     return val if val.dtype.kind != "c" else as_view(val, elementwise(np.real, val))

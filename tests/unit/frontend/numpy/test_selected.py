@@ -30,7 +30,13 @@ def elementwise(x):
     v, k = x[x > 0], np.floor(x * 3).astype(int)
     return (np.polyval([1.0, 2.0], v).sum(), np.where(v > 1, v, 0).sum(), np.clip(v, 0.5, 1).sum(), np.round(v, 1).sum(), v.astype(int).sum(),
             abs(-v).sum(), np.isclose(v, 1).sum(), k[k > 0] // 2 @ k[k > 0], k[k > 0].max(), np.median(k[k > 0]), (k[k > 0] % 2 == 0).sum(),
-            (x > 1)[x > 0].mean(), (~(x > 1)[x > 0]).sum(), (x[x > 0][:1] * x[x < 0][:1]).sum(), (v - x[:1]).sum())
+            (x > 1)[x > 0].mean(), (~(x > 1)[x > 0]).sum(), (x[x > 0][:1] * x[x < 0][:1]).sum(), (v - x[:1]).sum(), *chosen(x, v))
+
+
+def chosen(x, v):
+    columns = np.abs(v[:, None] - np.array([0.5, 1.5, 2.5]))
+    return (np.select([v < 0.5, v < 1], [v ** 2, 3 * v]).sum(), np.select([v > 1, v > x[0]], [v, x[0]], default=-1.0) @ v,
+            np.select([columns < 1, columns < 2], [2 / 3 - columns ** 2, (2 - columns) ** 3]).sum(axis=0))
 
 
 def joined(x):
