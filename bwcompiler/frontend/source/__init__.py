@@ -4,6 +4,7 @@
     runtime                             the functions that rewritten code calls
     loops, guarded_loops, unrolling     how a loop or comprehension is traced: recorded, or one iteration after the other
     generators, recursion               loops over the user's generators; functions that call themselves
+    collected                           comprehensions that make dictionaries and sets
     decisions                           branches, tests, conditions of comprehensions
     asked                               integers that a function surely asks for
     calls                               calls and attributes: which function is called instead

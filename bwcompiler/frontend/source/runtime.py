@@ -28,6 +28,7 @@ from bwcompiler.frontend.source.bounded.stacks import made as stack_made
 from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.calls import callable_for
 from bwcompiler.frontend.source.changes import added, altered, changed, combined, combined_attribute, own
+from bwcompiler.frontend.source.collected import collected, put, sifted_into
 from bwcompiler.frontend.source.concrete.contents import (
     as_written,
     live,
@@ -89,11 +90,11 @@ from bwcompiler.frontend.tracing.provenance.source import is_library, is_plain_p
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 
-__all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "combined",
+__all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "collected", "combined",
            "combined_attribute", "computed", "defined", "each", "entered", "for_", "gathered", "generated", "header", "if_", "in_", "is_",
            "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "method_of_item", "not_", "not_in", "or_", "passing",
-           "product", "raised", "read_index", "read_items", "searched", "sifted", "slice", "summed", "sure", "taken_apart",
-           "try_", "trying", "unary", "unrolled", "while_"]
+           "product", "put", "raised", "read_index", "read_items", "searched", "sifted", "sifted_into", "slice", "summed", "sure",
+           "taken_apart", "try_", "trying", "unary", "unrolled", "while_"]
 
 slice = builtins.slice
 

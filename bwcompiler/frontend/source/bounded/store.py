@@ -154,7 +154,7 @@ class Store:
 
     def put(self, place: Any, leaves: Sequence[Any]) -> None:
         for array, leaf in zip(self.arrays, leaves, strict=True):
-            if array.ndim > 1:
+            if array.ndim > 1 and isinstance(leaf, Tracer):    # no zeros in the place of an array that is not there
                 keep(leaf)
             array[place] = leaf
 

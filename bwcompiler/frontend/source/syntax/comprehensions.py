@@ -1,7 +1,8 @@
-"""List comprehensions, as loops that append to a list, to which bodies are lambdas.
+"""Comprehensions that make lists, dictionaries and sets, as loops and branches that put elements into what they make.
 
-    [f(x) for x in items if x > 0]
-    ->  bw.listed(lambda list: bw.each(items, lambda x: bw.sifted(x > 0, lambda: bw.kept(list, lambda: f(x)))))
+    [f(x) for x in xs if x > 0]     bw.listed(lambda found: bw.each(xs, lambda x: bw.sifted(x > 0, lambda: bw.kept(found, lambda: f(x)))))
+    {k: v for k, v in xs if v > 0}  bw.collected("dict", lambda found: [
+                                        bw.sifted_into(found, v > 0, lambda: bw.put(found, k, v)) for k, v in xs])
 """
 
 from __future__ import annotations
@@ -11,39 +12,62 @@ from typing import Any
 
 from bwcompiler.frontend.source.syntax.analysis.expressions import is_pure, makes, nesting
 from bwcompiler.frontend.source.syntax.analysis.liveness import stores
-from bwcompiler.frontend.source.syntax.names import ITEM, LIST
+from bwcompiler.frontend.source.syntax.names import FOUND, ITEM
 from bwcompiler.frontend.source.syntax.nodes import functions_read
 from bwcompiler.frontend.source.syntax.notes import IS_SUMMED
 
 
 def listed(rewriter: Any, node: ast.ListComp) -> ast.expr | None:
-    """What stands for a comprehension; None if it keeps its form.  `rewriter` rewrites what is in it."""
-    others = node.generators[1:]
-    parts = [node.elt, *[part for one in node.generators for part in one.ifs], *[one.iter for one in others]]
-    bound = stores([one.target for one in node.generators])
-    if any(one.is_async for one in node.generators) or not all(map(is_pure, parts)) or functions_read(parts, bound):
+    """[x for item in items if test]: loops that append to a list, to which bodies are lambdas."""
+    if not _can_be_bodies(node, [node.elt]):
         return None
     made = makes(node.elt)
     element = rewriter.later(rewriter.computed(rewriter.visit(node.elt), made))
-    found: ast.expr = rewriter.runtime("kept", node.elt, ast.copy_location(ast.Name(LIST, ast.Load()), node), element)
+    found: ast.expr = rewriter.runtime("kept", node.elt, _found(node), element)
     for generator in reversed(node.generators):
         for test in reversed(generator.ifs):
             found = rewriter.runtime("sifted", test, rewriter.visit(test), rewriter.later(found))
         rewriter.consumed(generator.iter, generator.target)
-        source = rewriter.header(generator.iter, is_alone=True)
-        found = rewriter.runtime("each", generator.iter, source, _body(rewriter, generator.target, found))
+        header = rewriter.header(generator.iter, is_alone=True)
+        found = rewriter.runtime("each", generator.iter, header, _body(rewriter, generator.target, found))
     kind = "summed" if IS_SUMMED.of(node) else "listed"
-    found = rewriter.runtime("made", node, rewriter.runtime(kind, node, rewriter.function_of(LIST, found)))
-    return found
+    return rewriter.runtime("made", node, rewriter.runtime(kind, node, rewriter.function_of(FOUND, found)))  # type: ignore[no-any-return]
+
+
+def collected(rewriter: Any, node: ast.DictComp | ast.SetComp) -> ast.expr | None:
+    """{key: value for item in items if test}, {x for item in items if test}: tests, keys and elements may be traced."""
+    parts = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    if not _can_be_bodies(node, parts):
+        return None
+    made = [makes(part) for part in parts]
+    visited = [rewriter.computed(rewriter.visit(part), one) for part, one in zip(parts, made, strict=True)]
+    found: ast.expr = rewriter.runtime("put", node, _found(node), *visited)
+    for generator in reversed(node.generators):
+        for test in reversed(generator.ifs):
+            found = rewriter.runtime("sifted_into", test, _found(node), rewriter.visit(test), rewriter.later(found))
+        loop = rewriter.visit(ast.comprehension(generator.target, generator.iter, [], 0))
+        found = ast.copy_location(ast.ListComp(found, [loop]), node)
+    kind = ast.copy_location(ast.Constant("dict" if isinstance(node, ast.DictComp) else "set"), node)
+    return rewriter.runtime("collected", node, kind, rewriter.function_of(FOUND, found))  # type: ignore[no-any-return]
+
+
+def _can_be_bodies(node: ast.ListComp | ast.DictComp | ast.SetComp, elements: list[ast.expr]) -> bool:
+    """Whether what it evaluates in each iteration may stand in functions."""
+    others = node.generators[1:]
+    parts = [*elements, *[part for one in node.generators for part in one.ifs], *[one.iter for one in others]]
+    bound = stores([one.target for one in node.generators])
+    return not any(one.is_async for one in node.generators) and all(map(is_pure, parts)) and not functions_read(parts, bound)
+
+
+def _found(node: ast.AST) -> ast.expr:
+    return ast.copy_location(ast.Name(FOUND, ast.Load()), node)
 
 
 def _body(rewriter: Any, target: ast.expr, found: ast.expr) -> ast.expr:
     """A function of what a target is bound to."""
     if isinstance(target, ast.Name):
-        found = rewriter.function_of(target.id, found)
-        return found
+        return rewriter.function_of(target.id, found)  # type: ignore[no-any-return]
     item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), target)
     item = ast.copy_location(ast.Tuple([rewriter.items(item, nesting(target)) if nesting(target) else item], ast.Load()), target)
     once = ast.copy_location(ast.ListComp(found, [ast.comprehension(rewriter.visit(target), item, [], 0)]), found)
-    found = rewriter.function_of(ITEM, once)
-    return found
+    return rewriter.function_of(ITEM, once)  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ITEM = "__bw_item__"           # what a loop takes next, before its target is bound
-LIST = "__bw_list__"           # what a comprehension makes
+FOUND = "__bw_found__"         # what a comprehension makes
 
 
 class Variables(NamedTuple):

@@ -36,7 +36,7 @@ from bwcompiler.frontend.source.syntax.analysis.expressions import (
 from bwcompiler.frontend.source.syntax.analysis.filled import filled
 from bwcompiler.frontend.source.syntax.analysis.liveness import annotate, changed, rebound, stores
 from bwcompiler.frontend.source.syntax.comparisons import compared
-from bwcompiler.frontend.source.syntax.comprehensions import listed
+from bwcompiler.frontend.source.syntax.comprehensions import collected, listed
 from bwcompiler.frontend.source.syntax.definitions.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.names import ITEM, Variables
 from bwcompiler.frontend.source.syntax.nodes import around_star, copied, walk
@@ -291,16 +291,21 @@ class _Rewriter(ast.NodeTransformer):
         node.values = [self.computed(value, one) for value, one in zip(node.values, made, strict=True)]
         return found
 
-    def visit_DictComp(self, node: ast.DictComp) -> Any:
-        made = makes(node.value)
-        found = self._made(node)
-        node.value = self.computed(node.value, made)
-        return found
-
-    visit_GeneratorExp = visit_List = visit_Set = visit_SetComp = _made
-
     def visit_ListComp(self, node: ast.ListComp) -> Any:
         return listed(self, node) or self._made(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> Any:
+        return collected(self, node) or self._made(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> Any:
+        found = collected(self, node)
+        if found is None:
+            made = makes(node.value)
+            found = self._made(node)
+            node.value = self.computed(node.value, made)
+        return found
+
+    visit_GeneratorExp = visit_List = visit_Set = _made
 
     def function_of(self, name: str, node: ast.expr) -> ast.expr:
         """A function of one parameter."""
