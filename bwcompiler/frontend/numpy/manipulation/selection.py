@@ -15,9 +15,9 @@ from bwcompiler.errors import DTypeError, ShapeError, TracerArrayError, Unsuppor
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
-from bwcompiler.frontend.numpy.manipulation.indexing import gather, getitem, setitem, take, where
+from bwcompiler.frontend.numpy.manipulation.indexing import gather, getitem, setitem, take
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
-from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view, indexed, moveaxis, ordered, reshaped, viewed
+from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view, indexed, moveaxis, reshaped, viewed
 from bwcompiler.frontend.numpy.selected import positions
 from bwcompiler.frontend.tracing.calls import call_back
 from bwcompiler.frontend.tracing.handles import assign, value_of
@@ -41,7 +41,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS, implements
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.shapes import c_strides
 from bwcompiler.frontend.tracing.storages.views import NumbersView, WindowView, broadcast_value
-from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer, fresh, fresh_array, handle
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
 from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.types import I64, DType, complex_of, component_of, tensor
 
@@ -112,35 +112,6 @@ def extract(condition: Any, arr: Any) -> Any:
     if isinstance(condition, Tracer):
         return positions.extract(condition, arr)
     return take(arr, np.flatnonzero(condition))
-
-
-@implements(np.piecewise, states_layout=True)
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """Every function is applied to all of x, and the conditions select.  (NumPy applies each only to its elements.)"""
-    whole = as_tracer(x)
-    single = np.isscalar(condlist) or isinstance(condlist, ScalarTracer) or (
-        whole.ndim != 0 and not isinstance(condlist[0], list | np.ndarray | ArrayTracer))
-    listed = [condlist] if single else list(condlist)
-    functions = list(funclist)
-    if len(functions) not in (len(listed), len(listed) + 1):
-        raise ValueError(f"with {len(listed)} condition(s), either {len(listed)} or {len(listed) + 1} functions are expected")
-
-    def piece(function: Any) -> Any:
-        found = call_back(function, whole, *args, **kw) if callable(function) else function
-        return fresh(cast(value_as(found), whole._type.dtype))
-
-    result: Any = piece(functions[-1]) if len(functions) > len(listed) else np.zeros_like(whole)
-    for condition, function in zip(listed, functions, strict=False):
-        result = where(_over_leading_axes(condition, whole), piece(function), result)
-    return ordered(fresh_array(value_as(result)), whole, "K")
-
-
-def _over_leading_axes(condition: Any, x: Tracer) -> Tracer:
-    """A mask broadcast like a boolean index of x: over the leading axes."""
-    mask = truth(value_as(condition))
-    if mask.shape != x.shape[:mask.rank]:
-        raise IndexError(f"boolean index did not match indexed array: shapes {mask.shape} and {x.shape}")
-    return fresh(reshape(mask, mask.shape + (1,) * (x.ndim - mask.rank)))
 
 
 # ----- replacing, in place
