@@ -21,7 +21,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.graph_interpreter import Environment, concrete_attributes
 from bwcompiler.ir.types import TupleType
 
-MOST = 100_000                 # operations: what takes longer (0.5 s) is not known
+MOST = 1_000_000               # operations: what takes longer (some seconds) is not known
 _DATA = ("library", "input")
 
 

@@ -14,7 +14,7 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import ShapeError, TracerError
 from bwcompiler.frontend.tracing.operands import cast, is_traced, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
-from bwcompiler.frontend.tracing.refusals.demands import constant_array
+from bwcompiler.frontend.tracing.refusals.demands import constant_arrays
 from bwcompiler.frontend.tracing.tracer import fresh
 
 
@@ -42,7 +42,8 @@ def _dense(data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
 
 def _indices(name: str, *given: Any) -> list[Any]:
     """Which elements there are; loops may have made that together with the elements."""
-    known = [constant_array(value_as(one)) if is_traced(one) else one for one in given]
+    made = iter(constant_arrays([value_as(one) for one in given if is_traced(one)]) if any(map(is_traced, given)) else ())
+    known = [next(made) if is_traced(one) else one for one in given]
     if any(one is None for one in known):
         raise TracerError(f"{name}: rows, columns and indptr must be known while tracing, as they say which elements there are\n"
                           "  hint: trace the data, and close over the structure")

@@ -130,19 +130,19 @@ def constant_number(value: Value, is_size: bool = False) -> Any:
     if region.policy is None:
         return None
     found = None if region.policy.depth else _constant(region, value, is_size)     # a loop around may give it another value each time
-    found = constant_array(value) if found is None else found
+    found, = constant_arrays([value]) if found is None else [found]
     return None if found is None else found[()]
 
 
-def constant_array(value: Value) -> Any:
-    """The array of a value that depends on no input of its region, nor on loops around; None for others.
+def constant_arrays(values: Sequence[Value]) -> list[Any]:
+    """The arrays of values that depend on no input of their region, nor on loops around; None for others.
 
-    It may be made in a loop that makes others of data: places in a matrix, beside what is there.
+    They may be made in a loop that makes others of data: places in a matrix, beside what is there.
     """
     region = open_region()
-    inputs = _inputs_of(value, live_values(region.record.values, (value,)))
-    found, = known_outputs(cut("constant", inputs, region.record.values, (value,)), [UNKNOWN] * len(inputs))
-    return None if found is UNKNOWN else found
+    inputs = list(dict.fromkeys([one for value in values for one in _inputs_of(value, live_values(region.record.values, (value,)))]))
+    found = known_outputs(cut("constant", inputs, region.record.values, values), [UNKNOWN] * len(inputs))
+    return [None if one is UNKNOWN else one for one in found]
 
 
 def _inputs_of(value: Value, made: Sequence[Value]) -> list[Value]:
