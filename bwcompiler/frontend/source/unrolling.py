@@ -21,7 +21,8 @@ from bwcompiler.ir.op import Value
 SHORTEST = 3                   # loops of fewer iterations are always unrolled
 HEAVY = 400                    # values that the iterations of a short loop record, in all of its copies: then it is not
 HEAVY_FEW = 600                # those behind the first iteration of a loop of two or three
-HEAVY_TABLE = 150              # those of a longer loop over what is known, one by one: up to then it compiles and runs as fast unrolled
+HEAVY_TABLE = 150              # those of a longer loop over known numbers, one by one: up to then it compiles and runs as fast unrolled;
+HEAVY_THINGS = 1500            # over texts and functions, too: what is computed of one of these is a branch for each
 SOLID = 64                     # values of a body beside which what a loop costs does not count
 TRACED = 3                     # values that are traced while one is compiled
 
@@ -109,7 +110,7 @@ def _is_heavy(loop: Unrolled, policy: Policy, size: int) -> bool:
     """Whether such a loop, an iteration of which records `size` values, is long enough to be recorded."""
     least, saved = _least(loop.elements.count)
     if loop.elements.is_table and loop.elements.count >= SHORT:
-        least = HEAVY_TABLE
+        least = HEAVY_THINGS if loop.elements.has_things else HEAVY_TABLE
     return size * saved * loop.copies > least and _may_be_heavy(loop, policy)
 
 

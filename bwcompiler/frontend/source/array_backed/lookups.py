@@ -56,6 +56,12 @@ def at_places(source: Iterable[Any], joins: bool = True) -> Callable[[Any], Any]
     return at
 
 
+def has_things(source: Iterable[Any]) -> bool:
+    """Whether there are texts, functions and the like in what is made alike: at a place that moves, one of several is chosen."""
+    return any(not isinstance(leaf, int | float | complex | np.number | np.ndarray | Tracer)
+               for item in source for leaf in tree.leaves(boxed(item)))
+
+
 def _note_handed_out(found: Any, source: Iterable[Any], k: Any) -> None:
     """Something that stands for one of what a sequence holds, in the loop whose index says which."""
     policy, objects = open_policy(), containers(found)

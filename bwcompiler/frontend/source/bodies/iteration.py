@@ -19,7 +19,7 @@ from bwcompiler.errors import TracerError
 from bwcompiler.frontend.numpy.selected.packing import packed
 from bwcompiler.frontend.source.array_backed.growth import is_growing
 from bwcompiler.frontend.source.array_backed.invariant_lists import element, is_joined
-from bwcompiler.frontend.source.array_backed.lookups import are_rows, at_places, lookup_in
+from bwcompiler.frontend.source.array_backed.lookups import are_rows, at_places, has_things, lookup_in
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.concrete.contents import read_items
 from bwcompiler.frontend.source.concrete.makers import shown
@@ -52,6 +52,7 @@ class Elements(NamedTuple):
 
     traced  a tracing of the body that goes over them (`capture.Traceable`), if there was one.
     is_table  whether they are known numbers or texts, one by one: a loop over them is recorded only where it is long.
+    has_things  whether there are texts, functions and the like among these, which an iteration can only choose among.
     is_tried  whether a loop over them is recorded only if it computes with traced values: else all that it makes is to be known.
     """
 
@@ -60,10 +61,11 @@ class Elements(NamedTuple):
     traced: Any = None
     is_tried: bool = False
     is_table: bool = False
+    has_things: bool = False
 
     def after(self, number: int) -> Elements:
         """All but the first ones, of a number that is known."""
-        return Elements(self.count - number, lambda k: self.at(k + number), is_tried=self.is_tried, is_table=self.is_table)
+        return self._replace(count=self.count - number, at=lambda k: self.at(k + number), traced=None)
 
 
 class Part:
@@ -203,7 +205,7 @@ def elements_of(source: Any) -> Elements | None:
         return _of_arrays(source)
     if type(source) in (list, tuple, *_OF_COLLECTIONS) and source and not has_gaps(source):
         found = at_places(source)
-        return None if found is None else Elements(len(source), found, is_table=not are_rows(source))
+        return None if found is None else Elements(len(source), found, is_table=not are_rows(source), has_things=has_things(source))
     return _of_header(source) if isinstance(source, Header) else None
 
 
@@ -282,7 +284,7 @@ def _of_header(source: Header) -> Elements | None:
         first = inner[0]
         if first is None or not isinstance(start, int):
             return None
-        return Elements(first.count, lambda k: (start + k, first.at(k)), is_table=first.is_table)
+        return first._replace(at=lambda k: (start + k, first.at(k)))
     known = [one for one in inner if one is not None]
     if len(known) < len(inner) or not known:
         return None
@@ -291,8 +293,7 @@ def _of_header(source: Header) -> Elements | None:
         return _shortest_of_data(known) if source.function is zip and not may_differ else None
     if source.function is reversed:
         last = add_extents(known[0].count, -1)
-        return Elements(known[0].count, lambda k: known[0].at(last - k if isinstance(last, int) else _minus(last, k)),
-                        is_table=known[0].is_table)
+        return known[0]._replace(at=lambda k: known[0].at(last - k if isinstance(last, int) else _minus(last, k)))
     shortest = known[0].count
     for one in known[1:]:
         if known_le(one.count, shortest):
@@ -301,7 +302,8 @@ def _of_header(source: Header) -> Elements | None:
             return None
     if source.options.get("strict") and any(one.count != shortest for one in known):
         return None
-    return Elements(shortest, lambda k: tuple([one.at(k) for one in known]), is_table=any(one.is_table for one in known))
+    return Elements(shortest, lambda k: tuple([one.at(k) for one in known]), is_table=any(one.is_table for one in known),
+                    has_things=any(one.has_things for one in known))
 
 
 def _are_equal(x: Any, y: Any) -> bool:
