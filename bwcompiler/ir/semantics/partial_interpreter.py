@@ -21,7 +21,6 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.graph_interpreter import Environment, concrete_attributes
 from bwcompiler.ir.types import TupleType
 
-MOST = 1_000_000               # operations: what takes longer (some seconds) is not known
 _DATA = ("library", "input")
 
 
@@ -34,7 +33,7 @@ class _Unknown:
 
 
 class _UndecidedError(Exception):
-    """A branch or loop goes on by something UNKNOWN: so are all of its results."""
+    """A branch or loop goes on by something UNKNOWN, or gives nothing else: so are all of its results."""
 
 
 class _TooLongError(Exception):
@@ -44,27 +43,27 @@ class _TooLongError(Exception):
 UNKNOWN: Final = _Unknown()
 
 
-def known_outputs(graph: Graph, arguments: Sequence[Any]) -> list[Any]:
-    """The outputs of a graph as arrays, or UNKNOWN; so may arguments be.  All are UNKNOWN where more than `MOST` operations are needed.
+def known_outputs(graph: Graph, arguments: Sequence[Any], most: int) -> list[Any]:
+    """The outputs of a graph as arrays, or UNKNOWN; so may arguments be.  All are UNKNOWN where more than `most` operations are needed.
 
     Of x and UNKNOWN, `lambda x, y: (x + x, x + y)` gives 2 x and UNKNOWN.
     """
     try:
         with np.errstate(all="ignore"):
-            return _Run().outputs(graph, arguments, {})
+            return _Run(most).outputs(graph, arguments, {})
     except _TooLongError:
         return [UNKNOWN] * len(graph.outputs)
 
 
 class _Run:
-    def __init__(self) -> None:
-        self.count = 0
+    def __init__(self, most: int) -> None:
+        self.left = most
 
     def outputs(self, graph: Graph, arguments: Sequence[Any], environment: Environment) -> list[Any]:
         found: dict[Value, Any] = dict(zip(graph.inputs, arguments, strict=True))
         for value in graph.body:
-            self.count += 1
-            if self.count > MOST:
+            self.left -= 1
+            if self.left < 0:
                 raise _TooLongError
             found[value] = self._computed(value, [found[operand] for operand in value.operands], environment)
         return [found[output] for output in graph.outputs]
@@ -94,7 +93,10 @@ class _Run:
     def _region(self, graph: Graph, environment: Mapping[Index, int]) -> Callable[..., list[Any]]:
         def run(arguments: Sequence[Any], index: int | None = None) -> list[Any]:
             inner = environment if graph.index is None or index is None else {**environment, graph.index: index}
-            return self.outputs(graph, arguments, inner)
+            found = self.outputs(graph, arguments, inner)
+            if all(output is UNKNOWN for output in found):     # so are those of later iterations, most probably: they are not followed
+                raise _UndecidedError
+            return found
         return run
 
 

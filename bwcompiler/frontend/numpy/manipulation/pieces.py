@@ -39,8 +39,9 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         masks.append(np.logical_not(np.any(np.stack(masks), axis=0)))
     result: Any = np.zeros_like(whole)
     for mask, function in zip(masks, functions, strict=True):
+        before = len(open_region().record.values)
         found = call_back(function, whole, *args, **kw) if callable(function) else function
-        if not callable(function) or not whole.ndim or _is_of_elements(found, whole):
+        if not callable(function) or not whole.ndim or _is_of_elements(found, whole, before):
             chosen = fresh(reshape(value_of(mask), mask.shape + (1,) * (whole.ndim - mask.ndim)))
             result = where(chosen, fresh(cast(value_as(found), whole._type.dtype)), result)
         else:
@@ -59,11 +60,14 @@ def _mask(condition: Any, x: Tracer) -> Any:
     return fresh(mask)
 
 
-def _is_of_elements(found: Any, x: Tracer) -> bool:
-    """Whether each element of what a function gave depends on x by the same element alone, and the rest of it are numbers."""
+def _is_of_elements(found: Any, x: Tracer, before: int) -> bool:
+    """Whether each element of what a function gave depends on x by the same element alone, and the rest of it are numbers.
+
+    before: how many values the region had recorded when the function was called.
+    """
     result, given = value_as(found), value_of(x)
     depending = {given}
-    for value in live_values(open_region().record.values, (result,)):
+    for value in live_values(open_region().record.values[before:], (result,)):
         if value is given or depending.isdisjoint(value.operands):
             continue
         if not _computes_elements(value, given) or not all(one in depending or _is_number(one) for one in value.operands):
@@ -76,13 +80,14 @@ def _computes_elements(value: Value, given: Value) -> bool:
     """Whether an op computes its elements from those in the same places; a loop or branch, all in it."""
     if value.op.regions:
         return _are_alike(value.type.items, given) and all(
-            _computes_elements(one, given) if one.operands else _is_number(one) for one in all_values_in(value))
+            _computes_elements(one, given) if one.operands else _is_number(one) for one in _values_in(value))
     if isinstance(value.type, TensorType) and not _are_alike([value.type], given):
         return False
     return value.op.kind in _OF_ELEMENTS or (value.op is ops.broadcast and not value.operands[0].shape)
 
 
-def all_values_in(value: Value) -> Iterable[Value]:
+def _values_in(value: Value) -> Iterable[Value]:
+    """What the bodies of a loop or branch compute."""
     for name in value.op.regions:
         yield from all_values(value.attrs[name])
 

@@ -19,6 +19,8 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.partial_interpreter import UNKNOWN, known_outputs
 
+FEW, MANY = 20_000, 1_000_000  # operations that numbers may take, which are asked for often (0.05 s), and the structure of matrices
+
 _FLAT = (ops.floor, ops.ceil, ops.rint, ops.trunc, ops.sign, ops.stop_gradient)
 
 
@@ -130,18 +132,19 @@ def constant_number(value: Value, is_size: bool = False) -> Any:
     if region.policy is None:
         return None
     found = None if region.policy.depth else _constant(region, value, is_size)     # a loop around may give it another value each time
-    found, = constant_arrays([value]) if found is None else [found]
+    found, = constant_arrays([value], FEW) if found is None else [found]
     return None if found is None else found[()]
 
 
-def constant_arrays(values: Sequence[Value]) -> list[Any]:
-    """The arrays of values that depend on no input of their region, nor on loops around; None for others.
+def constant_arrays(values: Sequence[Value], most: int = MANY) -> list[Any]:
+    """The arrays of values that depend on no input of their region, nor on loops around; None for others, and for those that take more
+    than `most` operations.
 
     They may be made in a loop that makes others of data: places in a matrix, beside what is there.
     """
     region = open_region()
     inputs = list(dict.fromkeys([one for value in values for one in _inputs_of(value, live_values(region.record.values, (value,)))]))
-    found = known_outputs(cut("constant", inputs, region.record.values, values), [UNKNOWN] * len(inputs))
+    found = known_outputs(cut("constant", inputs, region.record.values, values), [UNKNOWN] * len(inputs), most)
     return [None if one is UNKNOWN else one for one in found]
 
 
