@@ -224,7 +224,7 @@ def _unroll(found: Recapture, policy: Policy | None) -> None:
 
 def _may_go_on(policy: Policy | None) -> bool:
     """Whether the function, which is refused, is to be traced in another way."""
-    return _forget_foreseen(policy) or (policy is not None and bool(HANDLERS["granted"](policy)))
+    return policy is not None and (bool(HANDLERS["granted"](policy)) or _forget_foreseen(policy))
 
 
 def _unroll_guarded(policy: Policy | None, refusal: BwError) -> bool:

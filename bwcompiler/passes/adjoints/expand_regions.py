@@ -17,7 +17,7 @@ from bwcompiler.ir.op import Op, Value
 from bwcompiler.passes.adjoints.bodies.cut_body import CutBody
 from bwcompiler.passes.adjoints.checkpoint_adjoint import expand_checkpoint
 from bwcompiler.passes.adjoints.cond_adjoint import Choice, expand_cond
-from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop
+from bwcompiler.passes.adjoints.loop_adjoint import cut_loop, expand_loop, trips_of
 from bwcompiler.passes.adjoints.segment_loops import Segments, segments
 from bwcompiler.passes.adjoints.unlink_regions import unlink_regions
 from bwcompiler.passes.adjoints.while_adjoint import cut_while, expand_while
@@ -39,6 +39,7 @@ from bwcompiler.passes.rewriting.simplify import simplify
 
 Known = dict[tuple[Any, ...], Any]         # what the bodies of one graph are cut into
 EXPANDED = (ops.loop, ops.while_loop, ops.cond, ops.checkpoint)
+LEAST_WHOLE = 4096                         # bytes of whole arrays that a loop keeps, for which it is cut once more
 
 
 def expand_regions(graph: Graph, wrt: Sequence[int], carried: int | None = None, restoring: bool = False,
@@ -156,11 +157,12 @@ def _segments(value: Value, found: Segments, operands: Sequence[Value], given: S
 
 def _cut(value: Value, given: Sequence[bool], place: Place) -> tuple[Graph, list[Any], CutBody]:
     """The body of a loop, prepared, the arrays that it captured, and the body cut in two.  Where it would keep whole arrays that it could
-    restore, if only the loops inside did, they do."""
+    restore, if only the loops inside did, they do; but not for the few bytes that a short loop keeps in all."""
     masked = masked_outputs(value.attrs["body"], value.attrs["carried"], place.masked)
     body, arrays, flags = _loop_body(value, given, masked, place.seeded, place.restoring)
     parts = cut_loop(value, body, flags, masked, place.passed_on, place.restoring)
-    if parts.whole and not place.restoring:
+    assert body.index is not None
+    if parts.whole and not place.restoring and (place.inside or parts.whole * trips_of(body.index) >= LEAST_WHOLE):
         other, more, others = _loop_body(value, given, masked, place.seeded, True)
         undone = cut_loop(value, other, others, masked, place.passed_on, False)
         if undone.kept_bytes() < parts.kept_bytes():

@@ -13,17 +13,18 @@ error that a body may raise names lines of the program, so bodies that may raise
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler import ops
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.semantics.content_hash import body_form
 from bwcompiler.ir.types import tensor
 from bwcompiler.passes.rewriting.rewriter import Rewritten, attribute_key, rebuilt
 
-LEAST = 24                     # values of a body: what is made of smaller ones costs little
+LEAST = 24                     # values of a body and of the regions in it: what is made of smaller ones costs little
 MOST_NUMBERS = 8               # that become operands
 
 # What a number is read by where it is as good as any other number but these, which make the op simpler.
@@ -51,13 +52,18 @@ def share_bodies(graph: Graph) -> Rewritten:
     """The graph with such bodies shared; the same graph where there are none."""
     groups: dict[tuple[object, ...], list[Value]] = {}
     for value in graph.body:
-        if value.op in ops.LOOPS and sum([len(value.attrs[name].body) for name in value.op.regions]) >= LEAST:
+        if value.op in ops.LOOPS and _is_large(value):
             groups.setdefault(_outline(value), []).append(value)
     shared: dict[Value, tuple[Value, list[Value]]] = {}
     for loops in groups.values():
         if len(loops) > 1:
             shared.update(_of_outline(loops))
     return _with(graph, shared) if shared else Rewritten(graph, {})
+
+
+def _is_large(loop: Value) -> bool:
+    values = itertools.chain.from_iterable([all_values(loop.attrs[name]) for name in loop.op.regions])
+    return len(list(itertools.islice(values, LEAST))) == LEAST
 
 
 def _outline(value: Value) -> tuple[object, ...]:

@@ -187,7 +187,7 @@ class _Merged:
         """The items of a deque, or of a list that is changed like one, are as many after both sides."""
         place = self._place(name)
         if place is not None and place.kind == "items" and len(one) != len(other):
-            wish(place.base, *one, *other)
+            self._wish_for_room()
             not_capturable(f"a {type(place.base).__name__} has {len(one)} items after one side of it, and {len(other)} after the other",
                            hint=hint_for_stack((*one, *other), OF_LENGTHS))
 
@@ -206,18 +206,22 @@ class _Merged:
         if any(slot.places) and (name.startswith(PREFIX) or (not is_place and self._has_returned(one is not UNBOUND))):
             self.slots.append(slot)
         elif is_place:
-            self._wish_for_room(name, one if other is UNBOUND else other)
+            self._wish_for_room()
             not_capturable(f"{name} is new, and assigned to on one side only: set it before")
         else:
             self.after[name] = UNBOUND
             self.policy.unbound[name] = why_unbound(
                 name, "only one side of a branch on a traced value binds it: bind it on both, or before")
 
-    def _wish_for_room(self, name: str, value: Any) -> None:
-        """Data decide whether a dictionary has a key."""
-        place = self._place(name)
-        if place is not None and place.kind == "item":
-            wish_for_key(place.base, (place.key, value))
+    def _wish_for_room(self) -> None:
+        """Data decide whether dictionaries have keys, and how many items lists have: of all that the sides change, as others would be
+        refused next."""
+        for place, name in self.scope.places.values():
+            one, other = [side.ends.get(name, UNBOUND) for side in self.sides]
+            if place.kind == "items" and UNBOUND not in (one, other) and len(one) != len(other):
+                wish(place.base, *one, *other)
+            elif place.kind == "item" and (one is UNBOUND) != (other is UNBOUND):
+                wish_for_key(place.base, (place.key, one if other is UNBOUND else other))
 
     def _is_pythons_truth(self, side: Side, name: str) -> bool:
         """Whether a side gives a variable True or False of Python's, or nothing that is a number."""

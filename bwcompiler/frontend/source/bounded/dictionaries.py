@@ -65,7 +65,8 @@ def wish(items: Any, *pairs: tuple[Any, Any]) -> None:
     """
     kinds = _kinds(items, pairs) if type(items) in KINDS and (items or pairs) else None
     if kinds is not None:
-        sites.wish(items, kinds, may_hold=not isinstance(kinds, Forms))
+        known = None if isinstance(kinds, Forms) else forms.different(forms.pattern(*kinds)[0])
+        sites.wish(items, kinds, may_hold=not isinstance(kinds, Forms), in_all=known)
 
 
 def _kinds(items: Any, pairs: Iterable[tuple[Any, Any]]) -> Form | Forms | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import math
 import types
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -101,6 +102,16 @@ def pattern_of(x: Any) -> Any:
     if not can_be_leaf(x):
         raise NoElement(f"a {type(x).__name__}")
     return Leaf(kind_of(x))
+
+
+def different(pattern: Any) -> int | None:
+    """How many elements of a pattern differ from one another at most; None where data give them numbers."""
+    if type(pattern) is Choice and not pattern.has_value:
+        return len(pattern.options.things)
+    if not isinstance(pattern, tuple):
+        return None
+    counts = [count for part in pattern if (count := different(part)) is not None]
+    return math.prod(counts) if len(counts) == len(pattern) else None
 
 
 def made_alike(items: Sequence[Any]) -> list[Any] | None:

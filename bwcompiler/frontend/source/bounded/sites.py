@@ -67,12 +67,20 @@ def want(container: Any, kinds: Any, refusal: BwError, may_hold: bool = False) -
     _again(policy, found[0], Plan(LEAST, kinds), refusal)
 
 
-def wish(container: Any, kinds: Any, may_hold: bool = True) -> None:
-    """A container is refused, perhaps for good, that could be had with room: then the function is traced again."""
+def wish(container: Any, kinds: Any, may_hold: bool = True, in_all: int | None = None) -> None:
+    """A container is refused, perhaps for good, that could be had with room: then the function is traced again.
+
+    in_all: the most elements that there can be; None where that is as many as loops add.
+    """
     policy = open_policy()
     found = _noted(policy, container)
     if policy is not None and found is not None and (may_hold or not found[1]):
-        policy.wishes[found[0]] = Plan(LEAST, kinds)
+        counts = _counts(container)
+        known = [count + 1 for count in counts if count is not None]           # a first iteration may be apart
+        # Loops that run nobody knows how often add less than they could, mostly.
+        room = min(found[1] + math.prod(known), MOST) if in_all is None and len(known) == len(counts) else LEAST
+        before = policy.wishes.get(found[0])       # perhaps of an attempt in which loops around were recorded
+        policy.wishes[found[0]] = Plan(max(LEAST, room, 0 if before is None else before.room), kinds)
 
 
 def granted(policy: Policy) -> bool:
@@ -102,11 +110,13 @@ def _again(policy: Policy, site: Site, plan: Plan, refusal: BwError) -> NoReturn
 
 def times(container: Any) -> int:
     """How often what is being traced may run, since the container was made."""
-    counts = []
-    for scope in scopes_around(container):
-        if scope.loop is not None:
-            counts.append(scope.loop.capacity if isinstance(scope.loop.capacity, int) else IN_WHILE)
-    return min(math.prod(counts), MOST)
+    return min(math.prod([IN_WHILE if count is None else count for count in _counts(container)]), MOST)
+
+
+def _counts(container: Any) -> list[int | None]:
+    """How often the loops run at most that are being traced since the container was made; None where nobody knows."""
+    capacities = [scope.loop.capacity for scope in scopes_around(container) if scope.loop is not None]
+    return [capacity if isinstance(capacity, int) else None for capacity in capacities]
 
 
 def added(container: Any, number: int = 1) -> int:

@@ -43,7 +43,10 @@ _OF_HANDLERS = ('a text in the place of a method or of a function that is made h
 
 
 def wish(items: Any, *more: Any) -> None:
-    """A list is refused of which data decide how many elements it has: one that has room may do, if one form is for all its elements."""
+    """A list is refused of which data decide how many elements it has: one that has room may do, if one form is for all its elements.
+
+    more: what else it is to hold.
+    """
     known = [one for one in (*items, *more) if one is not POISON]
     if type(items) not in KINDS or not known:
         return

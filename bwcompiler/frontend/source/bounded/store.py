@@ -127,9 +127,14 @@ class Store:
     def again(self, plan: sites.Plan) -> None:
         sites.widen(self.site, plan, refused("what a list or dictionary holds that data fill does not settle"))
 
-    def make_room(self, most: int = 1, number: Any = 1) -> None:
-        """So many elements more, `most` at most: raises, when the program runs, where there is no room left."""
+    def make_room(self, most: int = 1, number: Any = 1, in_all: int | None = None) -> None:
+        """So many elements more, `most` at most: raises, when the program runs, where there is no room left.
+
+        in_all: the most that there can ever be.
+        """
         needed = sites.added(self.owner, most)
+        if in_all is not None:
+            needed = min(needed, in_all + 1)       # one may be there already
         if needed > self.room:
             self.again(sites.Plan(min(max(needed, 2 * self.room), sites.MOST), (self.structure, self.kinds)))
         if open_region().parent is None:
@@ -178,7 +183,7 @@ class Store:
     def put_once(self, value: Any, key: int) -> None:
         """Put an element in the place of the one with the same first `key` leaves, or behind the others."""
         leaves = self.leaves(value)
-        self.make_room()
+        self.make_room(in_all=forms.different(self.pattern if key == len(leaves) else self.pattern[0]))
         found, place = self.find(leaves[:key])
         place = np.where(found, place, self.count)
         self.put(place, leaves)

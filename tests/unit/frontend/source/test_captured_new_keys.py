@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.frontend.source.bounded import sites, store
+from bwcompiler.frontend.tracing.policy import Policy
 from tests.unit.frontend.comparing import as_python
 
 MIXED, LOW, HIGH, LAST = (np.array(x) for x in (
@@ -344,3 +346,57 @@ def test_dictionaries_that_make_what_they_are_asked_for_in_another_way_are_refus
         return x[0] * len(d)
     with pytest.raises(bw.errors.TracerError, match=r"test_captured_new_keys.py:\d+.*(?s:.*)changes Zeros"):
         bw.jit(program)(MIXED)
+
+
+def first_crossings(x, times=300):
+    """Data decide when a name gets a value; how many names there can be is known."""
+    found = {}
+    y = x
+    for i in range(times):
+        y = 0.99 * y + 0.001 * np.sin(y)
+        for name, limit in (("half", 0.5), ("tenth", 0.1)):
+            if name not in found and abs(y[0]) < limit * abs(x[0]):
+                found[name] = (float(i), y * x)
+        if "tenth" in found and "half" in found and y[1] > 0:
+            break
+    return sum(at * np.sum(what) for at, what in found.values())
+
+
+def test_room_for_as_many_keys_as_there_can_be():
+    made = []
+
+    class Seen(store.Store):
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self.room)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bwcompiler.frontend.source.bounded.dictionaries.Store", Seen)
+        for x in (MIXED, LOW, HIGH):
+            value, gradient = bw.value_and_grad(first_crossings)(x)
+            np.testing.assert_allclose(value, first_crossings(x), rtol=1e-12)
+            h = 1e-6 * np.ones(3)
+            np.testing.assert_allclose(gradient.sum(), (first_crossings(x + h) - first_crossings(x - h)) / 2e-6, rtol=1e-6)
+    assert made and max(made) == sites.LEAST
+
+
+def test_lists_of_which_data_decide_how_long_they_are_get_room_together():
+    def program(x):
+        seen, weights, last = [], [], []
+        for i in range(20):
+            if x[i % 3] * np.cos(i) > 0:
+                seen.append(x * i)
+                weights.append(x[0])
+                last.append(float(i))
+                if len(seen) > 2:
+                    seen.pop(0)
+                    weights.pop(0)
+                    last.pop(0)
+        return sum(np.sum(a) * b * c for a, b, c in zip(seen, weights, last, strict=True))
+    attempts = []
+    with pytest.MonkeyPatch.context() as patch:
+        before = Policy.restart
+        patch.setattr(Policy, "restart", lambda self: (attempts.append(0), before(self))[1])
+        for x in (MIXED, LOW, HIGH):
+            np.testing.assert_allclose(bw.jit(program)(x), program(x), rtol=1e-12)
+    assert len(attempts) == 1 + 3              # one is `Policy.__init__`; there were seven attempts with one list after the other

@@ -8,7 +8,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler import ops
 from bwcompiler.frontend import trace
-from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
@@ -91,6 +91,18 @@ def test_small_bodies_and_many_numbers_stay(monkeypatch: pytest.MonkeyPatch) -> 
     assert shared(dosed) == (3, 3)
     monkeypatch.setattr(module, "LEAST", 1000)
     assert shared(lambda x: counted(counted(x) * 2.0)) == (2, 2)
+
+
+def test_what_is_in_a_loop_inside_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def swept(x, times=40):
+        for _ in range(times):
+            x = counted(x)
+        return x
+
+    monkeypatch.setattr(module, "LEAST", 12)
+    outer = loops(trace(swept, (X,)).graph)[0].attrs["body"]
+    assert len(outer.body) < module.LEAST <= len(list(all_values(outer)))
+    assert shared(lambda x: swept(swept(x) * 2.0)) == (2, 1)
 
 
 def test_numbers_that_differ_alike_are_one_operand_and_others_several() -> None:
