@@ -8,10 +8,10 @@
 So the size of memory is known at compile time, and residuals of a constant shape can be returned by the program.  Up to K iterations
 nothing is computed twice.  Snapshots of the carried state are `every` iterations apart, K at first.  When all slots are used, the distance
 doubles and every second snapshot is dropped.  So up to K iterations per slot each iteration is computed twice, and n iterations, with S
-slots, about 1 + n / (2 K S) times more.  K is as large as `BUDGET` bytes allow, and for large residuals up to `ENOUGH` rows, as far as
-`LARGEST` bytes allow.  If the `while` is in the body of a loop, the rings are not kept from one outer iteration to the next: the adjoint
-first runs the loop again.  There are no snapshots then, on which short loops would spend most of their time: iterations that are not in
-the rings are computed from the start.
+slots, about 1 + n / (2 K S) times more.  K is as large as `BUDGET` bytes allow, of which only those that are used ever become memory: to
+write residuals and read them again takes less time than another run, also where they are larger than caches.  If the `while` is in the body
+of a loop, the rings are not kept from one outer iteration to the next: the adjoint first runs the loop again.  There are no snapshots then,
+on which short loops would spend most of their time: iterations that are not in the rings are computed from the start.
 
 A loop that ends after a known number of iterations at the latest (`for k in range(9): ... break`: while k < 9 and not done) has rings with
 as many rows, if that is not too much: then nothing is ever computed again, there are no snapshots, and in the body of a loop such rings
@@ -37,8 +37,8 @@ from bwcompiler.passes.adjoints.counted_adjoint import Counter, counters_in, exp
 from bwcompiler.passes.adjoints.loop_adjoint import or_zero, stack_inputs, totals
 from bwcompiler.passes.loops.region_bodies import padded
 
-BUDGET, LARGEST = 1 << 21, 1 << 25     # bytes of the rings of one loop
-FEWEST, ENOUGH, MOST = 8, 64, 4096     # rows
+BUDGET = 1 << 26                       # bytes of the rings of one loop
+FEWEST, MOST = 8, 4096                 # rows
 SNAPSHOTS, LEAST = 16, 2               # of what is carried, as far as BYTES allow
 BYTES = 1 << 25
 FEW, SMALL = 8, 1 << 10                # most iterations, and bytes of their residuals, that are kept in each iteration of a loop around
@@ -49,7 +49,7 @@ COUNT = tensor(I64)
 def rows(types: Sequence[TensorType]) -> int:
     """How many iterations' residuals the rings hold."""
     size = max(sum([type_.nbytes for type_ in types]), 1)
-    return max(FEWEST, min(MOST, BUDGET // size), min(ENOUGH, LARGEST // size))
+    return max(FEWEST, min(MOST, BUDGET // size))
 
 
 def unset(type_: TensorType) -> Value:

@@ -58,8 +58,8 @@ def test_nothing_is_computed_again_of_few_iterations(monkeypatch):
 
 
 def test_rings_have_the_size_that_the_budget_allows():
-    types = [[while_adjoint.tensor(while_adjoint.COUNT.dtype, (size,))] for size in (3, 1 << 9, 1 << 15, 1 << 17, 1 << 20)]
-    assert [while_adjoint.rows(one) for one in types] == [while_adjoint.MOST, 512, while_adjoint.ENOUGH, 32, while_adjoint.FEWEST]
+    types = [[while_adjoint.tensor(while_adjoint.COUNT.dtype, (size,))] for size in (3, 1 << 11, 1 << 15, 1 << 17, 1 << 21)]
+    assert [while_adjoint.rows(one) for one in types] == [while_adjoint.MOST, while_adjoint.MOST, 256, 64, while_adjoint.FEWEST]
 
 
 def test_many_iterations_are_computed_a_few_times(monkeypatch):
