@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import lazy
-from bwcompiler.frontend.tracing.provenance.source import is_library, is_ours, is_rewritten, positions_of
+from bwcompiler.frontend.tracing.provenance.source import calls_users, is_library, is_ours, is_rewritten, positions_of
 
 _MAKE = "if {0} is an array, make it with np.zeros_like(x), or with bwcompiler.numpy.zeros(n), which can be assigned to"
 _COPY = ("{0} comes from outside of the function, or others have it, too: write to a copy, made with {0}.copy(), or to an array that is "
          "made in the function (np.zeros_like(x), np.zeros(n))")
 _OBJECTS = ("np.array([...]) of traced numbers is to NumPy an array of Python objects: make it with bwcompiler.numpy.array([...]), "
             "or np.stack([...])")
-_UNREAD = ("\n  note: the text of this function is not at hand (exec, a program from a pipe): in a file, a notebook or at the prompt its "
+_UNREAD = ("\n  note: the text of {0} is not at hand (exec, a program from a pipe): in a file, a notebook or at the prompt its "
            "loops and branches are captured, and its arrays take traced values")
 _WATCHED = ("\n  note: loops and branches of this function are not captured, nor the arrays that it makes, since it calls {0}(), which may "
             "read and change any of its variables: call it in another function")
@@ -68,7 +68,7 @@ class Request(NamedTuple):
     keyword   the first word of the line (`while`, `assert`), or `raise` (`_keyword`).
     function  what is called, if that is a plain name.
     captured  whether it is code that was captured from source, in which arrays that the function makes take traced values.
-    unread    whether the text of the code is not at hand, so that it could not be captured.
+    unread    the function of which the text is not at hand, so that neither it nor what it calls could be captured; "" where there is none.
     watched   a function that sees the variables of its caller, and is called there, so that the code could not be captured.
     """
 
@@ -79,13 +79,13 @@ class Request(NamedTuple):
     keyword: str = ""
     function: Any = None
     captured: bool = False
-    unread: bool = False
+    unread: str = ""
     watched: str = ""
 
     @property
     def note(self) -> str:
         """The last line of the message."""
-        return _UNREAD if self.unread else _WATCHED.format(self.watched) if self.watched else ""
+        return _UNREAD.format(self.unread) if self.unread else _WATCHED.format(self.watched) if self.watched else ""
 
     def writable(self, array: str) -> str:
         """What to write so that an array takes traced values."""
@@ -107,13 +107,23 @@ def request_of(frame: FrameType, library: str = "") -> Request:
     """What the line that this frame is at asks for."""
     operation, node, captured = dis.opname[frame.f_code.co_code[frame.f_lasti]], _expression(frame), is_rewritten(frame.f_code)
     return Request(node, operation in ("STORE_SUBSCR", "STORE_SLICE"), library, operation, _keyword(frame), _function(frame, node),
-                   captured, not captured and not _has_text(frame), "" if captured else _seeing_frames(frame.f_code))
+                   captured, "" if captured else _unread(frame), "" if captured else _seeing_frames(frame.f_code))
 
 
 def _seeing_frames(code: CodeType) -> str:
     """The name of a function that a code calls, and which sees the frame it is called in."""
     names = ("locals", "globals", "eval", "exec")
     return next((one.argval for one in dis.get_instructions(code) if one.argval in names and one.opname == "LOAD_GLOBAL"), "")
+
+
+def _unread(frame: FrameType) -> str:
+    """The function of a frame, or the last one of those that led to its call, of which the text is not at hand."""
+    around: FrameType | None = frame
+    while around is not None and not calls_users(around.f_code):
+        if not is_library(around.f_code) and not is_rewritten(around.f_code) and not _has_text(around):
+            return "this function" if around is frame else f"{around.f_code.co_name}(), which led to this call,"
+        around = around.f_back
+    return ""
 
 
 def _has_text(frame: FrameType) -> bool:

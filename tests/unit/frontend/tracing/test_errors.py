@@ -364,6 +364,28 @@ def test_functions_without_source_are_told_so(name: str) -> None:
     assert "not at hand" not in str(caught.value)
 
 
+def _filled(x: Any) -> Any:
+    y = np.zeros(3)
+    y[0] = x
+    return y.sum()
+
+
+def test_what_functions_without_source_call_is_told_so() -> None:
+    names: dict[str, Any] = {"filled": _filled}
+    exec("def outer(x):\n    return filled(x) + 1.0", names)
+    with pytest.raises(errors.TracerError, match=r"test_errors.py:\d+: y\[0\] = x(?s:.*)the text of outer\(\), which led to this call, is not"):
+        bw.grad(names["outer"])(1.5)
+    exec("import bwcompiler as bw\nvalue = bw.grad(filled)(1.5)", names)          # who calls the compiled function is no part of it
+    assert names["value"] == 1.0
+    with pytest.raises(errors.TracerIndexError) as caught:
+        exec("bw.jit(sized)(np.ones(3))", {"bw": bw, "np": np, "sized": _sized})
+    assert "not at hand" not in str(caught.value)
+
+
+def _sized(x: Any) -> Any:
+    return np.zeros(x.sum())
+
+
 def test_functions_whose_variables_others_see_are_told_so() -> None:
     def by_eval(x: Any) -> Any:
         return x * eval("2") if x > 0 else x
