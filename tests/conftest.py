@@ -40,6 +40,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(UPDATE_FLAG, action="store_true", help="write golden files instead of comparing with them")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """With -n, each worker has a part of the tests in a row, and then of another's that is not done: what the tests of a module share
+    (trees of all sources, compiled libraries, the rows of docs/ops.md) is made by one worker, instead of by all."""
+    if config.getoption("numprocesses", None) and config.option.dist == "no":
+        config.option.dist = "worksteal"
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[COLLECTED] = set()
     config.stash[USED] = set()
@@ -69,9 +77,21 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def settled() -> None:
+    """What the tests of other modules have left, as caches, is walked no more: by the end, each full collection took half a second."""
+    _forget()
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def forgetful() -> None:
     """Transforms that other tests made of the same functions are not found again."""
+    _forget()
+
+
+def _forget() -> None:
     kept = sys.modules.get("bwcompiler.api.programs.kept")
     if kept is not None:
         kept.forget()

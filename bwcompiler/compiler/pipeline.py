@@ -10,6 +10,7 @@ Each reads top to bottom and runs its passes through a `PassRunner`, which refus
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -24,6 +25,7 @@ from bwcompiler.ir.access import root
 from bwcompiler.ir.contracts.fusion import FusedProgram
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph
+from bwcompiler.ir.loop import Kernel
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.content_hash import body_hash
 from bwcompiler.ir.semantics.loop_verifier import verify_kernel
@@ -82,8 +84,14 @@ from bwcompiler.target import Target, current_target
 
 
 def _verify_kernels(steps: Sequence[LoweredStep]) -> None:
+    """Those that a pass made: others, which it gives back as they came, were verified then."""
     for kernel in {id(step.kernel): step.kernel for step in steps if step.kernel is not None}.values():
-        verify_kernel(kernel)
+        if kernel not in _verified:
+            verify_kernel(kernel)
+            _verified.add(kernel)
+
+
+_verified: weakref.WeakSet[Kernel] = weakref.WeakSet()
 
 
 # The graphs in the result of a pass.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -15,13 +14,6 @@ from tests.unit.runtime.programs import (
     raise_error,
     slow_path,
 )
-
-
-@pytest.fixture(scope="session", autouse=True)
-def settled() -> None:
-    """What thousands of tests before have left, as caches, is no longer walked by every `gc.collect()` here: each took seconds."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(params=["native", "python"])

@@ -34,11 +34,12 @@ def container_kind(value: Any) -> type | None:
 WRAPPERS = (collections.UserDict, collections.UserList, collections.ChainMap)
 BUFFERS = (memoryview, ctypes.Array)
 _COLLECTIONS = (dict, list, set, collections.deque, array.array, bytearray, types.MappingProxyType, *WRAPPERS)
+_AMONG_BASES = frozenset(_COLLECTIONS)             # isinstance would ask the WRAPPERS in Python, as they are abstract base classes
 
 
 def is_collection(value: Any) -> bool:
     """Whether it is a container that may change, other than an array of NumPy's; of the user's own classes those with Python's items."""
-    if not isinstance(value, _COLLECTIONS):
+    if _AMONG_BASES.isdisjoint(type(value).__mro__):
         return False
     base = next(kind for kind in _COLLECTIONS if isinstance(value, kind))
     mine, theirs = [getattr(kind, "__getitem__", None) or kind.__iter__ for kind in (type(value), base)]
@@ -125,11 +126,12 @@ def special_methods(value: Any) -> list[types.FunctionType]:
     return [method for method in found if isinstance(method, types.FunctionType)]
 
 
+_WITHOUT_OWN = (np.ndarray, np.generic, Tracer, type, tuple, types.ModuleType, types.FunctionType, types.MethodType)
+
+
 def has_own_attributes(value: Any) -> bool:
     """Whether it is an object whose attributes are the user's."""
-    return not (is_plain(value) or is_collection(value) or isinstance(
-        value, np.ndarray | np.generic | Tracer | type | tuple | types.ModuleType | types.FunctionType | types.MethodType)
-        or is_hidden_type(type(value)))
+    return not (is_plain(value) or isinstance(value, _WITHOUT_OWN) or is_collection(value) or is_hidden_type(type(value)))
 
 
 def own_names(value: Any) -> list[str]:

@@ -48,6 +48,7 @@ from bwcompiler.ir.source import Source
 ONE_BY_ONE = 512               # of the reads, items of containers: more are compared all at once
 DEPTH = 4                      # of containers in containers
 
+_FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 _WRITERS = frozenset(("add", "append", "clear", "discard", "extend", "insert", "remove", "setdefault", "update"))
 
 
@@ -97,6 +98,10 @@ class Outside:
 
     def _plain_function(self, fun: types.FunctionType, bound: Sequence[Any]) -> None:
         code = fun.__code__
+        key = (fun, code, tuple(map(id, bound)))
+        if key in self._seen:
+            return
+        self._seen.add(key)
         if is_hidden(code):
             if hasattr(fun, "__wrapped__"):
                 self.function(fun.__wrapped__, bound)
@@ -323,6 +328,8 @@ class Outside:
     # ----- values
     def _value(self, value: Any, path: str, source: Source | None, depth: int = DEPTH) -> None:
         """What else belongs to a value that is used as it is."""
+        if type(value) is types.ModuleType:        # most often, and it has nothing
+            return
         if is_collection(value):
             self._contents(value, path, source, depth)
         elif isinstance(value, tuple) and depth:
@@ -332,7 +339,7 @@ class Outside:
             self._buffer(value, source)
         elif gives_other_things(value):
             self.repeated.note_once(value, path, source)
-        elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+        elif isinstance(value, _FUNCTIONS):
             self.function(value)
         else:
             self._object(value, path)
