@@ -10,7 +10,8 @@ from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import is_traced
 from bwcompiler.scipy.interpolate.b_splines import BSpline, make_interp_spline, make_lsq_spline, splev
 
-_CHOSEN = "how many knots it chooses depends on the data\n  hint: s=0, for a spline through all points; or make_lsq_spline, whose knots are given"
+_CHOSEN = ("how many knots it chooses depends on the data\n"
+           "  hint: s=0, for a spline through all points; or make_lsq_spline, whose knots are given")
 _EXT = {0: 0, 1: 1, 2: 2, 3: 3, "extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
 
 
