@@ -272,6 +272,13 @@ def test_python_numbers(rng):
 def test_conversions():
     with pytest.warns(np.exceptions.ComplexWarning, match=r"(?s)test_complex\.py:\d+: .*Casting complex values to real"):
         assert bw.jit(lambda z: z.astype(float))(Z).tolist() == Z.real.tolist()
+
+    def tried(z):
+        try:
+            return np.real_if_close(np.linalg.inv(z[:, :3])).sum()
+        except np.linalg.LinAlgError:
+            return 0.0
+
     def store(z):
         x = bw.numpy.zeros(4)
         x[:] = z[0]
@@ -285,9 +292,30 @@ def test_conversions():
     with pytest.raises(DTypeError, match="floor"):
         bw.jit(lambda z: np.floor(z))(Z)
     with pytest.raises(UnsupportedError, match=r"take x\.real"):
-        bw.jit(lambda z: np.real_if_close(z))(Z)
+        bw.jit(tried)(Z)
     with pytest.raises(TypeError, match="imaginary part"):
         bw.jit(lambda x: setattr(x, "imag", 1.0))(X)
+
+
+def test_real_if_close():
+    """Real numbers as NumPy's, until imaginary parts are not small: complex from then on."""
+    def smooth(x):
+        return np.real_if_close(np.fft.ifft(np.fft.fft(x) * np.exp(-np.arange(4.0))))
+
+    def halves(x):
+        return np.real_if_close(np.fft.ifft(np.fft.fft(x) * np.array([1.0, 0.5, 0.25, 0.5])))
+
+    compiled = bw.jit(halves)
+    assert compiled(X).dtype == float
+    for x in (X, X + 1j, X):
+        np.testing.assert_allclose(compiled(x), halves(x), rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(bw.jit(smooth)(X), smooth(X), rtol=1e-14)
+    assert bw.jit(smooth)(X).dtype == complex
+    found = bw.grad(lambda x: np.sum(halves(x) ** 2))(X)
+    np.testing.assert_allclose(found, bw.grad(lambda x: np.sum(np.fft.ifft(np.fft.fft(x) * np.array([1.0, 0.5, 0.25, 0.5])).real ** 2))(X))
+    almost = bw.jit(lambda z: np.real_if_close(z, tol=1e-3))
+    assert almost(X + 1e-4j).tolist() == X.tolist()
+    assert almost(X + 1e-2j).tolist() == (X + 1e-2j).tolist()
 
 
 # ----- derivatives

@@ -101,7 +101,7 @@ class JitFunction(CompiledFunction[P, R]):
     def cut_slices(self) -> None:
         """Compile from now on with NumPy's rule for slices with data-dependent starts: they may be shorter at the end of the axis.  This
         code is slower, so specialisations first assume that such slices fit, and raise IndexError if one does not.  Likewise eigenvalues
-        of real matrices are taken for real at first, and are complex from now on.
+        of real matrices, and what `np.real_if_close` gives, are taken for real at first, and are complex from now on.
 
         Call forms stay: this may be called from inside one of them, and they are still correct for calls whose slices fit.
         """

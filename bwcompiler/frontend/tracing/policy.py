@@ -73,7 +73,7 @@ class Policy:
         self.converting = converting                                # whether the user's functions are rewritten at all,
         self.loops = True                                           # and loops whose length is known are captured
         self.windows = False                                        # whether slices may be `data_windows`, though NumPy might cut them
-        self.real_eigenvalues = False                               # whether eigenvalues are taken for real, which the program checks
+        self.real_results = False                                   # whether `numpy.real_results` are taken for real, which is checked
         self.any_results = False                                    # whether results may be texts, and have as many elements as data say
         self.known: Any = None                                      # arguments that are compiled in, though they are arrays
         self.live: list[np.ndarray[Any, Any]] = []                  # memory outside whose contents the program reads: it was seen to change
@@ -103,7 +103,7 @@ class Policy:
         self._restart_handlers()
         self.needed = False                                         # whether something was captured that Python alone cannot run
         self.may_be_cut = False                                     # whether there are slices that are `data_windows`,
-        self.may_be_complex = False                                 # or eigenvalues that may be taken for real
+        self.may_be_complex = False                                 # or results that may be taken for real
         self.captured: dict[Site, str] = {}                         # in words: loops that were,
         self.notes: dict[Site, str] = {}                            # and what was not captured
 

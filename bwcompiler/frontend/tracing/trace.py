@@ -130,7 +130,7 @@ def _in_ways(fun: Callable[..., Any], arguments: Arguments, options: TraceOption
     policy.known = known
     policy.loops = not options.unrolled
     policy.any_results = options.any_results
-    windows = policy.windows = policy.real_eigenvalues = options.windows     # a refusal may also set policy.windows
+    windows = policy.windows = policy.real_results = options.windows     # a refusal may also set policy.windows
     refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
@@ -138,7 +138,7 @@ def _in_ways(fun: Callable[..., Any], arguments: Arguments, options: TraceOption
             found.unrolled_for = None if refused is None else str(refused)
             if not windows or not found.may_be_cut or not found.mutated:
                 return found
-            windows = policy.windows = policy.real_eigenvalues = False
+            windows = policy.windows = policy.real_results = False
         except Exception as error:
             may_go_without = policy.converting and policy.met and not policy.needed
             if refused is not None and not may_go_without:

@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bwcompiler.scipy.interpolate.b_splines import BSpline, make_interp_spline, splev
-from bwcompiler.scipy.interpolate.fitpack_splines import FitpackSpline, InterpolatedUnivariateSpline
+from bwcompiler.scipy.interpolate.b_splines import BSpline, make_interp_spline, make_lsq_spline, splev
+from bwcompiler.scipy.interpolate.fitpack_splines import (
+    FitpackSpline,
+    InterpolatedUnivariateSpline,
+    LSQUnivariateSpline,
+    UnivariateSpline,
+    splrep,
+)
 from bwcompiler.scipy.interpolate.grids import (  # noqa: F401  (the refused ones, which say what to write instead, are not offered)
     CloughTocher2DInterpolator,
     LinearNDInterpolator,
     NearestNDInterpolator,
     RegularGridInterpolator,
-    UnivariateSpline,
     griddata,
     interp1d,
     interpn,
     make_smoothing_spline,
-    splrep,
 )
 from bwcompiler.scipy.interpolate.piecewise import (
     Akima1DInterpolator,
@@ -32,6 +36,7 @@ from bwcompiler.scipy.interpolate.piecewise import (
     pchip_interpolate,
 )
 from bwcompiler.scipy.interpolate.radial_basis_functions import RBFInterpolator
+from bwcompiler.scipy.interpolate.rectangle_splines import BivariateSpline, RectBivariateSpline
 from bwcompiler.scipy.interpolate.whole_polynomials import (
     BarycentricInterpolator,
     KroghInterpolator,
@@ -42,9 +47,9 @@ from bwcompiler.scipy.missing import says_instead
 
 __all__ = [
     "Akima1DInterpolator", "BSpline", "BarycentricInterpolator", "CubicHermiteSpline", "CubicSpline",
-    "InterpolatedUnivariateSpline", "KroghInterpolator", "PPoly", "PchipInterpolator", "RBFInterpolator",
-    "RegularGridInterpolator", "barycentric_interpolate", "interp1d", "interpn", "krogh_interpolate",
-    "make_interp_spline", "pchip_interpolate", "splev",
+    "InterpolatedUnivariateSpline", "KroghInterpolator", "LSQUnivariateSpline", "PPoly", "PchipInterpolator", "RBFInterpolator",
+    "RectBivariateSpline", "RegularGridInterpolator", "UnivariateSpline", "barycentric_interpolate", "interp1d", "interpn",
+    "krogh_interpolate", "make_interp_spline", "make_lsq_spline", "pchip_interpolate", "splev", "splrep",
 ]
 
 
@@ -59,6 +64,9 @@ def converted(of: Any) -> Any:
         return found
     if "UnivariateSpline" in kinds:
         return FitpackSpline(BSpline(*of._eval_args), of.ext)
+    if "BivariateSpline" in kinds:
+        (tx, ty, c), (kx, ky) = of.tck, of.degrees
+        return BivariateSpline(tx, ty, c.reshape(tx.size - kx - 1, ty.size - ky - 1), kx, ky)
     if "RegularGridInterpolator" in kinds:
         return RegularGridInterpolator(of.grid, of.values, of.method, of.bounds_error, of.fill_value)
     if "RBFInterpolator" in kinds and of.neighbors is None:

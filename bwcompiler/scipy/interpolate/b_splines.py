@@ -243,6 +243,38 @@ def make_interp_spline(x: Any, y: Any, k: int = 3, t: Any = None, bc_type: Any =
     return _made(knots, _coefficients(points, knots, data, at_left, at_right, k, left, right), k, place)
 
 
+@graph_function
+def _fitted(x: Any, t: Any, y: Any, w: Any, k: int) -> Any:
+    points, t, data = fresh(real_value(x)), fresh(real_value(t)), fresh(number_value(y))
+    unit: Any = fresh(number_value(np.eye(t.shape[0] - k - 1)))
+    matrix = values(t, unit, k, points)                                      # element i, j is B_j(x_i)
+    rows = data.reshape(data.shape[0], -1)
+    if w is not None:
+        weight = fresh(real_value(w))[:, None]
+        matrix, rows = weight * matrix, weight * rows
+    return np.linalg.lstsq(matrix, rows)[0].reshape(-1, *data.shape[1:])
+
+
+def make_lsq_spline(x: Any, y: Any, t: Any, k: int = 3, w: Any = None, axis: int = 0, check_finite: bool = True, *,
+                    method: str = "qr") -> BSpline:
+    """The B-spline of degree k with knots t that is nearest to (x, y) in the sense of least squares; all may be traced.
+
+    w  a factor of each distance.  Raises ValueError as SciPy does, except that Schoenberg and Whitney's conditions are not checked.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> spline = bw.scipy.interpolate.make_lsq_spline(np.arange(5.0), np.array([0.0, 2.0, 1.0, 3.0, 4.0]), np.array([0.0, 0, 4, 4]), 1)
+    >>> float(spline(2.0).round(9))
+    2.0
+    """
+    points, data, place = points_and_data(x, y, axis, 1)
+    knots = t if is_traced(t) else np.asarray(t, np.float64)
+    if np.ndim(knots) != 1 or np.shape(knots)[0] < 2 * k + 2:
+        raise ValueError(f"Need at least {2 * k + 2} knots for degree {k}")
+    if w is not None and np.shape(w) != np.shape(points):
+        raise ValueError(f"Shapes of weights and of points are not equal: {np.shape(w)}, {np.shape(points)}")
+    return _made(knots, _fitted(points, knots, data, w, k), k, place)
+
+
 def _made(t: Any, c: Any, k: int, axis: int) -> BSpline:
     made = BSpline(t, c, k)
     made.axis = axis

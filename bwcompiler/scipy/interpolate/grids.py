@@ -283,6 +283,4 @@ LinearNDInterpolator = refused("interpolate.LinearNDInterpolator", "its triangul
 CloughTocher2DInterpolator = refused("interpolate.CloughTocher2DInterpolator", "its triangulation is not traced", _ON_GRIDS)
 NearestNDInterpolator = refused("interpolate.NearestNDInterpolator", "its tree of neighbours is not traced",
                                  "values[np.argmin(bw.scipy.spatial.distance.cdist(points, data), 1)]")
-splrep = refused("interpolate.splrep", "how many knots it chooses depends on the data", "make_interp_spline")
 make_smoothing_spline = refused("interpolate.make_smoothing_spline", "its penalty is chosen by an iteration", "make_interp_spline")
-UnivariateSpline = refused("interpolate.UnivariateSpline", "how many knots it chooses depends on the data", "make_interp_spline")

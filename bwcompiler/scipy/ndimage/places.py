@@ -203,6 +203,8 @@ def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: int
     _require_order(order)
     if np.ndim(input) < 1:
         raise RuntimeError("input and output rank must be > 0")
+    if isinstance(coordinates, list | tuple) and any(map(is_traced, coordinates)):
+        coordinates = np.stack(np.broadcast_arrays(*coordinates))
     if np.shape(coordinates)[0] != np.ndim(input):
         raise RuntimeError("invalid shape for coordinate array")
     points = coordinates if is_traced(coordinates) else np.asarray(coordinates, np.float64)

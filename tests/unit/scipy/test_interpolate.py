@@ -342,3 +342,53 @@ def test_splines_with_fitpacks_methods() -> None:
     check_derivatives(at_points, at, order=1)
     with pytest.raises(UnsupportedError, match="bbox="):
         bw.jit(lambda y: spline(x, y, bbox=[0, 5])(1.0))(y)
+
+
+# ----- splines with chosen knots, and over rectangles
+def grid_of(x: Any, y: Any) -> Any:
+    return np.arange(6.0) ** 1.1, x, np.cos(np.arange(6.0))[:, None] * y
+
+
+SPLINES: dict[str, Callable[..., Any]] = {
+    "knots, coefficients": lambda m, x, y, t: m.splrep(x, y, k=2)[:2],
+    "through all points": lambda m, x, y, t: (m.splev(t, m.splrep(x, y)), m.splev(t, m.splrep(x, y, s=0, k=4), der=1),
+                                              m.UnivariateSpline(x, y, s=0)(t, 1)),
+    "near to points": lambda m, x, y, t: (m.splev(t, m.splrep(x, y, t=[4.0, 6.0])), m.LSQUnivariateSpline(x, y, [5.0], k=2).derivative()(t)),
+    "with weights": lambda m, x, y, t: m.LSQUnivariateSpline(x, y, [5.0], w=1 + np.arange(12.0))(t),
+    "two columns": lambda m, x, y, t: m.make_lsq_spline(x, np.stack([y, y ** 2], 1), np.repeat([x[0], 5.0, x[-1]], [4, 1, 4]))(t),
+    "on a grid": lambda m, x, y, t: (m.RectBivariateSpline(*grid_of(x, y))(t, t + 0.5), m.RectBivariateSpline(*grid_of(x, y))(1.5, 2.5)),
+    "at points": lambda m, x, y, t: (m.RectBivariateSpline(*grid_of(x, y)).ev(0.7 * t, t), m.RectBivariateSpline(*grid_of(x, y)).ev(3 * t, t - 3),
+                                     m.RectBivariateSpline(*grid_of(x, y), kx=2, ky=4)(0.7 * t, t, dx=1, dy=2, grid=False)),
+}
+
+
+@pytest.mark.parametrize("name", SPLINES)
+def test_splines_of_fitpack(name: str) -> None:
+    fun, (x, y), t = SPLINES[name], samples(np.random.default_rng(5), 12), np.array([0.9, 2.0, 4.4, 6.1])
+    found, expected = traced(lambda *args: fun(ours, *args), x, y, t), fun(scipy.interpolate, x, y, t)
+    for one, other in zip(bw.tree.leaves(found), bw.tree.leaves(expected), strict=True):
+        close(one, other)
+    check_derivatives(lambda *args: fun(ours, *args), x, y, t, order=1, tolerance=3e-6)
+
+
+def test_splines_over_rectangles_made_before() -> None:
+    x, y = samples(np.random.default_rng(5), 12)
+    known = scipy.interpolate.RectBivariateSpline(*grid_of(x, y), kx=2)
+    at = np.array([0.9, 2.0, 4.4])
+    close(bw.jit(lambda t: known(t, t))(at), known(at, at))
+    close(bw.jit(lambda t: known.ev(t, 2 * t))(at), known.ev(at, 2 * at))
+
+
+def test_splines_whose_knots_data_would_choose() -> None:
+    x, y = samples(np.random.default_rng(5), 12)
+    for fun in (lambda y: scipy.interpolate.splrep(x, y, s=0.1)[1], lambda y: scipy.interpolate.splrep(x, y, w=np.ones(12))[1],
+                lambda y: scipy.interpolate.UnivariateSpline(x, y)(1.0)):
+        with pytest.raises(UnsupportedError, match="how many knots it chooses"):
+            bw.jit(fun)(y)
+    with pytest.raises(UnsupportedError, match="per="):
+        bw.jit(lambda y: scipy.interpolate.splrep(x, y, per=1)[1])(y)
+    for options in ({"s": 0.1}, {"bbox": (0, 1, 0, 1)}):
+        with pytest.raises(UnsupportedError, match="RectBivariateSpline"):
+            bw.jit(lambda y, options=options: scipy.interpolate.RectBivariateSpline(*grid_of(x, y), **options)(1.0, 1.0))(y)
+    with pytest.raises(ValueError, match="one number per point of the grid"):
+        ours.RectBivariateSpline(x, x, np.ones((3, 3)))

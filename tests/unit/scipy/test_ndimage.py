@@ -184,6 +184,17 @@ def test_captured(rng: np.random.Generator) -> None:
     check_derivatives(loss, X, at, order=1)
 
 
+def test_coordinates_in_a_list(rng: np.random.Generator) -> None:
+    """One array per axis, some of them not traced, which broadcast to one shape."""
+    def loss(x, row, column):
+        at = scipy.ndimage.map_coordinates(x, [row, 2.0 * column], order=1)
+        return at.sum() + (scipy.ndimage.map_coordinates(x, (row, np.array([[1.2], [3.1]]) + row), order=2, mode="nearest") ** 2).sum()
+
+    row, column = rng.uniform(0.2, 3.8, size=(2, 5)), rng.uniform(0.2, 1.8, size=(2, 5))
+    np.testing.assert_allclose(bw.jit(loss)(X, row, column), loss(X, row, column), rtol=1e-10)
+    check_derivatives(loss, X, row, column, order=1)
+
+
 @pytest.mark.parametrize("keywords", [{}, {"reshape": False}, {"order": 1, "mode": "nearest"}, {"order": 0}, {"axes": (0, 1), "cval": 2.0}])
 def test_rotate(keywords: dict[str, Any], rng: np.random.Generator) -> None:
     image = rng.normal(size=(6, 7))

@@ -9,6 +9,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
+from bwcompiler.frontend.numpy.real_results import may_be_taken_for_real, taken_for_real
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     cast,
@@ -55,10 +56,13 @@ def iscomplex(x: Any) -> Any:
 @implements(np.real_if_close)
 def real_if_close(a: Any, tol: Any = 100) -> Any:
     x = as_tracer(a)
-    if x._type.dtype.is_complex:
+    if not x._type.dtype.is_complex:
+        return x
+    if not may_be_taken_for_real():
         raise UnsupportedError("np.real_if_close: whether the imaginary parts are small, and so the dtype of the result, is not known "
                                "while tracing\n  hint: take x.real")
-    return x
+    limit = np.finfo(x._type.dtype.numpy).eps * tol if tol > 1 else tol
+    return x.real if taken_for_real(np.any(~(np.abs(x.imag) < limit)), "the numbers given to np.real_if_close are complex") else x
 
 
 @implements(np.angle)

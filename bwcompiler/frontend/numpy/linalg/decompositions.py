@@ -23,12 +23,12 @@ from bwcompiler.frontend.numpy.linalg.linear import (
     tensordot,
 )
 from bwcompiler.frontend.numpy.manipulation.creation import zeros_like
+from bwcompiler.frontend.numpy.real_results import may_be_taken_for_real, taken_for_real
 from bwcompiler.frontend.numpy.reductions.reductions import finished, flat_at_zero, reduce_value, root, square_of_magnitude
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, last_axis_element, number_value, reshape, value_as
 from bwcompiler.frontend.tracing.promotion import scalar_of
-from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.storages.region import open_region
+from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.storages.views import broadcast_value
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import exact_count
@@ -104,18 +104,10 @@ def eigvals(a: Any) -> Any:
 
 
 def _are_taken_for_real(x: Value, eigenvalues: Value) -> bool:
-    """Whether the eigenvalues of a real matrix are taken for real, as NumPy's are if all happen to be; the program checks that.
-
-    Where they are not, the function is compiled once more, with complex numbers; programs that cannot be have these from the start.
-    """
-    policy = open_region().policy
-    if x.dtype.is_complex or policy is None or policy.tries or policy.attempts:
+    """Whether the eigenvalues of a real matrix are taken for real, as NumPy's are if all happen to be."""
+    if x.dtype.is_complex or not may_be_taken_for_real():
         return False
-    policy.may_be_complex = True
-    if policy.real_eigenvalues:
-        is_complex = np.any(fresh(ops.imag(eigenvalues)) != 0)
-        HANDLERS["raise_where"](is_complex, IndexError("eigenvalues of a real matrix are complex, and were taken for real"))
-    return policy.real_eigenvalues
+    return taken_for_real(np.any(fresh(ops.imag(eigenvalues)) != 0), "eigenvalues of a real matrix are complex")
 
 
 @implements(np.linalg.svd)

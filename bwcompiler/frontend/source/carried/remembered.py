@@ -57,7 +57,7 @@ class Memory:
         self.loop = loop
         self.policy = policy
         seen = _Seen(loop)
-        modes = policy.loops, policy.as_data, policy.windows, policy.real_eigenvalues, policy.one_kind
+        modes = policy.loops, policy.as_data, policy.windows, policy.real_results, policy.one_kind
         shape = loop.index is None, isinstance(loop.count, int), loop.capacity is None, loop.runs, tuple(loop.variables)
         body = seen.of(loop.run), tuple([(name, seen.of(value)) for name, value in loop.names.held(loop.names).items()])
         self.key = loop.site, modes, shape, body
