@@ -45,7 +45,7 @@ class Before:
 
     def note(self, owner: Any) -> None:
         """Something from outside that the function may change, before it is looked at."""
-        kind = next((kind for kind in (_LIST, _DICTIONARY, _SET) if isinstance(owner, kind.types)), None)
+        kind: _Kind | None = next((kind for kind in (_LIST, _DICTIONARY, _SET) if isinstance(owner, kind.types)), None)
         if kind is None and has_own_attributes(owner):
             kind = _OBJECT
         if kind is not None:
@@ -133,7 +133,7 @@ class _Kind:
 
 
 class _Dictionary(_Kind):
-    types = (dict,)
+    types: tuple[type, ...] = (dict,)
 
     def held(self, owner: Any) -> dict[Any, Any]:
         return dict(owner)
@@ -165,7 +165,7 @@ class _Object(_Kind):
 
 
 class _List(_Kind):
-    types = (list, collections.deque)
+    types: tuple[type, ...] = (list, collections.deque)
 
     def held(self, owner: Any) -> Any:
         return list(owner)
@@ -192,7 +192,7 @@ class _List(_Kind):
 
 
 class _Set(_List):
-    types = (set,)
+    types: tuple[type, ...] = (set,)
 
     def held(self, owner: Any) -> Any:
         return set(owner)
@@ -268,4 +268,4 @@ def _is_traced(value: Any, levels: int = _LEVELS) -> bool:
         parts = value
     elif has_own_attributes(value):
         parts = _OBJECT.held(value).values()
-    return any([_is_traced(part, levels - 1) for part in parts])
+    return any(_is_traced(part, levels - 1) for part in parts)
