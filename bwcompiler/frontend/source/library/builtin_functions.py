@@ -38,6 +38,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import are_rows, together
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, type_stood_for
+from bwcompiler.frontend.tracing.truths import is_pythons, pythons
 from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
 
 Kind = type[int] | type[float] | type[complex]
@@ -97,7 +98,8 @@ def truth_of(x: Any) -> Any:
 
 
 def _bool(x: Any = False, /) -> Any:
-    return truth_of(x) if isinstance(x, Tracer) else builtins.bool(x)
+    found = truth_of(x) if isinstance(x, Tracer) else builtins.bool(x)
+    return pythons(found != False if found is x else found) if isinstance(found, Tracer) and not is_pythons(found) else found  # noqa: E712
 
 
 def _len(x: Any) -> Any:

@@ -167,3 +167,20 @@ def attribute_or(x: Any, name: str, default: Any) -> Any:
     if hasattr(x, name):
         return getattr(x, name)
     return default
+
+
+def updated(found: Any, other: Any) -> Any:
+    """found.update(other), of a dictionary whose keys data decide."""
+    for key, value in other.items():
+        found[key] = value
+
+
+def merged(parts: Any) -> Any:
+    """{key: value, **other}, of (key, value) and (other,)."""
+    found: Any = {}
+    for part in parts:
+        if len(part) == 1:
+            found.update(part[0])
+        else:
+            found[part[0]] = part[1]
+    return found
