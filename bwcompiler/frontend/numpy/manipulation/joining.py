@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
 from bwcompiler.frontend.numpy.manipulation.layout import everything, indexed, moveaxis

@@ -118,7 +118,7 @@ def repeated(x: Any, counts: Any, axis: int) -> Any:
     if high == inf:
         raise UnsupportedError("np.repeat with traced repeats: the number of results is not known while tracing, nor an upper bound of it\n"
                                "  hint: np.minimum(repeats, 100), of which each is at most 100; where their sum n is known: "
-                               "x[np.searchsorted(np.cumsum(repeats), np.arange(n), side=\"right\")]; for a sum of all, np.sum(x * repeats)")
+                               "x[np.searchsorted(np.cumsum(repeats), np.arange(n), side='right')]; for a sum, np.sum(x * repeats)")
     if low < 0:
         require(np.all(counts >= 0), ValueError("repeats may not contain negative values."))
     if not length or not high:
