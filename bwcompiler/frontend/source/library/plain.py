@@ -184,3 +184,38 @@ def merged(parts: Any) -> Any:
         else:
             found[part[0]] = part[1]
     return found
+
+
+# ----- heaps of things that are compared by their methods, as in Python's `heapq`
+def sift_towards_first(heap: Any, start: Any, place: Any) -> None:
+    """The element at a place goes before those above it, up to `start`, that it is less than."""
+    item, moves = heap.at(place), True
+    while moves and place > start:
+        above = (place - 1) // 2
+        if heap.is_less(item, heap.at(above)):
+            heap.put(place, heap.at(above))
+            place = above
+        else:
+            moves = False
+    heap.put(place, item)
+
+
+def sift_towards_last(heap: Any, place: Any) -> None:
+    """The smaller ones of the elements below a place move up, to the end; the element at the place then goes where it belongs."""
+    end, start, item, below = heap.store.count, place, heap.at(place), 2 * place + 1
+    while below < end:
+        if below + 1 < end:
+            if not heap.is_less(heap.at(below), heap.at(below + 1)):
+                below = below + 1
+        heap.put(place, heap.at(below))
+        place, below = below, 2 * below + 1
+    heap.put(place, item)
+    sift_towards_first(heap, start, place)
+
+
+def put_in_heap(heap: Any) -> None:
+    """heapq.heapify(heap)."""
+    place = heap.store.count // 2 - 1
+    while place >= 0:
+        sift_towards_last(heap, place)
+        place = place - 1
