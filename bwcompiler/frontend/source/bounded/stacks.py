@@ -120,11 +120,10 @@ class Stack(Bounded):
     def insert(self, place: Any, element: Any) -> None:
         if self.most is not None:
             raise refused(f"an element at the beginning of a deque with maxlen that data fill{_HINT}")
-        if place != 0:
-            raise refused(f"insert() at another place than 0 of a list that data fill{_HINT}")
+        count, rows = self.store.count, np.arange(self.store.room)
+        at = np.clip(np.where(place < 0, place + count, place), 0, count)
         self.append(element)
-        last = np.arange(self.store.room) == 0
-        order = np.where(last, self.store.count - 1, np.maximum(np.arange(self.store.room) - 1, 0))
+        order = np.where(rows == at, count, np.where(rows > at, np.maximum(rows - 1, 0), rows))
         for array in self.store.arrays:
             array[...] = array[order]
 
@@ -133,7 +132,7 @@ class Stack(Bounded):
         found = self._place(place, "pop index out of range" if is_whole else f"pop from an empty {self.kind.__name__}")
         value = self._row(found)
         note_taken(*containers(value))
-        if place == -1:
+        if type(place) is int and place == -1:
             self.store.count = self.store.count - 1
         else:
             self.store.without(found)

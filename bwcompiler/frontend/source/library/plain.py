@@ -144,6 +144,42 @@ def place_of(items: Any, x: Any) -> Any:
     return found
 
 
+def popped_at(items: Any, place: Any) -> Any:
+    """items.pop(place), of a list whose length is known."""
+    count = len(items)
+    if place < -count or place >= count:
+        raise IndexError("pop index out of range")
+    at = place + count if place < 0 else place
+    found = items[at]
+    for number in range(count - 1):
+        if number >= at:
+            items[number] = items[number + 1]
+    del items[count - 1]
+    return found
+
+
+def inserted_at(items: Any, place: Any, x: Any) -> None:
+    """items.insert(place, x), of a list whose length is known."""
+    count = len(items)
+    at = min(max(place + count, 0) if place < 0 else place, count)
+    items.append(x)
+    for number in range(count, 0, -1):
+        if number > at:
+            items[number] = items[number - 1]
+    items[at] = x
+
+
+def removed(items: Any, x: Any) -> None:
+    """items.remove(x), of a list whose length is known."""
+    at = -1
+    for number, item in enumerate(items):
+        if at < 0 and item == x:
+            at = number
+    if at < 0:
+        raise ValueError("list.remove(x): x not in list")
+    popped_at(items, at)
+
+
 def repeated(items: Any, times: Any) -> Any:
     """items * times."""
     found = []

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.concrete.contents import binary
+from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.kinds.choices import VALUE, Choice
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -102,7 +102,7 @@ def columns(value: Any) -> list[Column] | None:
         if items is not None:
             return all(walk(one, tests) for one in items)
         kind = part.form.kind
-        if not found or hasattr(kind, "__lt__") and kind.__lt__ is not object.__lt__:
+        if not found or user_method(kind, "__lt__") is not None:
             return False                           # to be compared by its methods
         found.append(Column(np.arange(found[0].numbers.shape[0]), (kind,)))
         return True

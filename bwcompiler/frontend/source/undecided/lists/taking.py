@@ -71,6 +71,8 @@ def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
         return found
     if has_gaps(owner) and function.__name__ not in _KEEPING:
         method = _METHODS.get(function.__name__) if type(owner) is builtins.list else None
+        if method is None and function.__name__ == "insert":
+            HANDLERS["wish_for_stack"](owner)
         return refuse(f"{function.__name__}()") if method is None else functools.partial(method, owner)
     init = getattr(function, "__init__", None) if isinstance(function, type) else None
     if isinstance(init, types.FunctionType) and not is_library(init.__code__):         # a class of the user's: captured
