@@ -240,9 +240,8 @@ def sift_towards_last(heap: Any, place: Any) -> None:
     """The smaller ones of the elements below a place move up, to the end; the element at the place then goes where it belongs."""
     end, start, item, below = heap.store.count, place, heap.at(place), 2 * place + 1
     while below < end:
-        if below + 1 < end:
-            if not heap.is_less(heap.at(below), heap.at(below + 1)):
-                below = below + 1
+        if below + 1 < end and not heap.is_less(heap.at(below), heap.at(below + 1)):
+            below = below + 1
         heap.put(place, heap.at(below))
         place, below = below, 2 * below + 1
     heap.put(place, item)
