@@ -411,7 +411,8 @@ def test_keywords_have_an_order_where_a_function_takes_any() -> None:
         np.testing.assert_allclose(function(X, a=2.0, b=1.0), 2 * X - 1)
         np.testing.assert_allclose(function(X, b=1.0, a=2.0), X - 2)
     traces: list[int] = []
-    function = bw.jit(lambda x, *, scale, shift: (traces.append(1), named(x, scale=scale, shift=shift))[1])
+    note = traces.append           # which nobody follows: a list is put back where a trace is given up
+    function = bw.jit(lambda x, *, scale, shift: (note(1), named(x, scale=scale, shift=shift))[1])
     for _ in range(2):
         np.testing.assert_allclose(function(X, scale=2.0, shift=1.0), 2 * X - 1)
         np.testing.assert_allclose(function(X, shift=1.0, scale=2.0), 2 * X - 1)

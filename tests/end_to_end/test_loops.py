@@ -40,9 +40,10 @@ def test_trees_and_what_the_caller_has():
 
 def test_a_body_is_traced_once_per_signature():
     traces = []
+    note = traces.append           # which nobody follows: a list is put back where a trace is given up
 
     def step(c, v):
-        traces.append(1)
+        note(1)
         return c + v, None
     for _ in range(3):
         bw.scan(step, np.float64(0.0), X)

@@ -36,9 +36,10 @@ def test_the_order_of_memory() -> None:
 
 def test_one_trace_serves_all_orders() -> None:
     traces = []
+    note = traces.append           # which nobody follows: a list is put back where a trace is given up
 
     def function(x: Any) -> Any:
-        traces.append(1)
+        note(1)
         return np.concatenate([x.T, x.T]).reshape(-1).sum() + x.ravel()[1]
 
     compiled = bw.jit(function)

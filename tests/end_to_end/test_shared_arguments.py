@@ -95,9 +95,10 @@ def test_planes(fun: Function, order: Any, name: str) -> None:
 
 def test_the_second_call_compiles_nothing_and_other_overlaps_do() -> None:
     traces = []
+    note = traces.append           # which nobody follows: a list is put back where a trace is given up
 
     def fun(x: Any, y: Any) -> None:
-        traces.append(1)
+        note(1)
         y += x
 
     compiled, memory = bw.jit(fun), np.ones(12)

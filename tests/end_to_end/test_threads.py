@@ -48,9 +48,10 @@ def test_compiled_function(size: int, compilations: list[str]) -> None:
 
 def test_first_call_in_all_threads_at_once(compilations: list[str]) -> None:
     traces = []
+    note = traces.append           # which nobody follows: a list is put back where a trace is given up
 
     def cube(x):
-        traces.append(1)
+        note(1)
         return np.sum(np.sinh(x) ** 3)
 
     gradient = bw.grad(cube)

@@ -44,7 +44,7 @@ from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.library.heaps import heap_function, in_order
 from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
-from bwcompiler.frontend.source.library.positions import looking
+from bwcompiler.frontend.source.library.positions import at_places, looking
 from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
 from bwcompiler.frontend.source.library.wrappers import around_users
@@ -180,11 +180,11 @@ def _of_list(call: _Call) -> Any:
         if call.name == "extend":
             return lambda values: append(owner, *values)
         if call.name in CHANGING_LISTS:
-            return queue_of(owner, call.function)
+            return queue_of(owner, at_places(owner, call.function))
         refuse_whole(owner)
     if call.name in ("count", "index"):
         return looking(owner, call.function)
-    return functools.partial(sort_list, owner) if call.name == "sort" and not is_outside else None
+    return None if is_outside else functools.partial(sort_list, owner) if call.name == "sort" else at_places(owner, call.function)
 
 
 _CHANGING_DEQUES = frozenset((

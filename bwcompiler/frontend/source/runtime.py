@@ -23,6 +23,7 @@ from bwcompiler.frontend.source.array_backed.wholes import with_whole
 from bwcompiler.frontend.source.bodies import iteration
 from bwcompiler.frontend.source.bodies.attempts import try_
 from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
+from bwcompiler.frontend.source.bounded.dictionaries import merged
 from bwcompiler.frontend.source.bounded.sets import made as set_made
 from bwcompiler.frontend.source.bounded.stacks import made as stack_made
 from bwcompiler.frontend.source.calls import attribute as attribute_of
@@ -92,9 +93,9 @@ from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "collected", "combined",
            "combined_attribute", "computed", "defined", "each", "entered", "for_", "gathered", "generated", "header", "if_", "in_", "is_",
-           "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "method_of_item", "not_", "not_in", "or_", "passing",
-           "product", "put", "raised", "read_index", "read_items", "searched", "sifted", "sifted_into", "slice", "summed", "sure",
-           "taken_apart", "try_", "trying", "unary", "unrolled", "while_"]
+           "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "merged", "method_of_item", "not_", "not_in", "or_",
+           "passing", "product", "put", "raised", "read_index", "read_items", "searched", "sifted", "sifted_into", "slice", "spread",
+           "summed", "sure", "taken_apart", "try_", "trying", "unary", "unrolled", "while_"]
 
 slice = builtins.slice
 
@@ -337,6 +338,11 @@ def taken_apart(items: Any, before: int, behind: int) -> Any:
 def read_index(index: Any) -> Any:
     """What stands in brackets, where an element is assigned to."""
     return place_of(read_places(positions(index)))
+
+
+def spread(items: Any) -> Any:
+    """What stands behind a star in a list or tuple."""
+    return taken(items)
 
 
 def made(container: Any) -> Any:

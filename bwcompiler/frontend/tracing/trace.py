@@ -16,6 +16,7 @@ from bwcompiler.frontend.tracing.boundary.known_arrays import KnownArrays, knowi
 from bwcompiler.frontend.tracing.boundary.results import as_nodes, checked, checked_result, result_kind, result_value
 from bwcompiler.frontend.tracing.boundary.trace_result import OutsideReads, TraceResult
 from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents, stand_ins
+from bwcompiler.frontend.tracing.outside.before import Before
 from bwcompiler.frontend.tracing.outside.kinds import containers_in
 from bwcompiler.frontend.tracing.outside.reads import Outside
 from bwcompiler.frontend.tracing.outside.rebinding import followed
@@ -273,6 +274,7 @@ def _with_notes(result: TraceResult, policy: Policy | None) -> TraceResult:
 def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[ArgumentType], names: list[str], region: Region,
                 asked: AskedNumbers, varying: Sequence[OutsideRead], rebound: Sequence[OutsideRead]) -> TraceResult | BwError:
     with region:
+        before = Before(region, fun)
         operands_of = [found for found in varying if found.read.kind != "bytes"]
         live = [found for found in varying if found.read.kind == "bytes"]
         if region.policy is not None and region.parent is None:
@@ -286,28 +288,29 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
         operands = [_operand(region, found) for found in operands_of]
         handles = [_handle(storage, type_) for storage, type_ in zip(inputs, types, strict=True)]
         args, kwargs = arguments.with_leaves(handles)
-        try:
-            with replaced(operands_of, operands):
-                outside = _observed(region, fun, arguments, [args, kwargs], operands)
+        with replaced(operands_of, operands), before:
+            try:
+                outside = _observed(region, fun, arguments, [args, kwargs], operands, before)
                 held = None if outside is None else ArgumentContents(arguments.by_name(args, kwargs))
                 result = run_user_function(fun, args, kwargs)
                 if held is not None:
                     held.look_again()
-        except Exception as error:
-            if region.demand is not None:          # somebody put an exception of his own in its place
-                raise region.demand from None
-            ours = error if isinstance(error, BwError) else hidden_refusal(region, error) or foreign_refusal(error)
-            if ours is None:
-                found = HANDLERS["as_local"](error) if type(error) is NameError else error
-                if found is not error:
-                    raise found from None
-                add_notes(error, (*arguments.args, *arguments.kwargs.values()), region.parent is None)
-                raise
-            return with_users_line(ours, error.__traceback__).with_traceback(user_traceback(error.__traceback__))
-        made = finish(region, result, arguments, types, names, asked.demanded)
-        assigned = [number for number, storage in enumerate(region.arguments[len(types):]) if storage.written]
-        if assigned:
-            raise Written(assigned)
+            except Exception as error:
+                if region.demand is not None:      # somebody put an exception of his own in its place
+                    raise region.demand from None
+                ours = error if isinstance(error, BwError) else hidden_refusal(region, error) or foreign_refusal(error)
+                if ours is None:
+                    found = HANDLERS["as_local"](error) if type(error) is NameError else error
+                    if found is not error:
+                        raise found from None
+                    add_notes(error, (*arguments.args, *arguments.kwargs.values()), region.parent is None)
+                    raise
+                return with_users_line(ours, error.__traceback__).with_traceback(user_traceback(error.__traceback__))
+            made = finish(region, result, arguments, types, names, asked.demanded)
+            assigned = [number for number, storage in enumerate(region.arguments[len(types):]) if storage.written]
+            if assigned:
+                raise Written(assigned)
+            before.stays()
         if outside is not None:
             inside = {found.read.place for found in operands_of}
             if held is not None:
@@ -320,14 +323,15 @@ def _trace_once(fun: Callable[..., Any], arguments: Arguments, types: list[Argum
 observe_below(_trace_once.__code__)
 
 
-def _observed(region: Region, fun: Callable[..., Any], arguments: Arguments, passed: Any, operands: Sequence[Any]) -> Outside | None:
+def _observed(region: Region, fun: Callable[..., Any], arguments: Arguments, passed: Any, operands: Sequence[Any],
+              before: Before) -> Outside | None:
     """What the function reads from outside, seen from now on; of an outermost trace."""
     made = stand_ins(passed, set(map(id, arguments.static_values)))
     if region.parent is not None:
         if region.observer is not None:
             region.observer.made(made)
         return None
-    region.observer = outside = Outside()
+    region.observer = outside = Outside(before)
     outside.made([*made, *[container for operand in operands for container in containers_in(operand)]])
     outside.function(fun, arguments.whole_statics())
     arguments.observe_statics(outside.static_argument)

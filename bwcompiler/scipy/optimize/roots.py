@@ -20,6 +20,7 @@ from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.scipy.optimize.brackets import bisection, brent
 from bwcompiler.scipy.optimize.minimizers import as_arguments, first_result
+from bwcompiler.scipy.optimize.reports import reported, reported_elementwise, reported_system
 from bwcompiler.scipy.packing import Derived, Packing, as_vector, is_traced_call, number_packing
 from bwcompiler.scipy.solutions import COUNT, FLAG, NUMBER, called_back, differentiated_root, elementwise_root, handle
 
@@ -82,8 +83,8 @@ def fsolve(func: Function, x0: Any, args: Any = (), fprime: Any = None, full_out
     """scipy.optimize.fsolve of func(x, *args), as many values as x has elements, whose Jacobian comes from func: the root, or a tuple.
 
     x0 is an array, which func gets with one axis, or a tree, and so is the root.  Other keywords go to SciPy as they are.  Inside of a
-    traced function the derivative of the root is that of the equation, which needs an invertible Jacobian, func's own; full_output is
-    refused there with UnsupportedError.  Raises what differentiating func raises.
+    traced function the derivative of the root is that of the equation, which needs an invertible Jacobian, func's own; of full_output
+    the text is not known there, and what fjac, r and qtf hold has no derivatives.  Raises what differentiating func raises.
 
     >>> import numpy as np, bwcompiler as bw
     >>> circle = lambda x, r: [x[0] ** 2 + x[1] ** 2 - r ** 2, x[0] - x[1]]
@@ -95,7 +96,7 @@ def fsolve(func: Function, x0: Any, args: Any = (), fprime: Any = None, full_out
     args = as_arguments(args)
     packing, start = Packing.of(np.ravel(x0) if isinstance(x0, np.ndarray | Tracer) else x0)
     if is_traced_call():
-        _without("fsolve", full_output=full_output)
+        keywords = {**keywords, "full_output": full_output, "fprime": fprime}
         return _fsolve_in_trace(func, packing, start, args, keywords)
     derived = Derived.of(func, packing)
     slopes = derived.jacobian if fprime is None else lambda x, *args: fprime(packing.restore(x), *args)
@@ -108,12 +109,46 @@ def _fsolve_in_trace(func: Function, packing: Packing, start: Any, args: tuple[A
     def equation(x: Any) -> Any:
         return as_vector(call_user(func, (packing.restore(x), *args), {}))
 
+    full_output, fprime = keywords.pop("full_output"), keywords.pop("fprime")
+
     def solve(function: Any, outside: tuple[Any, ...], start: Any) -> Any:
-        return fsolve(function, start, outside, **keywords)
+        if full_output and fprime is None:         # as many calls as without derivatives
+            return scipy_optimize.fsolve(jit(function), start, outside, full_output=True, **keywords)
+        return fsolve(function, start, outside, full_output=full_output, **keywords)
 
     start = handle(start)
+    if full_output:
+        return reported_system(packing, equation, solve, start)
     found = called_back(solve, equation, (start,), ShapeDtypeStruct((packing.size,), np.float64), start)
     return packing.restore(differentiated_root(equation, found))
+
+
+def fixed_point(func: Function, x0: Any, args: Any = (), xtol: float = 1e-08, maxiter: int = 500, method: str = "del2") -> Any:
+    """scipy.optimize.fixed_point of func(x, *args), a number or array: x with func(x) = x.
+
+    Inside of a traced function the derivative is that of this equation, which needs an invertible Jacobian.
+
+    >>> import numpy as np, bwcompiler as bw
+    >>> bw.scipy.optimize.fixed_point(lambda x, a: np.sqrt(a * x), 1.0, args=(4.0,)).round(6).item()
+    4.0
+    >>> bw.grad(lambda a: bw.scipy.optimize.fixed_point(lambda x: np.sqrt(a * x), 1.0))(4.0).round(6).item()
+    1.0
+    """
+    args = as_arguments(args)
+    if not is_traced_call():
+        return scipy_optimize.fixed_point(jit(func, mutates=False), x0, args, xtol, maxiter, method)
+    start = handle(x0)
+
+    def moved(x: Any) -> Any:
+        return call_user(func, (x, *args), {})
+
+    def solve(function: Any, outside: tuple[Any, ...], start: Any) -> Any:
+        return np.asarray(scipy_optimize.fixed_point(jit(function), start, outside, xtol, maxiter, method), np.float64)
+
+    found = called_back(solve, moved, (start,), ShapeDtypeStruct(start.shape, np.float64), start)
+    if not start.ndim:
+        return elementwise_root(lambda x: moved(x) - x, found)
+    return differentiated_root(lambda x: np.ravel(moved(np.reshape(x, start.shape))) - x, np.ravel(found)).reshape(start.shape)
 
 
 # ----- of one number
@@ -205,10 +240,11 @@ def newton(func: Function, x0: Any, fprime: Any = None, args: Any = (), tol: flo
     [1.0, 2.0, 3.0]
     """
     args = as_arguments(args)
-    keywords = {"tol": tol, "maxiter": maxiter, "rtol": rtol, "disp": disp}
+    keywords: dict[str, Any] = {"tol": tol, "maxiter": maxiter, "rtol": rtol, "disp": disp}
     if is_traced_call():
-        _without("newton", x1=x1, full_output=full_output)
-        return _newton_in_trace(func, x0, args, {**keywords, "fprime2": None if fprime2 is None else True})
+        _without("newton", x1=x1)
+        keywords["fprime2"] = None if fprime2 is None else True
+        return _newton_in_trace(func, x0, args, keywords, is_secant=fprime is None and full_output, full_output=full_output)
     if fprime is None and x1 is None:
         fprime = _first(func)
     if fprime2 is True:
@@ -218,16 +254,23 @@ def newton(func: Function, x0: Any, fprime: Any = None, args: Any = (), tol: flo
     return scipy_optimize.newton(function, start, fprime, args, fprime2=fprime2, x1=x1, full_output=full_output, **keywords)
 
 
-def _newton_in_trace(func: Function, x0: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def _newton_in_trace(func: Function, x0: Any, args: tuple[Any, ...], keywords: dict[str, Any], is_secant: bool, full_output: bool) -> Any:
     start = handle(x0)
 
     def equation(x: Any) -> Any:
         return call_user(func, (x, *args), {})
 
     def solve(function: Any, outside: tuple[Any, ...], start: Any) -> Any:
-        return np.asarray(newton(function, start if start.ndim else float(start), args=outside, **keywords), np.float64)
+        place = start if start.ndim else float(start)
+        if is_secant:                              # as many steps as without derivatives
+            return scipy_optimize.newton(jit(function), place, args=outside, full_output=True, **keywords)
+        return newton(function, place, args=outside, full_output=full_output, **keywords)
 
-    found = called_back(solve, equation, (start,), ShapeDtypeStruct(start.shape, np.float64), start)
+    if full_output:
+        return reported_elementwise(equation, solve, start.shape, start) if start.ndim else reported(
+            "newton" if not is_secant else "secant", equation, solve, keywords["disp"], start)
+    found = called_back(lambda *given: np.asarray(solve(*given), np.float64), equation, (start,),
+                        ShapeDtypeStruct(start.shape, np.float64), start)
     return elementwise_root(equation, found)
 
 
@@ -244,20 +287,22 @@ def _bracketing(name: str) -> Function:
         args = as_arguments(args)
         if not is_traced_call():
             return getattr(scipy_optimize, name)(Derived.of(f, number_packing()).value, a, b, args, **keywords)
-        _without(name, full_output=keywords.get("full_output"))
+        full_output = keywords.pop("full_output", False)
 
         def equation(x: Any) -> Any:
             return call_user(f, (x, *args), {})
 
-        if name in NATIVE:
-            keywords.pop("full_output", None)
+        if name in NATIVE and not full_output:
             solver = NATIVE[name]
             return custom_root(equation, handle(0.0), lambda equation, _: solver(equation, handle(a), handle(b), **keywords), _tangent)
 
         def solve(function: Any, outside: tuple[Any, ...], a: Any, b: Any) -> Any:
-            return np.float64(between(function, float(a), float(b), outside, **keywords))
+            return between(function, float(a), float(b), outside, full_output=full_output, **keywords)
 
-        return elementwise_root(equation, called_back(solve, equation, (handle(a),), NUMBER, handle(a), handle(b)))
+        if full_output:
+            return reported(name, equation, solve, keywords.get("disp", True), handle(a), handle(b))
+        found = called_back(lambda *given: np.float64(solve(*given)), equation, (handle(a),), NUMBER, handle(a), handle(b))
+        return elementwise_root(equation, found)
 
     between.__name__ = between.__qualname__ = name
     between.__doc__ = f"""scipy.optimize.{name} of f(x, *args), compiled: a root between a and b, where f has different signs.

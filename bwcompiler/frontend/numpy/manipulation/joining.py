@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import ShapeError, UnsupportedError
+from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import delivered
 from bwcompiler.frontend.numpy.manipulation.layout import everything, indexed, moveaxis
+from bwcompiler.frontend.numpy.selected.counted import repeated, settled
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, reshape, stack_all, value_as
@@ -246,12 +247,12 @@ def tile(A: Any, reps: Any) -> Any:
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     x = value_as(a)
-    if isinstance(repeats, Tracer):
-        raise UnsupportedError("np.repeat with traced repeats: the number of results is not known while tracing\n"
-                               "  hint: make repeats static (static_argnums)")
     if axis is None or not x.rank:
         x, axis = reshape(x, (math.prod(x.shape),)), 0 if axis is None else axis
     place = normalize_axis(axis, x.rank)
+    repeats = settled(repeats)
+    if isinstance(repeats, Tracer):
+        return repeated(fresh(x), repeats, place)
     counts = np.asarray(repeats)
     if counts.size and counts.min() < 0:
         raise ValueError("repeats may not contain negative values.")

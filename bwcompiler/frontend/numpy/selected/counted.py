@@ -22,7 +22,7 @@ from bwcompiler.frontend.tracing.indexing.index_sides import outside
 from bwcompiler.frontend.tracing.indexing.masked_selection import same_value
 from bwcompiler.frontend.tracing.operands import as_tracer, known
 from bwcompiler.frontend.tracing.refusals.demands import constant_number
-from bwcompiler.frontend.tracing.storages.region import Region, open_region
+from bwcompiler.frontend.tracing.storages.region import Region, open_region, read_contents
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer
 from bwcompiler.ir.extent import lower, upper
 from bwcompiler.ir.op import Value
@@ -46,7 +46,7 @@ def _room(count: Any, what: str = "") -> int:
     return max(int(high), 0)
 
 
-def _settled(extent: Any) -> Any:
+def settled(extent: Any) -> Any:
     """A size; the number of one that has no upper bound, where that can be had."""
     if not is_count(extent) or _ends(value_of(extent), open_region())[1] < inf:
         return extent
@@ -58,7 +58,7 @@ def _settled(extent: Any) -> Any:
 def filled_by_count(make: Callable[..., Any], shape: Any, *args: Any) -> Any:
     """make(shape, *args) for a shape with one data-dependent extent; None if it has none."""
     given = list(shape) if isinstance(shape, tuple | list) else [shape]
-    extents = list(map(_settled, given))
+    extents = list(map(settled, given))
     if any(one is not extent for one, extent in zip(given, extents, strict=True)):
         return make(tuple(extents), *args)
     places = [place for place, extent in enumerate(extents) if is_count(extent)]
@@ -75,7 +75,7 @@ def filled_by_count(make: Callable[..., Any], shape: Any, *args: Any) -> Any:
 def arange(*bounds: Any, dtype: Any = None) -> Any:
     """np.arange of integers, some of which are traced."""
     start, stop, step = (*bounds, 1)[:3] if len(bounds) > 1 else (0, *bounds, 1)
-    start, stop, step = _settled(start), _settled(stop), known(step)
+    start, stop, step = settled(start), settled(stop), known(step)
     if not isinstance(start, Tracer) and not isinstance(stop, Tracer):
         return np.arange(start, stop, step, dtype)  # type: ignore[call-overload]
     if not isinstance(step, int | np.integer) or isinstance(step, bool) or not all(_is_integer(bound) for bound in (start, stop)):
@@ -91,7 +91,7 @@ def arange(*bounds: Any, dtype: Any = None) -> Any:
 
 def linspace(start: Any, stop: Any, num: Any, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0) -> Any:
     """np.linspace with a data-dependent number of elements."""
-    num = _settled(num)
+    num = settled(num)
     if not isinstance(num, Tracer):
         return np.linspace(start, stop, num, endpoint, retstep, dtype, axis)  # type: ignore[call-overload]
     if retstep or axis or np.ndim(start) or np.ndim(stop):
@@ -103,6 +103,29 @@ def linspace(start: Any, stop: Any, num: Any, endpoint: bool = True, retstep: bo
     if endpoint:
         found = np.where(np.logical_and(places == parts, num > 1), stop, found)
     return prefix(as_tracer(found) if dtype is None else as_tracer(found).astype(dtype), num, 0)
+
+
+# ----- np.repeat
+def repeated(x: Any, counts: Any, axis: int) -> Any:
+    """np.repeat(x, counts, axis) with traced counts: one for each element of the axis, or one for all."""
+    if counts._type.dtype is not BOOL and not counts._type.dtype.is_integer:
+        raise TypeError(f"Cannot cast array data from {counts.dtype!r} to dtype('int64') according to the rule 'safe'")
+    length = x.shape[axis]
+    if counts.size != 1 and counts.shape != (length,):
+        raise ValueError(f"operands could not be broadcast together with shape {(length,)} {counts.shape}")
+    counts = np.broadcast_to(np.ravel(counts), (length,)).astype(np.int64)
+    low, high = _ends(value_of(counts), open_region())
+    if high == inf:
+        raise UnsupportedError("np.repeat with traced repeats: the number of results is not known while tracing, nor an upper bound of it\n"
+                               "  hint: np.minimum(repeats, 100), of which each is at most 100; where their sum n is known: "
+                               "x[np.searchsorted(np.cumsum(repeats), np.arange(n), side='right')]; for a sum, np.sum(x * repeats)")
+    if low < 0:
+        require(np.all(counts >= 0), ValueError("repeats may not contain negative values."))
+    if not length or not high:
+        return x[(slice(None),) * axis + (slice(0, 0),)]
+    ends = np.cumsum(counts)
+    places = np.minimum(np.searchsorted(ends, np.arange(length * int(high)), side="right"), length - 1)
+    return prefix(np.take(x, places, axis), ends[-1], axis)
 
 
 def _is_integer(x: Any) -> bool:
@@ -123,6 +146,10 @@ def _ends(value: Value, region: Region, depth: int = 24) -> tuple[float, float]:
         return 0, upper(value.shape[value.attrs["axis"]]) - 1
     if value.op is ops.index_value:
         return lower(value.attrs["extent"]), upper(value.attrs["extent"])
+    array = region.array_of(value)
+    if array is not None and array.size:
+        read_contents(array)
+        return int(array.min()), int(array.max())
     if value.op in _PARTS:
         return _ends(value.operands[0], region, depth - 1)
     if value.op in _RULES:

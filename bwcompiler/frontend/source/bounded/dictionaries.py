@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -19,6 +20,7 @@ from bwcompiler.frontend.source.bounded.store import Bounded, Store, refused, sh
 from bwcompiler.frontend.source.bounded.views import View
 from bwcompiler.frontend.source.changes import changed, own
 from bwcompiler.frontend.source.effects.places import refuse_change, scopes_around
+from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice
 from bwcompiler.frontend.source.undecided.lists import gaps, keyed, moved
 from bwcompiler.frontend.source.variables import UNBOUND, parts_of
@@ -173,10 +175,41 @@ class Dictionary(Bounded):
         return value
 
     def update(self, other: Any = (), **more: Any) -> None:
+        if type(other) is Dictionary:
+            HANDLERS["call_of"](plain.updated)(self, other)
+            other = {}
         if isinstance(other, Bounded) or gaps.has_gaps(other):
             self._refuse()
         for key, value in dict(other, **more).items():
             self[key] = value
+
+    def copy(self) -> Dictionary:
+        found: Dictionary = own(object.__new__(Dictionary))
+        found.kind, found.missing, found.store = self.kind, self.missing, self.store.copied()
+        return found
+
+    __copy__ = copy
+
+    def __deepcopy__(self, _: Any) -> Dictionary:
+        return self.copy()
+
+    def as_dictionary(self, more: Any) -> Dictionary:
+        """dict(self, **more)."""
+        found = self.copy()
+        found.kind, found.missing = dict, None
+        found.update(more)
+        return found
+
+    def _operate(self, operation: Any, one: Any, other: Any) -> Any:
+        if operation is not operator.or_ or self.kind is collections.Counter or not {type(one), type(other)} <= {Dictionary, *KINDS}:
+            return self._refuse()
+        found = merged((one,), (other,))
+        found.kind, found.missing = (one.kind, one.missing) if type(one) is Dictionary else (type(one), _missing(one))
+        return found
+
+    def __ior__(self, other: Any) -> Dictionary:
+        self.update(other)
+        return self
 
     def clear(self) -> None:
         self.store.count = 0
@@ -215,6 +248,26 @@ def made(container: Any) -> Any:
     if found is None:
         return container
     return Groups(*found, container) if isinstance(found[1].kinds, Forms) else Dictionary(*found, container)
+
+
+def merged(*parts: tuple[Any, ...]) -> Any:
+    """{key: value, **other}, of (key, value) and (other,), one after the other."""
+    first = next((part[0] for part in parts if len(part) == 1 and type(part[0]) is Dictionary), None)
+    if first is None:
+        if any(len(part) == 2 and is_asked({}, part[0]) for part in parts):
+            return HANDLERS["call_of"](plain.merged)(parts)
+        return plain.merged(parts)
+    found = first.as_dictionary({})
+    rest = parts[1:]
+    if parts[0][0] is not first:
+        found.clear()
+        rest = parts
+    for part in rest:
+        if len(part) == 1:
+            found.update(part[0])
+        else:
+            found[part[0]] = part[1]
+    return found
 
 
 class Asking:

@@ -4,7 +4,7 @@ Elements that are lists, dictionaries or objects are stored as their parts (`arr
 is not to be changed from then on.
 
 The only query of a heap is for its smallest element.  This does not depend on the order of the others, since equal ones are
-indistinguishable.
+indistinguishable.  Objects, which their methods compare, may be distinguishable: they lie in the list as Python's `heapq` puts them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from bwcompiler.frontend.source.array_backed.growth import POISON
 from bwcompiler.frontend.source.bounded import forms, sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, refused
 from bwcompiler.frontend.source.changes import own
+from bwcompiler.frontend.source.concrete.contents import binary
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.effects.doubles import note_taken
+from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.undecided.kinds.orders import columns
 from bwcompiler.frontend.source.undecided.kinds.unbound import narrowed
 from bwcompiler.frontend.source.undecided.lists import gaps, moved
@@ -74,7 +76,7 @@ def _pattern_of(item: Any) -> Any:
 class Stack(Bounded):
     """A list with room; most: elements of a `deque` with `maxlen`, of which the first goes where one more comes."""
 
-    plain = 0                                      # elements that were appended otherwise than to a heap
+    otherwise = 0                                  # elements that were appended otherwise than to a heap
 
     def __init__(self, site: Site, plan: sites.Plan, of: Any) -> None:
         own(self)
@@ -85,7 +87,7 @@ class Stack(Bounded):
         self.extend(of)
 
     def append(self, element: Any) -> None:
-        self.plain += sites.times(self)
+        self.otherwise += sites.times(self)
         leaves = self.store.leaves(_known(element))
         if self.most is None:
             self._make_room()
@@ -109,7 +111,7 @@ class Stack(Bounded):
 
     def extend(self, elements: Any) -> None:
         if gaps.has_gaps(elements):
-            self.plain += sites.times(self)
+            self.otherwise += sites.times(self)
             self.store.extend(moved.whole(list(elements)))
             return
         for element in elements:
@@ -121,11 +123,10 @@ class Stack(Bounded):
     def insert(self, place: Any, element: Any) -> None:
         if self.most is not None:
             raise refused(f"an element at the beginning of a deque with maxlen that data fill{_HINT}")
-        if place != 0:
-            raise refused(f"insert() at another place than 0 of a list that data fill{_HINT}")
+        count, rows = self.store.count, np.arange(self.store.room)
+        at = np.clip(np.where(place < 0, place + count, place), 0, count)
         self.append(element)
-        last = np.arange(self.store.room) == 0
-        order = np.where(last, self.store.count - 1, np.maximum(np.arange(self.store.room) - 1, 0))
+        order = np.where(rows == at, count, np.where(rows > at, np.maximum(rows - 1, 0), rows))
         for array in self.store.arrays:
             array[...] = array[order]
 
@@ -134,7 +135,7 @@ class Stack(Bounded):
         found = self._place(place, "pop index out of range" if is_whole else f"pop from an empty {self.kind.__name__}")
         value = self._row(found)
         note_taken(*containers(value))
-        if place == -1:
+        if type(place) is int and place == -1:
             self.store.count = self.store.count - 1
         else:
             self.store.without(found)
@@ -205,12 +206,14 @@ class Stack(Bounded):
 
     def by(self, function: Any, *args: Any) -> Any:
         """What a function of `heapq` does."""
-        if type(self) is Stack and function is not heapq.heapify and self.plain > 1:
+        if not self.store.kinds:
+            raise refused("a heap of what is known alone, which data fill\n  hint: tuples of numbers, (priority, number)")
+        if columns(self._columns()) is None:
+            return self._by_comparing(function, *args)
+        if type(self) is Stack and function is not heapq.heapify and self.otherwise > 1:
             raise refused("a list that may be no heap is given to a function of heapq\n  hint: heapq.heapify(heap) before")
         if any(shape for _, _, shape in self.store.kinds):
             raise refused("arrays in a heap of traced numbers\n  hint: their numbers in a table in the place of arrays, (priority, number)")
-        if columns(self._columns()) is None:
-            raise refused("objects or dictionaries in a heap of traced numbers\n  hint: tuples of numbers, (priority, number)")
         self.__class__ = Heap
         if function is heapq.heapify:
             return None
@@ -219,6 +222,39 @@ class Stack(Bounded):
         if function is not heapq.heappop:
             Stack.append(self, *args)
         return found if function is heapq.heapreplace else self.taken() if function is not heapq.heappush else None
+
+    def _by_comparing(self, function: Any, *args: Any) -> Any:
+        """The same of objects, whose methods compare them: step by step as `heapq`, since those that are alike can be told apart."""
+        if function is heapq.heappushpop:
+            raise refused("heapq.heappushpop() of objects in a heap that data decide about\n  hint: heapq.heappush, and heapq.heappop")
+        if function is heapq.heapify:
+            return HANDLERS["call_of"](plain.put_in_heap)(self)
+        if function is heapq.heappush:
+            self.append(*args)
+            return HANDLERS["call_of"](plain.sift_towards_first)(self, 0, self.store.count - 1)
+        gaps.require(self.store.count > 0, "index out of range", IndexError)
+        found = self.at(0)
+        if function is heapq.heappop:
+            self.put(0, self.at(self.store.count - 1))
+            self.store.count = self.store.count - 1
+            self._note_taken()
+        else:
+            self[0] = args[0]
+        HANDLERS["call_of"](plain.sift_towards_last)(self, 0)
+        value = unboxed(found, double=True)
+        note_taken(*containers(value))
+        return value
+
+    def at(self, place: Any) -> Any:
+        """An element, boxed."""
+        return self.store.row(place)
+
+    def put(self, place: Any, element: Any) -> None:
+        self.store.put(place, tree.leaves(element))
+
+    def is_less(self, one: Any, other: Any) -> Any:
+        """Whether an element, boxed, is less than another one."""
+        return HANDLERS["truth_of"](binary("lt", unboxed(one, double=True), unboxed(other, double=True)))
 
     def taken(self) -> Any:
         """The smallest element, which goes."""

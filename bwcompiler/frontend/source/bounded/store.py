@@ -103,6 +103,13 @@ class Store:
         self.arrays = [_zeros((room, *shape), dtype) for _, dtype, shape in self.kinds]
         self.counter = _zeros((1,), "int64")
 
+    def copied(self) -> Store:
+        """Another one with the same elements.  It is planned together with this one: what is added to it may come back here, in a loop."""
+        found = Store(self.owner, self.site, self.room, (self.structure, self.kinds))
+        found.arrays = [array.copy() for array in self.arrays]
+        found.counter = self.counter.copy()
+        return found
+
     @property
     def count(self) -> Any:
         found = self.counter[0]
@@ -247,7 +254,7 @@ class Bounded(Operators):
         raise refused(f"a {self.kind.__name__} that data fill is compared, combined with another, or taken apart\n"
                       "  hint: a loop over it; arrays of fixed sizes, and how many of their rows are in use")
 
-    _operate = _refuse
+    _operate = as_dictionary = _refuse
     __iter__ = __len__ = __bool__ = __contains__ = __reversed__ = __format__ = __array__ = __copy__ = __deepcopy__ = _refuse
 
     def __getattr__(self, name: str) -> Any:

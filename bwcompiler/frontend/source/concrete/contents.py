@@ -7,6 +7,7 @@ of an array reads nothing.
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 import types
 from collections import deque
@@ -154,8 +155,19 @@ def user_method(kind: Any, name: str) -> Any:
     return found if isinstance(found, types.FunctionType) and not is_library(found.__code__) else None
 
 
+def is_of_fields(kind: Any, name: str) -> bool:
+    """Whether a comparison is the one that `dataclass` makes, of the fields one after the other."""
+    method = user_method(kind, name)
+    made_by = getattr(kind, "__dataclass_params__", None)
+    return method is not None and method.__code__.co_filename == "<string>" and bool(made_by and (
+        made_by.eq if name == "__eq__" else made_by.order and name in ("__lt__", "__le__", "__gt__", "__ge__")))
+
+
 def _called(x: Any, name: str, *others: Any) -> Any:
     """What a method of the user's gives, with its control flow captured; NotImplemented where there is no such method."""
+    if others and is_of_fields(type(x), name) and type(others[0]) is type(x):
+        return binary(name.strip("_"), *[tuple([getattr(one, field.name) for field in dataclasses.fields(x) if field.compare])
+                                         for one in (x, others[0])])
     method = user_method(type(x), name)
     return NotImplemented if method is None else HANDLERS["call_of"](types.MethodType(method, x))(*others)
 

@@ -38,6 +38,7 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import are_rows, together
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, type_stood_for
+from bwcompiler.frontend.tracing.truths import is_pythons, pythons
 from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
 
 Kind = type[int] | type[float] | type[complex]
@@ -97,7 +98,8 @@ def truth_of(x: Any) -> Any:
 
 
 def _bool(x: Any = False, /) -> Any:
-    return truth_of(x) if isinstance(x, Tracer) else builtins.bool(x)
+    found = truth_of(x) if isinstance(x, Tracer) else builtins.bool(x)
+    return pythons(found != False if found is x else found) if isinstance(found, Tracer) and not is_pythons(found) else found  # noqa: E712
 
 
 def _len(x: Any) -> Any:
@@ -248,6 +250,8 @@ def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
     items = builtins.list(iterable)
     keys = items if key is None else [key(item) for item in items]
     keys = _deciding(keys)
+    if len(keys) > 1 and builtins.all(map(_is_compared_by_user, keys)) and builtins.any(map(_holds_traced, keys)):
+        keys, reverse = _places(keys, reverse), False
     if not any(map(HANDLERS["is_undecided"], keys)) or not _are_numbers(keys):
         given = iter(keys)
         return builtins.sorted(items, key=lambda _: next(given), reverse=reverse)
@@ -266,6 +270,22 @@ def _in_order(column: tuple[Any, ...], order: Any) -> Any:
     if HANDLERS["are_things"](*column):
         return HANDLERS["things_in_order"](column, order)
     return np.stack([call(as_tracer, leaf) for leaf in column])[order]
+
+
+def _holds_traced(x: Any) -> bool:
+    return builtins.any(HANDLERS["is_undecided"](part) for part in getattr(x, "__dict__", {}).values())
+
+
+def _places(keys: list[Any], reverse: bool) -> list[Any]:
+    """How many keys, objects that their methods compare, stand before each one: those that are less, and those that are alike and first."""
+    def is_before(one: int, other: int) -> Any:
+        low, high = (keys[one], keys[other])[::-1 if reverse else 1]
+        return HANDLERS["truth_of"](_less(low, high))
+
+    numbers = builtins.range(len(keys))
+    less = {(one, other): is_before(one, other) for one in numbers for other in numbers if one != other}
+    return [builtins.sum([np.where(less[one, place] if one > place else np.logical_not(less[place, one]), 1, 0)
+                          for one in numbers if one != place]) for place in numbers]
 
 
 def _deciding(keys: list[Any]) -> list[Any]:

@@ -144,6 +144,42 @@ def place_of(items: Any, x: Any) -> Any:
     return found
 
 
+def popped_at(items: Any, place: Any) -> Any:
+    """items.pop(place), of a list whose length is known."""
+    count = len(items)
+    if place < -count or place >= count:
+        raise IndexError("pop index out of range")
+    at = place + count if place < 0 else place
+    found = items[at]
+    for number in range(count - 1):
+        if number >= at:
+            items[number] = items[number + 1]
+    del items[count - 1]
+    return found
+
+
+def inserted_at(items: Any, place: Any, x: Any) -> None:
+    """items.insert(place, x), of a list whose length is known."""
+    count = len(items)
+    at = min(max(place + count, 0) if place < 0 else place, count)
+    items.append(x)
+    for number in range(count, 0, -1):
+        if number > at:
+            items[number] = items[number - 1]
+    items[at] = x
+
+
+def removed(items: Any, x: Any) -> None:
+    """items.remove(x), of a list whose length is known."""
+    at = -1
+    for number, item in enumerate(items):
+        if at < 0 and item == x:
+            at = number
+    if at < 0:
+        raise ValueError("list.remove(x): x not in list")
+    popped_at(items, at)
+
+
 def repeated(items: Any, times: Any) -> Any:
     """items * times."""
     found = []
@@ -167,3 +203,54 @@ def attribute_or(x: Any, name: str, default: Any) -> Any:
     if hasattr(x, name):
         return getattr(x, name)
     return default
+
+
+def updated(found: Any, other: Any) -> Any:
+    """found.update(other), of a dictionary whose keys data decide."""
+    for key, value in other.items():
+        found[key] = value
+
+
+def merged(parts: Any) -> Any:
+    """{key: value, **other}, of (key, value) and (other,)."""
+    found: Any = {}
+    for part in parts:
+        if len(part) == 1:
+            found.update(part[0])
+        else:
+            found[part[0]] = part[1]
+    return found
+
+
+# ----- heaps of things that are compared by their methods, as in Python's `heapq`
+def sift_towards_first(heap: Any, start: Any, place: Any) -> None:
+    """The element at a place goes before those above it, up to `start`, that it is less than."""
+    item, moves = heap.at(place), True
+    while moves and place > start:
+        above = (place - 1) // 2
+        if heap.is_less(item, heap.at(above)):
+            heap.put(place, heap.at(above))
+            place = above
+        else:
+            moves = False
+    heap.put(place, item)
+
+
+def sift_towards_last(heap: Any, place: Any) -> None:
+    """The smaller ones of the elements below a place move up, to the end; the element at the place then goes where it belongs."""
+    end, start, item, below = heap.store.count, place, heap.at(place), 2 * place + 1
+    while below < end:
+        if below + 1 < end and not heap.is_less(heap.at(below), heap.at(below + 1)):
+            below = below + 1
+        heap.put(place, heap.at(below))
+        place, below = below, 2 * below + 1
+    heap.put(place, item)
+    sift_towards_first(heap, start, place)
+
+
+def put_in_heap(heap: Any) -> None:
+    """heapq.heapify(heap)."""
+    place = heap.store.count // 2 - 1
+    while place >= 0:
+        sift_towards_last(heap, place)
+        place = place - 1

@@ -1,4 +1,6 @@
-"""`index` and `count` of lists and tuples whose elements, or what is looked for, depend on data."""
+"""Methods of lists and tuples whose elements, or what is looked for, depend on data: `index` and `count`; and those that change a list at
+a place that data decide, after which it has as many elements as in Python.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,46 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.errors import TracerError
 from bwcompiler.frontend.source.concrete.contents import binary
 from bwcompiler.frontend.source.effects.checks import raise_where
+from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.library.builtin_functions import as_int
 from bwcompiler.frontend.source.variables import is_number
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
+from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
+
+_AT_PLACES: dict[str, tuple[Callable[..., Any], int]] = {            # with how many arguments
+    "pop": (plain.popped_at, 1), "insert": (plain.inserted_at, 2), "remove": (plain.removed, 1)}
+
+
+def at_places(owner: list[Any], function: Any) -> Callable[..., Any]:
+    """What is called for owner.pop(place), owner.insert(place, x) or owner.remove(x), and for its other methods."""
+    found, count = _AT_PLACES.get(function.__name__, (None, 0))
+    if found is None:
+        return function  # type: ignore[no-any-return]
+
+    def changing(*args: Any) -> Any:
+        if len(args) != count or not _is_traced(function, owner, args[0]):
+            return function(*args)
+        region = open_region()
+        refusal = region.refusal
+        try:
+            return function(*args)                 # at a place that can be had
+        except TracerError:
+            region.refusal = refusal
+            return HANDLERS["call_of"](found)(owner, *args)
+    return changing
+
+
+def _is_traced(function: Any, owner: list[Any], x: Any) -> bool:
+    """Whether data may decide the place: x, or that of what is equal to it."""
+    if function.__name__ != "remove":
+        return isinstance(x, Tracer) and not x.ndim
+    return any(isinstance(one, Tracer) for one in (x, *owner))
 
 
 def looking(owner: list[Any] | tuple[Any, ...], function: Any) -> Callable[..., Any]:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from bwcompiler.frontend.source.syntax.nodes import copied, walk
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX, falls_through
 
+_LISTS = (ast.List, ast.ListComp)
 TOTAL, WAITING = PREFIX + "total", PREFIX + "waiting"
 
 
@@ -82,14 +83,22 @@ def as_sum(node: ast.FunctionDef, itself: Itself) -> list[ast.stmt]:
 
 
 class _Sums:
-    """What stands for the statements of a function.  moving: the parameters that its calls of itself give other arguments."""
+    """What stands for the statements of a function.
+
+    moving  the parameters that its calls of itself give other arguments; lists: its variables that are lists.
+    """
 
     def __init__(self, itself: Itself, body: list[ast.stmt]) -> None:
         self.itself = itself
         calls = [itself.arguments(part) for part in walk(*body) if itself.is_call(part)]  # type: ignore[arg-type]
+        self.lists = {target.id for part in walk(*body) if isinstance(part, ast.Assign)
+                      for target, value in _bound(part) if isinstance(target, ast.Name) and isinstance(value, _LISTS)}
         bound = {part.id for part in walk(*body) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
         self.moving = [one for one in itself.parameters if one in bound or any(
             not (isinstance(given[one], ast.Name) and given[one].id == one) for given in calls)]  # type: ignore[attr-defined]
+
+    def _is_list(self, node: ast.expr) -> bool:
+        return isinstance(node, _LISTS) or (isinstance(node, ast.Name) and node.id in self.lists)
 
     def row(self, given: dict[str, ast.expr], context: ast.expr_context | None = None) -> ast.expr:
         """The arguments that move, as an element of what is to be done."""
@@ -131,6 +140,8 @@ class _Sums:
         terms = _terms(value)
         calls = [term for term in terms if self.itself.is_call(term)]
         others = [term for term in terms if not self.itself.is_call(term)]
+        if any(map(self._is_list, others)):        # whose sum has an order
+            raise OtherwiseError
         if self.itself.is_named(*others) or any(self.itself.is_named(*one.args, *one.keywords) for one in calls):  # type: ignore[attr-defined]
             raise OtherwiseError
         rows = [self.row(self.itself.arguments(one)) for one in calls]  # type: ignore[arg-type]
@@ -147,6 +158,15 @@ class _Instead(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return self.value if node is self.name else node
+
+
+def _bound(node: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
+    """What is bound to what, where that stands there: a = x; a, b = x, y."""
+    found = []
+    for target in node.targets:
+        are_parts = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+        found += zip(target.elts, node.value.elts, strict=False) if are_parts else [(target, node.value)]  # type: ignore[attr-defined]
+    return found
 
 
 def _terms(value: ast.expr) -> list[ast.expr]:

@@ -285,7 +285,25 @@ class _Rewriter(ast.NodeTransformer):
             node.value = self.items(node.value, 1)
         return node
 
+    def _display(self, node: Any) -> Any:
+        """[*items, x] and (*items, x)."""
+        starred = [one for one in node.elts if isinstance(one, ast.Starred)] if isinstance(node.ctx, ast.Load) else []
+        for one in starred:
+            if isinstance(one.value, ast.GeneratorExp):        # all of it at once
+                one.value = ast.copy_location(ast.ListComp(one.value.elt, one.value.generators), one.value)
+        found = self._made(node) if isinstance(node, ast.List) else self.generic_visit(node)
+        for one in starred:
+            one.value = self.runtime("spread", one.value, one.value)
+        return found
+
+    visit_List = visit_Tuple = _display
+
     def visit_Dict(self, node: ast.Dict) -> Any:
+        if None in node.keys:                      # {**x, key: value}
+            parts = [[value] if key is None else [key, value] for key, value in zip(node.keys, node.values, strict=True)]
+            merged = self.runtime("merged", node, *[ast.copy_location(ast.Tuple(part, ast.Load()), node) for part in parts])
+            self.generic_visit(merged)
+            return self.runtime("made", node, merged)
         made = [makes(value) for value in node.values]
         found = self._made(node)
         node.values = [self.computed(value, one) for value, one in zip(node.values, made, strict=True)]
@@ -305,7 +323,7 @@ class _Rewriter(ast.NodeTransformer):
             node.value = self.computed(node.value, made)
         return found
 
-    visit_GeneratorExp = visit_List = visit_Set = _made
+    visit_GeneratorExp = visit_Set = _made
 
     def function_of(self, name: str, node: ast.expr) -> ast.expr:
         """A function of one parameter."""

@@ -134,9 +134,14 @@ def has_own_attributes(value: Any) -> bool:
     return not (is_plain(value) or isinstance(value, _WITHOUT_OWN) or is_collection(value) or is_hidden_type(type(value)))
 
 
+def own_slots(value: Any) -> list[str]:
+    """Names of the attributes that an object has without a dictionary."""
+    return [name for base in type(value).__mro__ for name in vars(base) if isinstance(vars(base)[name], types.MemberDescriptorType)]
+
+
 def own_names(value: Any) -> list[str]:
     """Names of the attributes of an object, those of its classes that hold data included."""
-    slots = [name for base in type(value).__mro__ for name in vars(base) if isinstance(vars(base)[name], types.MemberDescriptorType)]
+    slots = own_slots(value)
     data = [name for base in type(value).__mro__ if not is_hidden_type(base) for name, held in vars(base).items()
             if is_operand(held) or is_collection(held)]
     return [name for name in dict.fromkeys([*getattr(value, "__dict__", ()), *slots, *data]) if not name.startswith("__")]

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bwcompiler.frontend.tracing.outside.before import Before
 from bwcompiler.frontend.tracing.outside.code_reads import Place, code_reads
 from bwcompiler.frontend.tracing.outside.contents import ArrayContents
 from bwcompiler.frontend.tracing.outside.generators import Generators
@@ -57,9 +58,11 @@ class Outside:
 
     settled     code objects whose frames hold nothing new, by their ids; latest: by those of others the frame that was looked at last.
     repeated    the reads that every call repeats, and those that none can repeat.
+    before      what there was, of what is met.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before: Before) -> None:
+        self.before = before
         self.settled: dict[int, CodeType] = {}
         self.repeated = RepeatedReads()
         self._seen: set[Any] = set()
@@ -168,6 +171,11 @@ class Outside:
             return
         self._seen.add(key)
         self.repeated.assigned.update([(code.co_filename, code.co_name, path) for path in code_reads(code).assigned])
+        for name in code_reads(code).assigned:
+            if name in cells:
+                self.before.note_cell(cells[name])
+            elif name.isidentifier():
+                self.before.note_name(names, name)
         scope = _Scope(code, names, cells, parameters)
         for name, line in code_reads(code).files:
             self.repeated.note_once((code, name), name, Source(code.co_filename, line, 0, code.co_name))
@@ -195,6 +203,7 @@ class Outside:
     def _object(self, value: Any, path: str) -> None:
         """An object that is used as it is: whatever has attributes of these names may be where they are read."""
         if self._objects.is_new(value):
+            self.before.note(value)
             self._objects.meet(value, path)
             for method in special_methods(value):
                 self.function(method, (value,))
@@ -248,6 +257,7 @@ class Outside:
         return value
 
     def _global(self, name: str, names: dict[str, Any], source: Source) -> Any:
+        self.before.note_name(names, name)
         if name not in names:
             if name in ("open", "input"):          # of Python's own
                 self.repeated.note_once(name, name, source)
@@ -257,6 +267,8 @@ class Outside:
     def _cell(self, name: str, scope: _Scope, source: Source) -> Any:
         cell = scope.cells.get(name)
         try:
+            if cell is not None:
+                self.before.note_cell(cell)
             return _MISSING if cell is None else self.repeated.guard(Read("cell", cell, None, cell.cell_contents), name, source)
         except ValueError:                         # not assigned yet
             return _MISSING
@@ -266,6 +278,7 @@ class Outside:
             return self._module_attribute(owner, name, path, source)
         if isinstance(owner, np.ndarray | np.generic | Tracer) or is_plain(owner):
             return _MISSING
+        self.before.note(owner)
         if is_collection(owner):                  # a method of a container reads all of it
             if name not in _WRITERS:
                 self._contents(owner, path, source, DEPTH)
@@ -308,6 +321,7 @@ class Outside:
         return _MISSING if value is _MISSING else self.repeated.guard(Read("global", vars(module), name, value), path, source)
 
     def _item(self, owner: Any, key: Any, path: str, source: Source) -> Any:
+        self.before.note(owner)
         kind = container_kind(owner)
         if kind is dict and key in owner:
             if type(key) is str:
@@ -358,6 +372,7 @@ class Outside:
             wrapped = self.repeated.guard(Read("attribute", container, name, getattr(container, name)), path, source)
             self._contents(wrapped, path, source, depth)
             return
+        self.before.note(container)
         kind = container_kind(container)
         items: list[tuple[Any, Any]] = list(container.items() if hasattr(container, "items") else enumerate(container))
         one_by_one = kind is not None and len(self.repeated.reads) + len(items) <= ONE_BY_ONE and (

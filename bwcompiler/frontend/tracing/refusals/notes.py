@@ -12,7 +12,7 @@ RECURSION_NOTE = ("a recursion that ends by traced values has no end while it is
                   "  hint: write it as a loop (`while`); where a call makes two, with what is still to do in an array:\n"
                   "      todo, n = np.zeros((1000, 3)), 1; todo[0] = a, b, tolerance\n"
                   "      while n > 0: n -= 1; a, b, tolerance = todo[n]; ...; todo[n] = ...; todo[n + 1] = ...; n += 2\n"
-                  "  or end it by what is known while tracing, a shape or an integer argument")
+                  "  or end it by what is known while tracing, a shape or an integer argument; for an order, sorted(x) or np.sort(x)")
 
 _LIST_NOTE = ("bwcompiler: an argument that is a list or a tuple is a container of arguments, as it is in Python\n"
               "  hint: pass np.array(...) of it, or begin with x = np.array(x)")

@@ -136,11 +136,12 @@ class Region:
     site       of the loop whose body this is, where it was captured from source.
     outer      the user's line at which it was opened inside of another region, for errors; closed: it is traced, its handles are stale.
     shared     storages from outside of it, of which something was read in it that is another name of one of them, as data decide.
+    left       where its values were left outside (`outside.before.Left`), once it is traced.
     checks     numbers that what the region gives waits for: whether user's exceptions are raised is known when they are there.
     """
 
     __slots__ = ("_capture_of", "_seen", "argument_inputs", "arguments", "capture_inputs", "captured", "checks", "closed", "demand",
-                 "layouts_asked", "lifted", "lifted_inputs", "name", "numbers", "observer", "outer", "parent", "passed", "policy",
+                 "layouts_asked", "left", "lifted", "lifted_inputs", "name", "numbers", "observer", "outer", "parent", "passed", "policy",
                  "record", "refusal", "shared", "site", "touched")
 
     def __init__(self, name: str) -> None:
@@ -154,6 +155,7 @@ class Region:
         self.observer: FrameObserver | None = None
         self.policy: Policy | None = None
         self.site: Site | None = None
+        self.left: Any = None
         self.checks: list[Value] = []
         self.layouts_asked: set[int] = set()
         self.arguments: list[Storage] = []

@@ -151,9 +151,10 @@ def test_items_of_dictionaries_are_found_by_their_names() -> None:
 
 def test_the_function_is_traced_once() -> None:
     runs = []
+    note = runs.append           # which nobody follows: a list is put back where a trace is given up
 
     def program(x, n):
-        runs.append(1)
+        note(1)
         return np.sum(x) + np.sum(np.zeros(n))
 
     bw.value_and_grad(program)(X, 3)

@@ -82,3 +82,26 @@ def leaves(x):
 def test_sums_of_integers_are_integers():
     found = bw.jit(leaves)(0.9)
     assert found == leaves(0.9) and found.dtype == np.int64
+
+
+def quicksort(items):
+    if len(items) <= 1:
+        return items
+    pivot = items[len(items) // 2]
+    return quicksort([v for v in items if v < pivot]) + [v for v in items if v == pivot] + quicksort([v for v in items if v > pivot])
+
+
+def quicksort_by_names(items):
+    if len(items) <= 1:
+        return items
+    pivot = items[0]
+    first, same, last = [v for v in items if v < pivot], [v for v in items if v == pivot], [v for v in items if v > pivot]
+    return quicksort_by_names(first) + same + quicksort_by_names(last)
+
+
+@pytest.mark.parametrize("order", [quicksort, quicksort_by_names])
+def test_lists_are_no_terms_of_a_sum(order):
+    """They would be put together in another order."""
+    with pytest.raises(RecursionError) as raised:
+        bw.grad(lambda x: order(list(x))[0])(np.array([1.25, 2.1, 0.55]))
+    assert "for an order, sorted(x) or np.sort(x)" in raised.value.__notes__[0]

@@ -252,9 +252,10 @@ def tables_behind_a_test_that_is_known(x, writes=False):
 def number_of_traces(program, *args):
     """How often a program is run to trace it, which gives what Python does."""
     calls = []
+    note = calls.append           # which nobody follows: a list is put back where a trace is given up
 
     def counting(*given):
-        calls.append(1)
+        note(1)
         return program(*given)
 
     np.testing.assert_allclose(bw.jit(counting)(*args), program(*args), rtol=1e-13)
@@ -455,9 +456,10 @@ def heavy_inside(x):
 
 def test_loops_around_a_heavy_one_are_found_with_it() -> None:
     calls = []
+    note = calls.append           # which nobody follows: a list is put back where a trace is given up
 
     def counting(x):
-        calls.append(1)
+        note(1)
         return heavy_inside(x)
 
     x = np.array([0.7, -0.2, 0.4])

@@ -65,9 +65,10 @@ def test_of_objects():
 def test_only_where_it_is_refused_otherwise():
     """A loop over a range that floats decide takes all of them in one program."""
     traced = []
+    note = traced.append           # which nobody follows: a list is put back where a trace is given up
 
     def loop(rate, end, step):
-        traced.append(None)
+        note(None)
         x = 1.0
         for _ in range(int(end / step + 0.5)):
             x = x - step * rate * x

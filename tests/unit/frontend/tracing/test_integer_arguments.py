@@ -138,10 +138,11 @@ def test_elements_of_an_ndarray_are_assigned_two_at_a_time() -> None:
 
 
 def test_a_gradient_asks_for_each_number_once() -> None:
-    runs = []
+    runs: list[int] = []
+    note = runs.append                             # of a name that nobody follows: a list would be as it was after an attempt
 
     def fun(x: Any, n: int, m: int, k: int, flag: bool) -> Any:
-        runs.append(1)
+        note(1)
         return np.sum(x[:n]) + np.sum(x[m:] ** 2) + np.sum(x.reshape(k, -1)[0]) + (x[0] if range(flag) else 0.0)
 
     bw.grad(fun)(X.ravel(), 3, 20, 4, True)

@@ -118,10 +118,11 @@ def test_a_demand_reaches_through_inner_traces() -> None:
 
 
 def test_who_asks_for_two_numbers_of_a_list_gets_all() -> None:
-    runs = []
+    runs: list[int] = []
+    note = runs.append                             # of a name that nobody follows: a list would be as it was after an attempt
 
     def fun(x: Any, edges: Any, rest: Any) -> Any:
-        runs.append(1)
+        note(1)
         return sum([x[i] for i, j in edges for _ in range(j)]) + rest[1]
 
     result = trace(fun, (np.ones(9), [(k, k + 1) for k in range(8)], [1, 0.5]))

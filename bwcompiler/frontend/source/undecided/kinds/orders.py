@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.concrete.contents import binary
+from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.kinds.choices import VALUE, Choice
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -79,7 +79,7 @@ class Column(NamedTuple):
     def require_alike(self, are_alike: Any, require: Callable[[Any, str, type[Exception]], None]) -> None:
         """That there is an order: elements that are compared by this column have the same thing."""
         if self.things:
-            names = " and ".join(dict.fromkeys([type(thing).__name__ for thing in self.things]))
+            names = " and ".join(dict.fromkeys([(thing if isinstance(thing, type) else type(thing)).__name__ for thing in self.things]))
             require(are_alike, f"'<' not supported between elements that are alike up to items that have no order ({names})\n"
                     "  hint: a number before these that differs for all elements, (time, number, what)", TypeError)
 
@@ -99,7 +99,13 @@ def columns(value: Any) -> list[Column] | None:
         if not tree.leaves(part):                  # the same for all
             return True
         items = HANDLERS["items_of_boxed"](part)
-        return items is not None and all(walk(one, tests) for one in items)
+        if items is not None:
+            return all(walk(one, tests) for one in items)
+        kind = part.form.kind
+        if not found or user_method(kind, "__lt__") is not None:
+            return False                           # to be compared by its methods
+        found.append(Column(np.arange(found[0].numbers.shape[0]), (kind,)))
+        return True
     return found if walk(value, ()) else None
 
 

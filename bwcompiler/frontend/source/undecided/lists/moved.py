@@ -378,6 +378,7 @@ def own_list(items: list[Any], name: str) -> list[Any]:
 def popped(items: list[Any], index: Any = -1) -> Any:
     """items.pop(index)."""
     if type(index) is not int or index not in (0, -1):
+        HANDLERS["wish_for_stack"](items)
         refuse("pop() of an element in the middle")
     found = item(items, index)
     own_list(items, "pop")[:] = _part(items, slice(None, -1) if index else slice(1, None))

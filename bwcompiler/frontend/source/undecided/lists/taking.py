@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import functools
 import heapq
 import itertools
 import math
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,7 @@ from bwcompiler.frontend.source.undecided.lists import keyed, moved
 from bwcompiler.frontend.source.undecided.lists.gaps import Items, Maybe, as_array, has_gaps, length, refuse, taken, total
 from bwcompiler.frontend.source.variables import among, is_bounded
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED
+from bwcompiler.frontend.tracing.provenance.source import is_library
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -54,6 +57,7 @@ _ITERATORS: dict[Any, Callable[..., Any]] = {
 }
 _BY_TEST = frozenset((filter, itertools.filterfalse, itertools.takewhile, itertools.dropwhile))
 _OF_KINDS = frozenset((builtins.isinstance, builtins.len, builtins.type))
+_COPYING = frozenset((builtins.dict, copy.copy, copy.deepcopy))
 _OF_ANY_ORDER = frozenset((builtins.min, builtins.max, builtins.sorted))
 _KEYWORDS: dict[Any, set[str]] = {
     sorted: {"key", "reverse"}, min: {"key", "default"}, max: {"key", "default"}, np.array: {"dtype"}, np.asarray: {"dtype"},
@@ -67,13 +71,20 @@ def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
         return found
     if has_gaps(owner) and function.__name__ not in _KEEPING:
         method = _METHODS.get(function.__name__) if type(owner) is builtins.list else None
+        if method is None and function.__name__ == "insert":
+            HANDLERS["wish_for_stack"](owner)
         return refuse(f"{function.__name__}()") if method is None else functools.partial(method, owner)
-    if type(owner) is builtins.list or (is_bounded(owner) and function.__name__ == "extend"):
+    init = getattr(function, "__init__", None) if isinstance(function, type) else None
+    if isinstance(init, types.FunctionType) and not is_library(init.__code__):         # a class of the user's: captured
+        return found
+    if type(owner) is builtins.list or (is_bounded(owner) and function.__name__ in ("extend", "update")):
         return found
 
     def checked(*args: Any, **kwargs: Any) -> Any:
         if args and is_bounded(args[0]) and among(function, _OF_KINDS):
             return args[0].store.count if function is len else args[0].kind if function is type else isinstance(args[0].kind(), args[1])
+        if args and is_bounded(args[0]) and among(function, _COPYING):
+            return args[0].as_dictionary(kwargs) if function is builtins.dict else args[0].copy()
         args = tuple(map(taken, args)) if not among(function, _OF_ANY_ORDER) else tuple([
             one.in_any_order() if is_bounded(one) else taken(one) for one in args])
         found_items = gone_over(function, args, kwargs)
