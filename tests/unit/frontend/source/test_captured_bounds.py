@@ -98,6 +98,19 @@ def test_more_elements_than_there_is_room_for_raise() -> None:
         function(1.0)
 
 
+def test_as_much_room_as_the_loop_may_have_iterations() -> None:
+    def neighbours(x: Any) -> Any:
+        kept = []
+        for k in np.where(np.diff(x) > 0.5)[0]:
+            kept.append((k, 1 / (x[k + 1] - x[k])))
+        return np.array(kept)[:, 1].sum()
+
+    x = np.array([0.0, 1.0, 1.1, 2.0, 2.0, 4.0])
+    assert bw.jit(neighbours)(x) == pytest.approx(neighbours(x))
+    text = bw.jit(neighbours).as_text("forward", x)
+    assert "[5,2]" in text and "1000" not in text
+
+
 def test_results_of_unknown_length_are_refused_with_what_to_return() -> None:
     def whole(x: Any) -> Any:
         kept = [x]
