@@ -11,6 +11,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     aligned,
     as_view,
     cut,
+    filled,
     fixed,
     flat,
     merged,
@@ -22,7 +23,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     selected_axis,
     with_all,
 )
-from bwcompiler.frontend.numpy.selected.reducing import filled, lowest
+from bwcompiler.frontend.numpy.selected.reducing import lowest
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer
