@@ -131,7 +131,7 @@ def constant_number(value: Value, is_size: bool = False) -> Any:
     region = open_region()
     if region.policy is None:
         return None
-    found = None if region.policy.depth else _constant(region, value, is_size)     # a loop around may give it another value each time
+    found = _constant(region, value, is_size)
     found, = constant_arrays([value], FEW) if found is None else [found]
     return None if found is None else found[()]
 
@@ -174,6 +174,12 @@ def _contents(region: Region, value: Value, is_size: bool) -> Any:
     It is noted where a size is made of an array of floats, which can be had.
     """
     found = region.array_of(value)
+    if found is None and value in region.lifted_inputs and region.parent is not None:
+        storage = region.lifted[region.lifted_inputs.index(value)]
+        outside = region.parent.read(storage)
+        found = _constant(region.parent, outside, is_size)
+        array = region.parent.array_of(outside)                # one that nobody writes to; to others the body of a loop may yet write
+        return None if storage.writable and (array is None or array.flags.writeable) else found
     known = None if region.policy is None else region.policy.known
     place = next((place for place, one in enumerate(region.argument_inputs[:len(region.passed)]) if one is value), None)
     if found is not None or place is None or known is None:
