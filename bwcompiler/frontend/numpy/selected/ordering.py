@@ -289,6 +289,40 @@ def vstack(tup: Any, **options: Any) -> Any:
     return concatenate([x if isinstance(x, Selection) else np.atleast_2d(as_tracer(x)) for x in parts], **options)
 
 
+# Of a list whose elements are the rows of a selection.
+def stacked_rows(x: Selection, axis: Any = 0) -> Any:
+    """np.stack(list(x), axis)."""
+    x, place = merged(x), selected_axis(x, axis)
+    return with_all(x, np.moveaxis(x.array, 0, place), place)
+
+
+def concatenated_rows(x: Selection, axis: Any = 0) -> Any:
+    """np.concatenate(list(x), axis)."""
+    x = merged(x)
+    if axis is None or x.ndim == 2:
+        return flat(x)
+    place = range(x.ndim - 1)[axis]
+    array = np.moveaxis(x.array, 0, place)         # the selected axis in front of that along which its elements are joined
+    extents = array.shape
+    whole = array.reshape((*extents[:place], extents[place] * extents[place + 1], *extents[place + 2:]))
+    return Selection(whole, np.repeat(x.where, extents[place + 1]), place)
+
+
+def rows_below_rows(x: Selection) -> Any:
+    """np.vstack(list(x))."""
+    return x[:, None] if x.ndim == 1 else x if x.ndim == 2 else concatenated_rows(x)
+
+
+def rows_beside_rows(x: Selection) -> Any:
+    """np.hstack(list(x))."""
+    return x if x.ndim == 1 else concatenated_rows(x, 0 if x.ndim == 2 else 1)
+
+
+def rows_as_columns(x: Selection) -> Any:
+    """np.column_stack(list(x))."""
+    return x[None, :] if x.ndim == 1 else transpose(x) if x.ndim == 2 else concatenated_rows(x, 1)
+
+
 @selected(np.repeat)
 def repeat(a: Selection, repeats: Any, axis: Any = None) -> Selection:
     x = merged(flat(a) if axis is None else a)
