@@ -150,6 +150,18 @@ def argsort(a: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *
     return prefix(np.argsort(filled(x, _last(x.dtype)), axis=x.lead, kind="stable"), x.count, x.lead)
 
 
+@selected(np.searchsorted)
+def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    if sorter is not None:
+        refuse("np.searchsorted with sorter=")
+    if isinstance(v, Selection):
+        return elementwise(lambda array: np.searchsorted(a, array, side), v)
+    x = packed(a)
+    if x.ndim != 1:
+        raise ValueError("object too deep for desired array")
+    return np.minimum(np.searchsorted(filled(x, _last(x.dtype)), v, side), x.count)
+
+
 @selected(np.lexsort)
 def lexsort(keys: Any, axis: Any = -1) -> Selection:
     columns = list(keys)

@@ -146,7 +146,16 @@ def filling_arrays(x):
     return found, table, pairs, picked
 
 
-PROGRAMS = [filling_arrays, gini, distribution, lines, many_makers, spaces, slices_assigned, columns_assigned, recursions, state_of_objects, assigned_in_branches, a_view_that_is_gone]
+def searched(x):
+    v = np.sort(x[x > 0])
+    steps = np.unique(np.floor(x))
+    k = np.searchsorted(v, 1.0)
+    return (v[max(k - 1, 0)], np.searchsorted(v, [0.0, 0.95, 9.0, np.inf], side="right"), np.searchsorted(steps, np.floor(x)),
+            np.searchsorted(steps, 0, side="right"), np.searchsorted(np.array([0.0, 1.0, 2.0]), v), np.searchsorted(v, v, "right"),
+            np.searchsorted(v, np.nan), np.searchsorted(np.flatnonzero(x > 0), 1.5))
+
+
+PROGRAMS = [searched, filling_arrays, gini, distribution, lines, many_makers, spaces, slices_assigned, columns_assigned, recursions, state_of_objects, assigned_in_branches, a_view_that_is_gone]
 
 
 def parts(result: Any) -> tuple[Any, ...]:
