@@ -11,7 +11,7 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import while_loop
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.callbacks import host_call
-from bwcompiler.frontend.tracing.operands import is_traced, value_as
+from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import BOOL
 from bwcompiler.scipy.ndimage.edges import per_axis, taken
