@@ -77,21 +77,19 @@ def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced
 
 
 def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced], asked: Collection[int] = (),
-                   ) -> tuple[Traced, list[int]] | Exception | None:
-    """What `attempt` traces when it knows what arrays of integers hold, and all integers if that does not do; the positions of these.
-    Why it is still refused; None: if there are no such arguments.
+                   integers: bool = False) -> tuple[Traced, list[int]] | Exception | None:
+    """What `attempt` traces when it knows what arrays of integers hold, and the positions of these; why it is still refused; None: if
+    there are no such arguments.
 
-    The arguments have them among their compile-time values then.  asked: the ids of arrays of floats that it is to know, too.
+    The arguments have them among their compile-time values then.  asked: the ids of arrays of floats that it is to know, too; integers:
+    and so are all numbers that are integers.
     """
+    numbers = [position for position in arguments.dynamic if integers and type(arguments.leaves[position]) in (int, bool)]
     candidates = [position for position in arguments.dynamic if _may_be_known(arguments.leaves[position])
-                  or id(arguments.leaves[position]) in asked]
-    numbers = [position for position in arguments.dynamic if type(arguments.leaves[position]) in (int, bool)]
+                  or id(arguments.leaves[position]) in asked or position in numbers]
     before = copy.copy(arguments)
     floats = bool(asked)
-    with_all = _attempted(arguments, before, candidates, attempt, floats) if candidates else None
-    if not isinstance(with_all, tuple) and numbers:
-        with_all = _attempted(arguments, before, [*candidates, *numbers], attempt, floats)
-        candidates = [*candidates, *numbers]
+    with_all = _attempted(arguments, before, candidates, attempt, floats) if candidates and (numbers or not integers) else None
     if not isinstance(with_all, tuple):
         return with_all
     known, found = with_all
