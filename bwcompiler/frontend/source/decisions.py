@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import TracerBoolError, at
-from bwcompiler.frontend.numpy.selected.packing import merged
+from bwcompiler.frontend.numpy.selected.packing import guarded, merged
 from bwcompiler.frontend.source.array_backed.dictionaries import tabled
 from bwcompiler.frontend.source.array_backed.growth import POISON, append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.bodies.branches import branch
@@ -178,7 +178,8 @@ def elements(source: Any) -> Iterator[tuple[Any, Any]]:
     """What a comprehension goes over, each with whether it is there."""
     if isinstance(source, Selection) and not source.lead:
         rows = merged(source)
-        return iter([(rows.where[k], rows.array[k]) for k in range(rows.where.shape[0])])
+        array = guarded(rows)
+        return iter([(rows.where[k], array[k]) for k in range(rows.where.shape[0])])
     if not gaps.has_gaps(source):
         return zip(itertools.repeat(True), iterable(source))
     return iter([(one.present, gaps.handed_out(one.value)) if type(one) is gaps.Maybe else (True, one) for one in source])

@@ -118,6 +118,7 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, options: Trac
             known = len(first.arrays_asked)
             again = knowing_arrays(arguments, attempt, first.arrays_asked)
             refusal = again.with_traceback(user_traceback(again.__traceback__)) if isinstance(again, BwError) else refusal
+        again = again if isinstance(again, tuple) else knowing_arrays(arguments, attempt, first.arrays_asked, integers=True)
     if not isinstance(again, tuple):
         raise refusal
     result: TraceResult = again[0]

@@ -22,6 +22,7 @@ from bwcompiler.api.transforms.implicit import ClosedFunction
 from bwcompiler.api.transforms.reverse import vjp
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth
+from bwcompiler.frontend.tracing.operands import as_tracer, is_traced
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.scipy.integrate.right_hand_sides import lsoda
 from bwcompiler.scipy.packing import is_traced_call
@@ -190,7 +191,7 @@ def odeint(func: Function, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *,
     at most mxstep steps are made, else the rest is nan.  Raises ShapeError for y0 of more than one axis.
 
     With Dfun=True (or a function), or another keyword of scipy.integrate.odeint, it is that function, LSODA, for stiff equations, with the
-    derivative by y taken from func; not inside of traced functions, where UnsupportedError is raised.
+    derivative by y taken from func; not inside of traced functions, where UnsupportedError is raised (except for tfirst).
 
     >>> import numpy as np, bwcompiler as bw
     >>> solve = lambda rate: bw.scipy.integrate.odeint(lambda y, t, rate: -rate * y, np.ones(1), np.array([0.0, 1.0]), (rate,))[1, 0]
@@ -198,26 +199,29 @@ def odeint(func: Function, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *,
     -0.135335
     """
     args = tuple(args) if isinstance(args, tuple | list) else (args,)
+    time_first = is_traced_call() and options.pop("tfirst", False)
     if Dfun is not None or options:
         if is_traced_call():
             name = "Dfun" if Dfun is not None else next(iter(options))
             raise UnsupportedError(f"odeint inside of a traced function: {name} cannot be given; the method is an explicit one\n"
                                    "  hint: leave it out, or call it outside of traced functions")
         return lsoda(func, y0, t, args, Dfun, {"rtol": rtol, "atol": atol, "mxstep": mxstep, **options})
+    y0, t = (as_tracer(one) if is_traced(one) else np.asarray(one) for one in (y0, t))
     if np.ndim(y0) > 1 or np.ndim(t) != 1:
         raise ShapeError(f"odeint: y0 of shape {np.shape(y0)} must have one axis, and t of shape {np.shape(t)} must have one")
     chosen = (rtol, atol, mxstep)
     if not is_traced_call():
         compiled = made_of(func, ("odeint", *chosen), lambda: jit(functools.partial(_in_trace, func, chosen), mutates=False))
         return compiled(np.asarray(y0), np.asarray(t), args)
-    return _in_trace(func, chosen, y0, t, args)
+    return _in_trace(func, chosen, y0, t, args, time_first)
 
 
-def _in_trace(func: Function, options: tuple[float, float, int], y0: Any, t: Any, args: tuple[Any, ...]) -> Any:
+def _in_trace(func: Function, options: tuple[float, float, int], y0: Any, t: Any, args: tuple[Any, ...], time_first: bool = False) -> Any:
     start = np.reshape(y0, (-1,)) + 0.0
 
     def slope(y: Any, t: Any) -> Any:
-        found = call_user(func, (y, t, *args), {})
+        found = call_user(func, (t, y, *args) if time_first else (y, t, *args), {})
+        found = np.stack(found) if isinstance(found, list | tuple) else found
         if getattr(found, "ndim", 0) and found.shape not in (start.shape, (1,)):
             raise ShapeError(f"odeint: func gives shape {found.shape}, but y0 has shape {start.shape}")
         return found

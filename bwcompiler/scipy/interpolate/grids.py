@@ -11,7 +11,7 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import cast, is_traced, number_value, real_value
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, is_traced, number_value, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.scipy.interpolate.b_splines import basis, make_interp_spline, values
@@ -187,7 +187,7 @@ def _coordinates(xi: Any, rank: int) -> Any:
         if len(xi) == 1 and np.ndim(xi[0]) > 1:
             return xi[0]
         return np.stack(np.broadcast_arrays(*xi), -1)
-    points = xi if is_traced(xi) else np.asarray(xi)
+    points: Any = as_tracer(xi) if is_traced(xi) else np.asarray(xi)
     if points.ndim == 1:
         return points[:, None] if rank == 1 else points[None]
     return points
@@ -210,8 +210,8 @@ class RegularGridInterpolator:
                  solver: Any = None, solver_args: Any = None) -> None:
         if solver is not None or solver_args:
             raise UnsupportedError("RegularGridInterpolator: the systems of splines are solved directly; leave out solver=")
-        self.grid = tuple([one if is_traced(one) else np.asarray(one, np.float64) for one in points])
-        self.values: Any = values if is_traced(values) else np.asarray(values)
+        self.grid = tuple([as_tracer(one) if is_traced(one) else np.asarray(one, np.float64) for one in points])
+        self.values: Any = as_tracer(values) if is_traced(values) else np.asarray(values)
         if len(self.grid) > np.ndim(self.values):
             raise ValueError(f"There are {len(self.grid)} point arrays, but values has {np.ndim(self.values)} dimensions")
         for axis, one in enumerate(self.grid):

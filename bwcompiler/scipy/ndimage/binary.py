@@ -11,10 +11,10 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.inside.loops import while_loop
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.callbacks import host_call
-from bwcompiler.frontend.tracing.operands import is_traced, value_as
+from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import BOOL
-from bwcompiler.scipy.ndimage.edges import per_axis
+from bwcompiler.scipy.ndimage.edges import per_axis, taken
 from bwcompiler.scipy.ndimage.ranks import masked_extreme
 
 
@@ -51,7 +51,7 @@ def _morphed(name: str, input: Any, structure: Any, iterations: int, mask: Any, 
     if not footprint.any():
         raise RuntimeError("structure must not be empty")
     origins = tuple(int(one) for one in per_axis(origin, range(rank), "origin"))
-    return _repeated(input if is_traced(input) else np.asarray(input), mask, bool(border), _tuples(footprint.tolist()), origins, which,
+    return _repeated(taken(input), mask, bool(border), _tuples(footprint.tolist()), origins, which,
                      int(iterations))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import cast, is_traced, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, is_traced, value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import C128, F64
 
@@ -24,6 +24,11 @@ def array_of(given: Any) -> Any:
     """As doubles, or complex ones."""
     value = value_as(given)
     return fresh(cast(value, C128 if value.dtype.is_complex else F64))
+
+
+def taken(given: Any) -> Any:
+    """As an array: a plain one, or a traced one, of a list that holds traced values too."""
+    return as_tracer(given) if is_traced(given) else np.asarray(given)
 
 
 def finished(found: Any, given: Any, output: Any = None) -> Any:

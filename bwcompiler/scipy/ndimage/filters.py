@@ -15,7 +15,7 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import cast, is_traced, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
-from bwcompiler.scipy.ndimage.edges import Edges, array_of, axes_of, continued, finished, per_axis
+from bwcompiler.scipy.ndimage.edges import Edges, array_of, axes_of, continued, finished, per_axis, taken
 
 MOST_SHIFTED = 64                                                       # weights that are a sum of shifted arrays
 
@@ -84,7 +84,7 @@ def _filter(x: Any, weights: Any, output: Any, mode: Edges, cval: Any, origin: A
         raise RuntimeError(f"weights.ndim ({np.ndim(kernel)}) must match len(axes) ({len(chosen)})")
     modes = tuple(per_axis(mode, chosen, "mode"))
     origins = tuple([int(one) for one in per_axis(origin, chosen, "origin")])
-    return _filtered(x if is_traced(x) else np.asarray(x), kernel, cval, tuple(chosen), modes, origins, flip, output, 1, spares)
+    return _filtered(taken(x), kernel, cval, tuple(chosen), modes, origins, flip, output, 1, spares)
 
 
 def correlate(input: Any, weights: Any, output: Any = None, mode: Edges = "reflect", cval: Any = 0.0, origin: Any = 0, *,
@@ -196,7 +196,7 @@ def uniform_filter1d(input: Any, size: int, axis: int = -1, output: Any = None, 
     if size < 1:
         raise RuntimeError("incorrect filter size")
     place = normalize_axis(axis, np.ndim(input))
-    given = input if is_traced(input) else np.asarray(input)                # the sum is divided: means of integers are exact
+    given = taken(input)                # the sum is divided: means of integers are exact
     return _filtered(given, np.ones(size), cval, (place,), (mode,), (origin,), False, output, size)
 
 

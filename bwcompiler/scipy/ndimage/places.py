@@ -18,7 +18,7 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import cast, is_traced, real_value
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
-from bwcompiler.scipy.ndimage.edges import array_of, continued, finished, per_axis
+from bwcompiler.scipy.ndimage.edges import array_of, continued, finished, per_axis, taken
 from bwcompiler.scipy.special.functions import by_loop
 
 scipy_special = lazy.module("scipy.special")
@@ -203,12 +203,10 @@ def map_coordinates(input: Any, coordinates: Any, output: Any = None, order: int
     _require_order(order)
     if np.ndim(input) < 1:
         raise RuntimeError("input and output rank must be > 0")
-    if isinstance(coordinates, list | tuple) and any(map(is_traced, coordinates)):
-        coordinates = np.stack(np.broadcast_arrays(*coordinates))
-    if np.shape(coordinates)[0] != np.ndim(input):
+    if len(coordinates) != np.ndim(input):
         raise RuntimeError("invalid shape for coordinate array")
-    points = coordinates if is_traced(coordinates) else np.asarray(coordinates, np.float64)
-    return _mapped(input if is_traced(input) else np.asarray(input), points, cval, order, mode, prefilter, output)
+    points = taken(coordinates) if is_traced(coordinates) else np.asarray(coordinates, np.float64)
+    return _mapped(taken(input), points, cval, order, mode, prefilter, output)
 
 
 def _grid(shape: Sequence[int]) -> Any:
@@ -301,7 +299,7 @@ def rotate(input: Any, angle: Any, axes: tuple[int, int] = (1, 0), reshape: bool
         raise UnsupportedError("rotate by a traced angle: the shape of the result depends on it\n  hint: reshape=False")
     cosine, sine = [by_loop(name, angle) if is_traced(angle) else getattr(scipy_special, name)(angle) for name in ("cosdg", "sindg")]
     turn = np.stack([np.stack([cosine, sine]), np.stack([-sine, cosine])])
-    given: Any = input if is_traced(input) else np.asarray(input)
+    given: Any = taken(input)
     sizes = np.array([given.shape[axis] for axis in plane])
     if reshape:
         bounds = turn @ np.array([[0, 0, sizes[0], sizes[0]], [0, sizes[1], 0, sizes[1]]])

@@ -9,9 +9,9 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
-from bwcompiler.frontend.tracing.operands import is_traced, value_as
+from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.scipy.ndimage.edges import Edges, axes_of, continued, finished, per_axis
+from bwcompiler.scipy.ndimage.edges import Edges, axes_of, continued, finished, per_axis, taken
 
 
 @graph_function
@@ -50,7 +50,7 @@ def _filter(x: Any, size: Any, footprint: Any, output: Any, mode: Edges, cval: A
     if not places:
         raise ValueError("filter footprint array has no True values")
     modes = tuple(per_axis(mode, chosen, "mode"))
-    return _chosen(x if is_traced(x) else np.asarray(x), cval, tuple(chosen), mask.shape, modes, tuple(origins), places, which,
+    return _chosen(taken(x), cval, tuple(chosen), mask.shape, modes, tuple(origins), places, which,
                    0 if rank is None else rank(len(places)), output)
 
 

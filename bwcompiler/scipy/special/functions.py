@@ -22,7 +22,7 @@ from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
 from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
 from bwcompiler.frontend.numpy.selected.elementwise import elementwise
-from bwcompiler.frontend.numpy.selected.reducing import filled as unselected_as
+from bwcompiler.frontend.numpy.selected.packing import filled as unselected_as
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, taking_selections
 from bwcompiler.frontend.tracing.operands import align, cast, constant, filled, number_value, real_value, reshape, value_as
 from bwcompiler.frontend.tracing.tracer import fresh

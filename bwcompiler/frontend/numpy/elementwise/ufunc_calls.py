@@ -12,6 +12,7 @@ from bwcompiler.frontend.numpy.elementwise.special_by_loop import complex_specia
 from bwcompiler.frontend.numpy.elementwise.special_precision import is_single_composed, loop_dtypes
 from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, COMPLEX_RULES, UFUNCS, Ufunc, reciprocal, ufunc_named
 from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import (
     Constant,
     Payload,
@@ -196,6 +197,7 @@ def in_place(name: str, target: Tracer, other: Any) -> Any:
     if name == "matmul":
         store(target, value_of(HANDLERS["matmul"](target, other)), "same_kind", "matmul")
         return target
+    other = HANDLERS["filling"](other, target.shape) if isinstance(other, Selection) else other
     store(target, evaluate(UFUNCS[name], (target, other)), "same_kind", name)
     return target
 

@@ -12,7 +12,7 @@ from bwcompiler.errors import DTypeError, ShapeError, TracerIndexError, Unsuppor
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
-from bwcompiler.frontend.numpy.selected.items import by_selections, is_selecting, set_selected, set_where
+from bwcompiler.frontend.numpy.selected.items import by_selections, filling, is_selecting, set_selected, set_where
 from bwcompiler.frontend.numpy.selected.positions import nonzero
 from bwcompiler.frontend.tracing.calls import lying_as
 from bwcompiler.frontend.tracing.handles import assign, value_of
@@ -218,7 +218,8 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
     if parsed.arrays:
         _scatter(ops.scatter_update, base, parsed, value)
         return
-    assign(base, fitted(operand(value.item() if isinstance(value, np.generic) else value)[0], x, base.shape))   # it must fit as a number
+    value = value.item() if isinstance(value, np.generic) else filling(value, base.shape)       # it must fit as a number
+    assign(base, fitted(operand(value)[0], x, base.shape))
 
 
 def _is_view_by(parsed: ParsedIndex, base: Tracer, value: Tracer) -> bool:
@@ -257,7 +258,7 @@ def _scatter(op: Op, base: Tracer, parsed: ParsedIndex, value: Any) -> None:
     result_shape = (*rest[:parsed.place], *index_shape, *rest[parsed.place:])
     if len(index_shape) == 0 or parsed.place == 0:
         result_shape = (*index_shape, *rest)
-    updates = fitted(operand(value)[0], base, result_shape)
+    updates = fitted(operand(filling(value, result_shape))[0], base, result_shape)
     order = _result_order(len(index_shape), len(result_shape), parsed.place)
     if order is not None:
         updates = ops.transpose(updates, axes=tuple(sorted(range(len(order)), key=order.__getitem__)))
@@ -271,7 +272,7 @@ def scatter_add(x: Tracer, index: Any, value: Any) -> None:
     if parsed.arrays:
         _scatter(ops.scatter_add, base, parsed, value)
     else:
-        assign(base, ops.add(value_of(base), fitted(operand(value)[0], x, base.shape)))
+        assign(base, ops.add(value_of(base), fitted(operand(filling(value, base.shape))[0], x, base.shape)))
 
 
 # ----- functions

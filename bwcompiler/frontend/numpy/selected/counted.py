@@ -38,12 +38,18 @@ def is_count(x: Any) -> bool:
 
 def _room(count: Any, what: str = "") -> int:
     """The largest number that `count` can be."""
-    high = _ends(value_of(count), open_region())[1]
-    if high == inf:
+    most = largest(count)
+    if most is None:
         raise TracerIndexError(f"a traced value as a size{what}: the number is not known while tracing, nor an upper bound of it\n"
                                "  hint: make it static (static_argnums), or np.minimum(n, 100), which is at most 100; what a mask selects "
                                "is at most as much as the mask has elements")
-    return max(int(high), 0)
+    return most
+
+
+def largest(count: Any) -> int | None:
+    """The largest number that a traced integer can be, and 0 if that is less; None if nothing is known of it."""
+    high = _ends(value_of(count), open_region())[1]
+    return None if high == inf else max(int(high), 0)
 
 
 def settled(extent: Any) -> Any:

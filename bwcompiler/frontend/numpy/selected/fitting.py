@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import ShapeError
-from bwcompiler.frontend.numpy.selected.packing import aligned, merged, number, prefix, require, selected, selected_axis, with_all
-from bwcompiler.frontend.numpy.selected.reducing import zeroed
+from bwcompiler.frontend.numpy.selected.packing import aligned, merged, number, prefix, require, selected, selected_axis, with_all, zeroed
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
 
 

@@ -11,7 +11,18 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections, require_unshared
 from bwcompiler.frontend.numpy.selected.ordering import sliced
-from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, fixed, has_mask_of, merged, number, packed, require, with_all
+from bwcompiler.frontend.numpy.selected.packing import (
+    aligned,
+    as_view,
+    fixed,
+    guarded,
+    has_mask_of,
+    merged,
+    number,
+    packed,
+    require,
+    with_all,
+)
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
@@ -119,7 +130,7 @@ def _at(x: Selection, index: Any) -> Any:
                          f"indices, not {index!r}")
     if not x.where.shape[0]:
         raise IndexError(f"index {index} is out of bounds: no element is selected")
-    return x.array[(*[slice(None)] * x.lead, _place(x, index))]
+    return guarded(x)[(*[slice(None)] * x.lead, _place(x, index))]
 
 
 def set_item(x: Selection, index: Any, value: Any) -> None:
@@ -302,7 +313,7 @@ def write_selected(x: Any, entries: list[Any], value: Any, write: Callable[[Any,
     indices, size = [merged(one) for one in selections], x.shape[0]
     if isinstance(value, Selection):
         *indices, value = aligned([*indices, merged(value)])
-        value = value.array
+        value = guarded(value)
     elif np.ndim(value) == x.ndim - len(indices) + 1 and np.shape(value)[0] != 1:
         indices, count = [packed(one) for one in aligned(indices)], np.shape(value)[0]
         require(indices[0].count == count, ValueError(f"cannot assign {count} values: another number of elements is selected"))
@@ -339,6 +350,22 @@ def set_where(x: Any, mask: Any, lead: int, value: Any) -> None:
     if isinstance(payload, Value):
         payload = without_imaginary_part(payload, x._type.dtype)
     assign(x, ops.select(value_of(spread(target)), materialise(payload, x._type.dtype, x.shape), value_of(x)))
+
+
+def filling(x: Any, shape: tuple[Any, ...]) -> Any:
+    """What is assigned to a part of that shape: of a selection, as many elements as that has along the axis, or one for all of them."""
+    if not isinstance(x, Selection):
+        return x
+    x, axis = packed(x), len(shape) - (x.ndim - x.lead)
+    if axis < 0 or not isinstance(shape[axis], int) or not x.array.shape[x.lead]:
+        refuse("an assignment of it")
+    require(np.logical_or(x.count == shape[axis], x.count == 1), ValueError(
+        f"could not broadcast input array: {shape[axis]} elements are assigned to, and another number is selected"))
+    places = np.where(x.count == 1, 0, np.minimum(np.arange(shape[axis]), x.array.shape[x.lead] - 1))
+    return np.take(x.array, places, axis=x.lead)
+
+
+HANDLERS["filling"] = filling
 
 
 def _of_places(target: Selection, value: Any, behind: int) -> Value:

@@ -11,6 +11,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     aligned,
     as_view,
     cut,
+    filled,
     fixed,
     flat,
     merged,
@@ -22,7 +23,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     selected_axis,
     with_all,
 )
-from bwcompiler.frontend.numpy.selected.reducing import filled, lowest
+from bwcompiler.frontend.numpy.selected.reducing import lowest
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -147,6 +148,18 @@ def argsort(a: Selection, axis: Any = -1, kind: Any = None, order: Any = None, *
         refuse("np.argsort along another axis")
     x = packed(x)
     return prefix(np.argsort(filled(x, _last(x.dtype)), axis=x.lead, kind="stable"), x.count, x.lead)
+
+
+@selected(np.searchsorted)
+def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+    if sorter is not None:
+        refuse("np.searchsorted with sorter=")
+    if isinstance(v, Selection):
+        return elementwise(lambda array: np.searchsorted(a, array, side), v)
+    x = packed(a)
+    if x.ndim != 1:
+        raise ValueError("object too deep for desired array")
+    return np.minimum(np.searchsorted(filled(x, _last(x.dtype)), v, side), x.count)
 
 
 @selected(np.lexsort)
@@ -286,6 +299,40 @@ def vstack(tup: Any, **options: Any) -> Any:
     if all(isinstance(x, Selection) and x.ndim == 1 for x in parts):
         return stack(parts, **options)
     return concatenate([x if isinstance(x, Selection) else np.atleast_2d(as_tracer(x)) for x in parts], **options)
+
+
+# Of a list whose elements are the rows of a selection.
+def stacked_rows(x: Selection, axis: Any = 0) -> Any:
+    """np.stack(list(x), axis)."""
+    x, place = merged(x), selected_axis(x, axis)
+    return with_all(x, np.moveaxis(x.array, 0, place), place)
+
+
+def concatenated_rows(x: Selection, axis: Any = 0) -> Any:
+    """np.concatenate(list(x), axis)."""
+    x = merged(x)
+    if axis is None or x.ndim == 2:
+        return flat(x)
+    place = range(x.ndim - 1)[axis]
+    array = np.moveaxis(x.array, 0, place)         # the selected axis in front of that along which its elements are joined
+    extents = array.shape
+    whole = array.reshape((*extents[:place], extents[place] * extents[place + 1], *extents[place + 2:]))
+    return Selection(whole, np.repeat(x.where, extents[place + 1]), place)
+
+
+def rows_below_rows(x: Selection) -> Any:
+    """np.vstack(list(x))."""
+    return x[:, None] if x.ndim == 1 else x if x.ndim == 2 else concatenated_rows(x)
+
+
+def rows_beside_rows(x: Selection) -> Any:
+    """np.hstack(list(x))."""
+    return x if x.ndim == 1 else concatenated_rows(x, 0 if x.ndim == 2 else 1)
+
+
+def rows_as_columns(x: Selection) -> Any:
+    """np.column_stack(list(x))."""
+    return x[None, :] if x.ndim == 1 else transpose(x) if x.ndim == 2 else concatenated_rows(x, 1)
 
 
 @selected(np.repeat)

@@ -11,7 +11,7 @@ import numpy as np
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
-from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, same_value
+from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, same_value, spread
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -74,11 +74,30 @@ def prefix(array: Any, count: Any, lead: int) -> Selection:
     return Selection(array, as_tracer(np.arange(array.shape[lead]) < count), lead, count)
 
 
+def filled(x: Selection, value: Any) -> Any:
+    """All elements, with `value` for those that are not selected."""
+    return np.where(spread(x), x.array, value)
+
+
+def zeroed(x: Selection) -> Any:
+    """All elements, with 0 for those that are not selected."""
+    return filled(x, np.zeros((), x.dtype)[()])
+
+
+def guarded(x: Selection) -> Any:
+    """All elements, of which some selected ones are taken by their positions.
+
+    Others may be inf or nan, as in `(1 / x[x > 0])[0]`, and so may what their zero cotangents are multiplied by: these are masked zeros.
+    """
+    has_derivative = x.dtype.kind in "fc" and x.where.size and not isinstance(x, DataSlice)
+    return zeroed(x) if has_derivative else x.array
+
+
 def packed(x: Selection) -> Selection:
     """The packed selection: the selected elements first, in order."""
     x = merged(x)
     if x.count is not None:
-        return x
+        return with_all(x, guarded(x))
     size = x.where.shape[0]
     if isinstance(x, DataSlice) and size:
         return prefix(np.take(x.array, np.minimum(x.start + np.arange(size), size - 1), axis=0), x.number, 0)
@@ -86,7 +105,7 @@ def packed(x: Selection) -> Selection:
         return prefix(x.array, np.sum(x.where), x.lead)
     rank = np.cumsum(x.where)                      # the rank of each selected element, from 1
     places = np.minimum(np.searchsorted(rank, np.arange(1, size + 1)), size - 1)
-    return prefix(np.take(x.array, places, axis=x.lead), rank[-1], x.lead)
+    return prefix(np.take(guarded(x), places, axis=x.lead), rank[-1], x.lead)
 
 
 def cut(x: Selection, size: int) -> Selection:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.packing import aligned, merged, selected, with_all
-from bwcompiler.frontend.numpy.selected.reducing import zeroed
+from bwcompiler.frontend.numpy.selected.packing import aligned, merged, selected, with_all, zeroed
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
 
 

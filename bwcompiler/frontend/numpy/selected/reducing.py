@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections
-from bwcompiler.frontend.numpy.selected.packing import merged, number, require, selected, selected_axis, with_all
+from bwcompiler.frontend.numpy.selected.packing import filled, merged, number, require, selected, selected_axis, with_all, zeroed
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, spread
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -100,16 +100,6 @@ def lowest(dtype: Any, largest: bool) -> Any:
     if dtype.kind not in "iu":
         refuse(f"the order of {dtype} numbers")
     return dtype.type(np.iinfo(dtype).min if largest else np.iinfo(dtype).max)
-
-
-def filled(x: Selection, value: Any) -> Any:
-    """All elements, with `value` for those that are not selected."""
-    return np.where(spread(x), x.array, value)
-
-
-def zeroed(x: Selection) -> Any:
-    """All elements, with 0 for those that are not selected."""
-    return filled(x, np.zeros((), x.dtype)[()])
 
 
 def _extreme(function: Any) -> Callable[..., Any]:

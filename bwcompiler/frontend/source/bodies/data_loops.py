@@ -17,6 +17,7 @@ import numpy as np
 
 from bwcompiler import ops, tree
 from bwcompiler.errors import TracerBoolError, TracerError, at
+from bwcompiler.frontend.numpy.selected.counted import largest
 from bwcompiler.frontend.source.array_backed.growth import WINDOW, Unbounded
 from bwcompiler.frontend.source.bodies.after_loops import place
 from bwcompiler.frontend.source.bodies.capture import Traceable
@@ -161,9 +162,11 @@ def for_loop(elements: Elements, body: Callable[[Any], None], variables: Variabl
             if policy.summed is not None or not isinstance(count, Tracer) or extent_of(count) is not None:      # a sum needs no list
                 raise
             names.restore({**entry, COUNTER: 0})
-            end = np.minimum(count, APPENDED)
-            _record(names, more, test, run, body, policy, capacity=APPENDED)
-            raise_where(count > APPENDED, TracerError(_NO_ROOM.format(APPENDED, f"`for _ in range({10 * APPENDED})` with `break`")))
+            most = largest(count)
+            end = np.minimum(count, APPENDED) if most is None else count
+            _record(names, more, test, run, body, policy, capacity=APPENDED if most is None else most)
+            if most is None:
+                raise_where(count > APPENDED, TracerError(_NO_ROOM.format(APPENDED, f"`for _ in range({10 * APPENDED})` with `break`")))
     except BaseException:
         names.restore(entry)
         raise

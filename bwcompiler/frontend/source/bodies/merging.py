@@ -20,7 +20,7 @@ from bwcompiler.frontend.source.bounded.dictionaries import wish as wish_for_key
 from bwcompiler.frontend.source.bounded.stacks import hint as hint_for_stack
 from bwcompiler.frontend.source.bounded.stacks import wish
 from bwcompiler.frontend.source.concrete.makers import shown
-from bwcompiler.frontend.source.containers.parts import Form, put_together
+from bwcompiler.frontend.source.containers.parts import Form, containers, put_together
 from bwcompiler.frontend.source.containers.progressions import Progression
 from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
@@ -147,6 +147,7 @@ class _Merged:
         if self.dead[0] != self.dead[1] and self._is_from_before(name, other if self.dead[0] else one):
             self.after[name] = other if self.dead[0] else one
             return ()
+        self._require_without_tail(name, one, other)
         is_missing = one is UNBOUND or other is UNBOUND
         options = None if is_missing and not self._may_be_unsure(name, one) else _choice(one, other, slot, self.scope)
         form, others = (side.forms.get(name) for side in self.sides)
@@ -182,6 +183,14 @@ class _Merged:
         place = self._place(name)
         return not (name.startswith(PREFIX) or APART in name or (place is not None and place.kind != "attribute")
                     or self._has_returned(one is not UNBOUND))
+
+    def _require_without_tail(self, name: str, *ends: Any) -> None:
+        """A list that a side appends to is not what it was when it is chosen there, and another one on the other side."""
+        for side, end in zip(self.sides, ends, strict=True):
+            grown = {id(tail.base): side.ends[f"{APPENDED}{number}"] for number, tail in enumerate((self.scope.tails or {}).values())}
+            if any(grown.get(id(container)) for container in containers(end)):
+                not_capturable(f"{_called(name)} is a list that is appended to on one side, and another one on the other",
+                               hint="keep one list: kept.clear() instead of kept = []")
 
     def _require_lengths(self, name: str, one: Any, other: Any) -> None:
         """The items of a deque, or of a list that is changed like one, are as many after both sides."""

@@ -77,21 +77,23 @@ def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced
 
 
 def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced], asked: Collection[int] = (),
-                   ) -> tuple[Traced, list[int]] | Exception | None:
+                   integers: bool = False) -> tuple[Traced, list[int]] | Exception | None:
     """What `attempt` traces when it knows what arrays of integers hold, and the positions of these; why it is still refused; None: if
-    there are no such arrays.
+    there are no such arguments.
 
-    The arguments have them among their compile-time values then.  asked: the ids of arrays of floats that it is to know, too.
+    The arguments have them among their compile-time values then.  asked: the ids of arrays of floats that it is to know, too; integers:
+    and so are all numbers that are integers.
     """
+    numbers = [position for position in arguments.dynamic if integers and type(arguments.leaves[position]) in (int, bool)]
     candidates = [position for position in arguments.dynamic if _may_be_known(arguments.leaves[position])
-                  or id(arguments.leaves[position]) in asked]
+                  or id(arguments.leaves[position]) in asked or position in numbers]
     before = copy.copy(arguments)
     floats = bool(asked)
-    with_all = _attempted(arguments, before, candidates, attempt, floats) if candidates else None
+    with_all = _attempted(arguments, before, candidates, attempt, floats) if candidates and (numbers or not integers) else None
     if not isinstance(with_all, tuple):
         return with_all
     known, found = with_all
-    needed = [position for position in candidates if id(arguments.leaves[position]) in known.read]
+    needed = [position for position in candidates if position in numbers or id(arguments.leaves[position]) in known.read]
     if len(needed) == len(candidates):
         return found, candidates
     after = copy.copy(arguments)

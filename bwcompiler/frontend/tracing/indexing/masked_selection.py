@@ -18,6 +18,7 @@ from bwcompiler.errors import BwError, TracerIndexError
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.policy import Recapture
+from bwcompiler.frontend.tracing.refusals.demands import ask_for_integers
 from bwcompiler.frontend.tracing.registry import HANDLERS, TAKING, qualified_name
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -53,6 +54,9 @@ def _method(function: Any) -> Callable[..., Any]:
 def _run(function: Any, *args: Any, **kwargs: Any) -> Any:
     handler = SELECTED.get(function)
     if handler is None:
+        for one in (*args, *kwargs.values()):
+            if isinstance(one, Selection):
+                call(ask_for_integers, one.mask)
         return call(refuse, f"np.{qualified_name(function)}")
     return call(handler, *args, **kwargs)
 

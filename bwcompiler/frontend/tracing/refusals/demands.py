@@ -82,13 +82,40 @@ def _ask(innermost: Region, tracer: Any, value: Value, found: tuple[Region, list
     asked, numbers = found
     if not numbers:
         return _known(innermost, value)[()]
+    _demand(innermost, asked, numbers, kind(f"{advice()}\n  the value: {tracer!r}"))
+
+
+def _demand(innermost: Region, asked: Region, numbers: list[int], refusal: BwError) -> NoReturn:
+    """Trace again with the numbers of these arguments of a region."""
     source = current_source(innermost.outer)
-    demand = StaticDemand(asked, numbers, source, located(kind(f"{advice()}\n  the value: {tracer!r}"), source))
+    demand = StaticDemand(asked, numbers, source, located(refusal, source))
     region: Region | None = innermost
     while region is not None and region is not asked.parent:
         region.demand = demand
         region = region.parent
     raise demand
+
+
+def ask_for_integers(value: Value) -> None:
+    """Trace again with the integer arguments that a value is computed from, whatever else it is computed from; only where the function
+    would be refused otherwise."""
+    region = open_region()
+    found = _integers_of(region, value)
+    if found is not None:
+        _demand(region, *found, TracerIndexError("a size depends on this number"))
+
+
+def _integers_of(region: Region, value: Value) -> tuple[Region, list[int]] | None:
+    """The region whose arguments these are, or one around it, and their positions."""
+    inputs = _inputs_of(value, live_values(region.record.values, (value,)))
+    places = [region.argument_inputs.index(one) for one in inputs if one in region.argument_inputs]
+    numbers = [place for place in places if region.arguments[place].demandable and region.arguments[place].type.dtype.kind in "biu"]
+    if numbers or region.parent is None:
+        return (region, sorted(numbers)) if numbers else None
+    parent = region.parent
+    outside = [_integers_of(parent, parent.read(region.lifted[region.lifted_inputs.index(one)])) for one in inputs
+               if one in region.lifted_inputs]
+    return next((one for one in outside if one is not None), None)
 
 
 def _has_slope(region: Region, value: Value) -> bool:
@@ -131,8 +158,10 @@ def constant_number(value: Value, is_size: bool = False) -> Any:
     region = open_region()
     if region.policy is None:
         return None
-    found = None if region.policy.depth else _constant(region, value, is_size)     # a loop around may give it another value each time
+    found = _constant(region, value, is_size)
     found, = constant_arrays([value], FEW) if found is None else [found]
+    if found is None and is_size:
+        ask_for_integers(value)
     return None if found is None else found[()]
 
 
@@ -174,6 +203,12 @@ def _contents(region: Region, value: Value, is_size: bool) -> Any:
     It is noted where a size is made of an array of floats, which can be had.
     """
     found = region.array_of(value)
+    if found is None and value in region.lifted_inputs and region.parent is not None:
+        storage = region.lifted[region.lifted_inputs.index(value)]
+        outside = region.parent.read(storage)
+        found = _constant(region.parent, outside, is_size)
+        array = region.parent.array_of(outside)                # one that nobody writes to; to others the body of a loop may yet write
+        return None if storage.writable and (array is None or array.flags.writeable) else found
     known = None if region.policy is None else region.policy.known
     place = next((place for place, one in enumerate(region.argument_inputs[:len(region.passed)]) if one is value), None)
     if found is not None or place is None or known is None:
@@ -185,9 +220,9 @@ def _contents(region: Region, value: Value, is_size: bool) -> Any:
         if is_size and passed.dtype.kind == "f":
             known.arrays_asked[id(passed)] = passed
         return None
-    storage = getattr(passed, "_storage", None)
-    is_whole = storage is not None and storage.region is region.parent and not passed._chain
-    return _constant(storage.region, storage.value, is_size) if storage is not None and is_whole else None
+    given = getattr(passed, "_storage", None)
+    is_whole = given is not None and given.region is region.parent and not passed._chain
+    return _constant(given.region, given.value, is_size) if given is not None and is_whole else None
 
 
 def _note_float(region: Region, argument: Storage) -> None:

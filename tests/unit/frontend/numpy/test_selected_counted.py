@@ -132,7 +132,30 @@ def a_view_that_is_gone(x):
     return w.sum(), y.sum(), z[0]
 
 
-PROGRAMS = [gini, distribution, lines, many_makers, spaces, slices_assigned, columns_assigned, recursions, state_of_objects, assigned_in_branches, a_view_that_is_gone]
+def filling_arrays(x):
+    """Parts of arrays of known sizes, of which there must be as many elements as a mask selects, or one is selected."""
+    ranked = x[np.argsort(x) < 4]
+    found, table, pairs, picked = np.zeros(4), np.ones((2, 4)), np.zeros((4, 2)), np.zeros(6)
+    found[:] = ranked
+    table[1] = ranked * 2
+    table[:, [0, 2, 1, 3]] = ranked
+    pairs[:] = np.stack([x, x * x], 1)[np.argsort(x) < 4]
+    pairs[::2, 0] += ranked[:2]
+    picked[np.arange(6) % 3 != 1] = ranked ** 2
+    picked[1:3] = x[x == x[1]]
+    return found, table, pairs, picked
+
+
+def searched(x):
+    v = np.sort(x[x > 0])
+    steps = np.unique(np.floor(x))
+    k = np.searchsorted(v, 1.0)
+    return (v[max(k - 1, 0)], np.searchsorted(v, [0.0, 0.95, 9.0, np.inf], side="right"), np.searchsorted(steps, np.floor(x)),
+            np.searchsorted(steps, 0, side="right"), np.searchsorted(np.array([0.0, 1.0, 2.0]), v), np.searchsorted(v, v, "right"),
+            np.searchsorted(v, np.nan), np.searchsorted(np.flatnonzero(x > 0), 1.5))
+
+
+PROGRAMS = [searched, filling_arrays, gini, distribution, lines, many_makers, spaces, slices_assigned, columns_assigned, recursions, state_of_objects, assigned_in_branches, a_view_that_is_gone]
 
 
 def parts(result: Any) -> tuple[Any, ...]:
@@ -170,6 +193,12 @@ def behind_the_end(x):
     return y.sum()
 
 
+def does_not_fill(x):
+    y = np.zeros(9)
+    y[:7] = x[x > 0]
+    return y
+
+
 def too_many(x):
     y = np.zeros((x > 0).sum())
     y[1:] = np.ones(4)
@@ -178,7 +207,7 @@ def too_many(x):
 
 @pytest.mark.parametrize("program", [
     lambda x: np.ones(len(x[x > 0]) - 5).sum(), lambda x: np.linspace(0, 1, (x > 0).sum() - 5).sum(),
-    behind_the_end, too_many,
+    behind_the_end, does_not_fill, too_many,
     lambda x: (np.arange((x > 0).sum()) * x[x < 0]).sum()])
 def test_what_numpy_refuses_when_numbers_are_known(program: Callable[[Any], Any]) -> None:
     x = np.array([1.0, 2.0, 3.0, -1.0, -2.0])

@@ -98,6 +98,19 @@ def test_more_elements_than_there_is_room_for_raise() -> None:
         function(1.0)
 
 
+def test_as_much_room_as_the_loop_may_have_iterations() -> None:
+    def neighbours(x: Any) -> Any:
+        kept = []
+        for k in np.where(np.diff(x) > 0.5)[0]:
+            kept.append((k, 1 / (x[k + 1] - x[k])))
+        return np.array(kept)[:, 1].sum()
+
+    x = np.array([0.0, 1.0, 1.1, 2.0, 2.0, 4.0])
+    assert bw.jit(neighbours)(x) == pytest.approx(neighbours(x))
+    text = bw.jit(neighbours).as_text("forward", x)
+    assert "[5,2]" in text and "1000" not in text
+
+
 def test_results_of_unknown_length_are_refused_with_what_to_return() -> None:
     def whole(x: Any) -> Any:
         kept = [x]
@@ -176,3 +189,34 @@ def test_ranges_of_data_that_are_results():
         found, expected = bw.jit(program)(n), program(n)
         assert found.dtype == expected.dtype
         np.testing.assert_array_equal(found, expected)
+
+
+def orbit(x: Any, step: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """Numbers, arrays and matrices, of as many steps as data say."""
+    t, y = 0.0, np.array([x, 0.3])
+    numbers, states, products = [], [y], []
+    while t < 1.0:
+        y = y + step * np.array([y[1], -y[0]])
+        t += step
+        numbers.append(y[0])
+        states.append(y)
+        products.append(np.outer(y, np.array([1.0, 2.0, y[0]])))
+    return numbers, states, products
+
+
+def joined(x: Any, step: Any) -> tuple[Any, ...]:
+    numbers, states, products = orbit(x, step)
+    return (np.vstack(numbers), np.vstack(states), np.vstack(products), np.hstack(numbers), np.hstack(states), np.hstack(products),
+            np.column_stack(numbers), np.column_stack(states), np.column_stack(products), np.stack(numbers), np.stack(states, axis=1),
+            np.stack(products, axis=2), np.stack(products, -1), np.stack(products, 1), np.concatenate(states), np.concatenate(products),
+            np.concatenate(products, axis=1), np.concatenate(products, axis=None), np.concatenate(products, -1), np.abs(states),
+            np.maximum(numbers, 0.5), np.vstack([2 * state for state in states]))
+
+
+def test_arrays_in_lists_are_joined() -> None:
+    function, loss = bw.jit(joined), lambda x, step: sum([np.sum(part ** 3) for part in joined(x, step)])
+    for x, step in ((0.7, 0.2), (0.4, 0.13), (0.7, 0.2)):
+        for found, expected in zip(function(x, step), joined(x, step), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-13)
+        near = loss(x + 1e-6, step) - loss(x - 1e-6, step)
+        assert bw.grad(loss)(x, step) == pytest.approx(near / 2e-6, rel=1e-6)

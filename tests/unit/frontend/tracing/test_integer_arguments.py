@@ -147,3 +147,48 @@ def test_a_gradient_asks_for_each_number_once() -> None:
 
     bw.grad(fun)(X.ravel(), 3, 20, 4, True)
     assert len(runs) == 2                          # its text says that it asks for the others; one for k
+
+
+def supported(stiffness: Any, load: Any, fixed: list[int]) -> Any:
+    """The displacements of what is not fixed."""
+    free, found = np.setdiff1d(np.arange(len(load)), fixed), np.zeros(len(load))
+    for _ in range(20):
+        rest = load - stiffness @ found
+        if np.linalg.norm(rest[free]) < 1e-10:
+            break
+        found[free] += np.linalg.solve(stiffness[np.ix_(free, free)], rest[free])
+    return found @ load
+
+
+def test_how_many_are_left_of_integers_in_a_list() -> None:
+    stiffness, load = np.diag(np.arange(4.0) + 3) + 0.5, np.array([1.0, -2.0, 0.5, 1.5])
+    function = bw.value_and_grad(supported, argnums=1)
+    for fixed in ([0, 1], [3], [0, 1], [0, 2, 3]):
+        value, gradient = function(stiffness, load, fixed)
+        free = np.setdiff1d(np.arange(4), fixed)
+        expected = np.zeros(4)
+        expected[free] = 2 * np.linalg.solve(stiffness[np.ix_(free, free)], load[free])
+        np.testing.assert_allclose(value, supported(stiffness, load, fixed), rtol=1e-12)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-12)
+
+
+def bond(rate: Any, end: Any, frequency: int) -> Any:
+    """The yield at which a bond is worth 1: the number of payments is asked for in a loop that ends as data decide."""
+    z, last = rate, end[0]
+    for _ in range(30):
+        times = np.arange(1, round(last * frequency) + 1) / frequency
+        discount = np.exp(-z * times)
+        error = rate / frequency * discount.sum() + discount[-1] - 1.0
+        if abs(error) < 1e-13:
+            break
+        z = z + error / (rate / frequency * (times * discount).sum() + times[-1] * discount[-1])
+    return z
+
+
+def test_a_size_of_a_float_in_an_array_and_of_an_integer() -> None:
+    function = bw.value_and_grad(bond)
+    for end, frequency in ((3.0, 2), (5.0, 1), (3.0, 2), (3.0, 4)):
+        value, slope = function(0.03, np.array([end, 1.0]), frequency)
+        np.testing.assert_allclose(value, bond(0.03, np.array([end, 1.0]), frequency), rtol=1e-12)
+        near = [bond(rate, np.array([end]), frequency) for rate in (0.03 - 1e-6, 0.03 + 1e-6)]
+        assert slope == pytest.approx((near[1] - near[0]) / 2e-6, rel=1e-6)

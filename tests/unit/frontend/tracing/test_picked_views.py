@@ -181,4 +181,7 @@ def test_positions_are_checked(k: int) -> None:
 
 def test_what_cannot_be_known() -> None:
     with pytest.raises(UnsupportedError, match="depends on a traced index"):
-        bw.jit(lambda m, k: m if np.shares_memory(m[k], m[0]) else -m)(matrix(), 1)
+        bw.jit(lambda m: m if np.shares_memory(m[np.argmax(m[0])], m[0]) else -m)(matrix())
+    for k in (1, 0):                               # an integer argument is compiled in
+        found = bw.jit(lambda m, k: m if np.shares_memory(m[k], m[0]) else -m)(matrix(), k)
+        np.testing.assert_array_equal(found, -matrix() if k else matrix())

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.numpy.selected import ordering
 from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.undecided.lists import keyed, moved
 from bwcompiler.frontend.source.undecided.lists.gaps import Items, Maybe, as_array, has_gaps, length, refuse, taken, total
 from bwcompiler.frontend.source.variables import among, is_bounded
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED
 from bwcompiler.frontend.tracing.provenance.source import is_library
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -41,10 +43,19 @@ def _repeated(items: list[Any], times: Any) -> Any:
 
 
 HANDLERS["repeated"] = _repeated
+
+
+def _joined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """One of NumPy's functions that join arrays, of those that are in a list."""
+    return lambda items, *args, **kwargs: call(function, moved.array_of(items), *args, **kwargs)
+
+
 _TAKING: dict[Any, Callable[..., Any]] = {
     len: length, sum: total, list: builtins.list, tuple: builtins.tuple, np.array: moved.array_of, np.asarray: moved.array_of,
     np.fromiter: lambda items, dtype: moved.array_of(items, dtype=dtype), math.fsum: lambda items: total(items, 0.0),
-    np.stack: moved.array_of, sorted: keyed.in_order,
+    np.stack: _joined(ordering.stacked_rows), np.concatenate: _joined(ordering.concatenated_rows), sorted: keyed.in_order,
+    np.vstack: _joined(ordering.rows_below_rows), np.hstack: _joined(ordering.rows_beside_rows),
+    np.column_stack: _joined(ordering.rows_as_columns),
     min: functools.partial(keyed.extreme, "min"), max: functools.partial(keyed.extreme, "max"), any: _plain(plain.any_of),
     all: _plain(plain.all_of), math.prod: _plain(plain.product), functools.reduce: _plain(plain.reduced),
     heapq.nsmallest: _plain(plain.smallest), heapq.nlargest: _plain(plain.largest),
@@ -61,7 +72,7 @@ _COPYING = frozenset((builtins.dict, copy.copy, copy.deepcopy))
 _OF_ANY_ORDER = frozenset((builtins.min, builtins.max, builtins.sorted))
 _KEYWORDS: dict[Any, set[str]] = {
     sorted: {"key", "reverse"}, min: {"key", "default"}, max: {"key", "default"}, np.array: {"dtype"}, np.asarray: {"dtype"},
-    math.prod: {"start"}}
+    math.prod: {"start"}, np.stack: {"axis"}, np.concatenate: {"axis"}}
 
 
 def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,7 +106,7 @@ def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
         handler = _TAKING[function] if among(function, _TAKING) else None
         if handler is not None and kwargs.keys() <= _KEYWORDS.get(function, set()):
             return handler(*args, **kwargs)
-        if handler is None and among(function, SELECTED):
+        if handler is None and (isinstance(function, np.ufunc) or among(function, SELECTED)):
             return function(*[as_array(arg) if has_gaps(arg) else arg for arg in args], **kwargs)
         return refuse(f"{getattr(function, '__name__', 'a function')}()")
     return checked
