@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 
@@ -172,7 +172,10 @@ Operand = Value | float | int
 
 
 class Body:
-    """The instructions of one function of `width` numbers at a time, in order, and the intrinsics and tables they need."""
+    """The instructions of one function of `width` numbers at a time, in order, and the intrinsics and tables they need.
+
+    block   the label of what is being written.
+    """
 
     def __init__(self, parameters: Sequence[str], format_: FloatFormat, has_fma: bool, width: int = 1) -> None:
         self.format = format_
@@ -180,6 +183,7 @@ class Body:
         self.has_fma = has_fma
         self.parameters = [Value(self, f"%{name}", format_.ir) for name in parameters]
         self.lines: list[str] = []
+        self.block = "entry"
         self.intrinsics: set[str] = set()
         self.tables: dict[str, str] = {}
         self._known: dict[str, Value] = {}
@@ -245,6 +249,28 @@ class Body:
             then = self.constant(then)
         a, b = self._values(then, otherwise)
         return self.emit(f"select {condition.whole} {condition.text}, {a.whole} {a.text}, {b.whole} {b.text}", a.type)
+
+    def unless(self, condition: Value, values: Sequence[Value], others: Callable[[], Sequence[Value]]) -> list[Value]:
+        """The values where a condition holds, and others elsewhere: a branch over these, which is taken if it holds for every number.
+
+        Each number gets what the condition says of it alone, so its bits do not depend on those beside it.
+        """
+        place, before = len(self.lines), self.block
+        self.lines += [f"  br i1 {self._everywhere(condition)}, label %join{place}, label %others{place}", f"others{place}:"]
+        self.block, known = f"others{place}", self._known.copy()
+        found = [self.select(condition, value, other) for value, other in zip(values, others(), strict=True)]
+        self.lines += [f"  br label %join{place}", f"join{place}:"]
+        end, self.block, self._known = self.block, f"join{place}", known           # what is in that block is known there alone
+        return [self.emit(f"phi {value.whole} [ {value.text}, %{before} ], [ {other.text}, %{end} ]", value.type)
+                for value, other in zip(values, found, strict=True)]
+
+    def _everywhere(self, condition: Value) -> str:
+        if self.width == 1:
+            return condition.text
+        symbol = f"@llvm.vector.reduce.and.v{self.width}i1"
+        self.intrinsics.add(f"declare i1 {symbol}({condition.whole})")
+        self.lines.append(f"  %all{len(self.lines)} = call i1 {symbol}({condition.whole} {condition.text})")
+        return f"%all{len(self.lines) - 1}"
 
     def at_most(self, x: Value, bound: Operand) -> Value:
         """min(x, bound), NaN where x is NaN: one `vmin` instruction, unlike llvm.minnum."""

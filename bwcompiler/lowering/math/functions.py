@@ -110,7 +110,7 @@ def definition(name: str, dtype: str, width: int, has_fma: bool) -> Definition:
     result = FUNCTIONS[name][1](body, *body.parameters)
     type_ = body.whole(FORMATS[dtype].ir)
     head = f"define internal {type_} {function.symbol}({', '.join(f'{type_} %{parameter}' for parameter in parameters)})"
-    lines = [*body.lines, f"  ret {type_} {result.text}", "}"]
+    lines = ["entry:", *body.lines, f"  ret {type_} {result.text}", "}"]
     tables = tuple(body.tables[name] for name in sorted(body.tables))
     return Definition(head, "\n".join(lines), frozenset(body.intrinsics), tables)
 

@@ -1,7 +1,9 @@
 """Sine, cosine, tangent and their inverses as IR.
 
-Start at `reduce_angle_f64`: a Payne-Hanek reduction without branches, exact to double length for every finite angle.
-f32 angles are computed in f64 arithmetic (`reduce_angle_f32`), where short polynomials suffice.
+Start at `quadrant_function`.  Angles below 2^20 are reduced by subtraction of n pi/2, with pi/2 in three parts (Cody and Waite, 1980:
+`near_angle_f64`); in vectors that have others, these are reduced by Payne and Hanek's method (1983), which is exact to double length for
+every finite angle, and takes three times as long (`far_angle_f64`).  f32 angles are computed in f64 arithmetic, where short polynomials
+suffice.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from bwcompiler.lowering.math.emitter import (
 )
 from bwcompiler.lowering.math.exponential import coefficients
 
-HALF_PI = (float.fromhex("0x1.921fb54442d18p+0"), float.fromhex("0x1.1a62633145c07p-54"))
+HALF_PI = (float.fromhex("0x1.921fb54442d18p+0"), float.fromhex("0x1.1a62633145c07p-54"), float.fromhex("-0x1.f1976b7ed8fbcp-110"))
+HALF_PI_SHORT = (float.fromhex("0x1.921fb544p+0"), float.fromhex("0x1.0b46p-34"))     # HALF_PI[0] in parts of 33 and 17 bits
+NEAR = 2.0**20  # so n has 20 bits: its products with these parts are exact
 ROUNDING_MAGIC = 1.5 * 2.0**52  # n + this holds the integer n in its low bits, |n| < 2^51
 PLACES = 1344  # binary places of table.TWO_OVER_PI
 ROW_SHIFT_F64 = 5
@@ -89,7 +93,51 @@ def row_index(body: Body, x: Value) -> Value:
     return ((size.bits() >> F64.mantissa_bits) - least) >> ROW_SHIFT_F64
 
 
-def reduce_angle_f64(body: Body, x: Value) -> Angle:
+def reduce_angle(body: Body, x: Value, single: bool) -> Angle:
+    """The reduction of an angle; single: it is one of f32."""
+    near, far = (near_angle_f32, far_angle_f32) if single else (near_angle_f64, far_angle_f64)
+    found = near(body, x)
+
+    def others() -> tuple[Value, Value, Value]:
+        angle = far(body, x)
+        return angle.high, angle.low, angle.quadrant
+
+    return Angle(*body.unless(~(body.fabs(x) > NEAR), [found.high, found.low, found.quadrant], others))
+
+
+def near_angle_f64(body: Body, x: Value) -> Angle:
+    """x - n pi/2 to double length for |x| <= NEAR, -0 for -0; no angle of f64 is nearer than 2^-62 to a multiple of pi/2.
+
+    The difference from n HALF_PI[0] is exact, as a multiple of 2^-53 below 1.  What is left has an error of 2^-138, from the term before
+    the last.
+    """
+    n, quadrant = nearest_quadrant(body, x)
+    first = minus_multiple(body, x, n)
+    product, product_low = two_product(n, body.constant(HALF_PI[1]))
+    high, low = two_sum(first, -product)
+    return Angle(high, body.multiply_add(-n, HALF_PI[2], low - product_low), quadrant)
+
+
+def near_angle_f32(body: Body, x: Value) -> Angle:
+    """x - n pi/2 in f64: angles of f32 below NEAR are not nearer than 2^-47 to a multiple of pi/2."""
+    n, quadrant = nearest_quadrant(body, x)
+    return Angle(body.multiply_add(-n, HALF_PI[1], minus_multiple(body, x, n)), body.constant(0.0, F64), quadrant)
+
+
+def nearest_quadrant(body: Body, x: Value) -> tuple[Value, Value]:
+    """(n, n in low bits): x 2/pi rounded to an integer."""
+    shifted = body.multiply_add(x, 2.0 / math.pi, ROUNDING_MAGIC)
+    return shifted - ROUNDING_MAGIC, shifted.bits()
+
+
+def minus_multiple(body: Body, x: Value, n: Value) -> Value:
+    """x - n HALF_PI[0], exactly."""
+    if body.has_fma:
+        return body.fma(-n, HALF_PI[0], x)
+    return (x - n * HALF_PI_SHORT[0]) - n * HALF_PI_SHORT[1]
+
+
+def far_angle_f64(body: Body, x: Value) -> Angle:
     """x 2/pi mod 4 from four words of 2/pi that start where their product with x is below 2^87.
 
     Bits of 2/pi whose product with every angle of the row is a multiple of 4 are left out, so the product's head is
@@ -118,12 +166,10 @@ def reduce_angle_f64(body: Body, x: Value) -> Angle:
     high, low = two_product(fraction, body.constant(HALF_PI[0]))
     low = body.multiply_add(fraction, HALF_PI[1], body.multiply_add(rest, HALF_PI[0], low))
     high, low = two_sum_ordered(high, low)
-    small = body.fabs(x) < math.pi / 4
-    n = body.select(small, 0.0, n)
-    return Angle(body.select(small, x, high), body.select(small, 0.0, low), quadrant_bits(n))
+    return Angle(high, low, quadrant_bits(n))
 
 
-def reduce_angle_f32(body: Body, x: Value) -> Angle:
+def far_angle_f32(body: Body, x: Value) -> Angle:
     """x / (2 pi) word by word, each exact product less its nearest integer; NaN where x is infinite.
 
     Added from the first word on, a sum rounds only once the remaining words are below 2^-29, which no f32 angle's
@@ -166,7 +212,7 @@ def quadrant_function(body: Body, x: Value, name: str) -> Value:
     """sin, cos or tan of x by quadrants; NaN for inf and NaN."""
     wide = x.converted(F64)
     single = x.format is F32
-    angle = reduce_angle_f32(body, wide) if single else reduce_angle_f64(body, wide)
+    angle = reduce_angle(body, wide, single)
     sine, cosine = sine_cosine_f32(body, angle) if single else sine_cosine_f64(body, angle)
     even = (angle.quadrant & 1).is_zero()
     if name == "tan":
