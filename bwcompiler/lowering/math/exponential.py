@@ -41,11 +41,19 @@ class PowerOfTwo:
 
     def scale(self, x: Value, offset: int = 0) -> Value:
         """x 2^(n + offset) in two steps: rounded once, also where the result is subnormal or the power overflows."""
+        first, second = self._halves(offset)
+        return x * first * second
+
+    def scale_next_to_one(self, fraction: Value) -> Value:
+        """`scale` of 1 + fraction: the first step is that of the sum, since a power of two changes no bits of it."""
+        first, second = self._halves(0)
+        return self.body.multiply_add(fraction, first, first) * second
+
+    def _halves(self, offset: int) -> tuple[Value, Value]:
+        """Two powers whose product is 2^(n + offset), both normal numbers."""
         code = self.code + offset if offset else self.code
         half = code >> 1
-        first = (half << self.format.mantissa_bits).as_float()
-        second = ((code - half) << self.format.mantissa_bits).as_float()
-        return x * first * second
+        return (half << self.format.mantissa_bits).as_float(), ((code - half) << self.format.mantissa_bits).as_float()
 
 
 def round_to_power(body: Body, x: Value, factor: float) -> tuple[Value, PowerOfTwo]:
@@ -65,17 +73,22 @@ def coefficients(name: str, format_: FloatFormat) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Exponential:
-    """e^x = 2^n (1 + r + tail), with |r + tail| < 0.42 and |tail| < r^2."""
+    """e^x = 2^n (1 + r + tail), with |r + tail| < 0.42 and tail = r^2 factor < r^2."""
 
     power: PowerOfTwo
     r: Value
-    tail: Value
+    square: Value
+    factor: Value
     n: Value
+
+    @property
+    def tail(self) -> Value:
+        return self.square * self.factor
 
     @property
     def fraction(self) -> Value:
         """e^r - 1."""
-        return self.r + self.tail
+        return self.r.body.multiply_add(self.square, self.factor, self.r)
 
     def pair(self) -> tuple[Value, Value]:
         """e^r as (high, low)."""
@@ -91,8 +104,7 @@ def reduce_exponential(body: Body, x: Value, low: Value | None = None) -> Expone
     r = body.multiply_add(-n, LN2_LOW[dtype], body.multiply_add(-n, LN2_HIGH[dtype], x))
     if low is not None:
         r = r + low
-    tail = r * r * body.polynomial(r, coefficients("EXP", x.format))
-    return Exponential(power, r, tail, n)
+    return Exponential(power, r, r * r, body.polynomial(r, coefficients("EXP", x.format)), n)
 
 
 def clamp(body: Body, x: Value, low: float, high: float) -> Value:
@@ -106,8 +118,11 @@ def exponent_limits(format_: FloatFormat) -> tuple[float, float]:
 
 
 def exp(body: Body, x: Value) -> Value:
-    parts = reduce_exponential(body, clamp(body, x, *exponent_limits(x.format)))
-    return parts.power.scale(1.0 + parts.fraction)
+    """Beyond the limits, where n is no integer of this size, what has been computed is put aside: that is known before."""
+    low, high = exponent_limits(x.format)
+    parts = reduce_exponential(body, x)
+    result = parts.power.scale_next_to_one(parts.fraction)
+    return body.select(x < low, 0.0, body.select(x > high, math.inf, result))
 
 
 def exp2(body: Body, x: Value) -> Value:
@@ -141,34 +156,36 @@ def split_exponent(body: Body, x: Value, subnormal: bool = True) -> tuple[Value,
     """(k, m, code) with x = 2^k m, sqrt(1/2) <= m < sqrt(2), for x > 0 finite; code = k + bias as an integer."""
     format_ = x.format
     width = format_.mantissa_bits
-    lift = 2.0 ** (width + 2)
-    small = x < format_.smallest_normal
-    normal = body.select(small, x * lift, x) if subnormal else x
+    base = 2.0**width + format_.bias
+    normal, offset = x, body.constant(base, format_)
+    if subnormal:
+        lifted = [x * 2.0 ** (width + 2), body.constant(base + width + 2, format_)]
+        normal, offset = body.unless(~(x < format_.smallest_normal), [normal, offset], lambda: lifted)
     shift = format_.bits_of(1.0) - format_.bits_of(SQRT_HALF)
     moved = normal.bits() + shift
     code = moved >> width
     mantissa = (moved & ((1 << width) - 1)) + format_.bits_of(SQRT_HALF)
     # code in the low bits of 2^52 becomes a float without a conversion.
     exponent = (code | format_.bits_of(2.0**width)).as_float()
-    base = 2.0**width + format_.bias
-    offset = body.select(small, base + width + 2, base) if subnormal else body.constant(base, format_)
     return exponent - offset, mantissa.as_float(), code
 
 
-def logarithm_parts(body: Body, k: Value, f: Value) -> Logarithm:
-    """f32: f^3 P(f). f64: s (f^2/2 + z R(z)) with s = f / (2 + f), z = s^2, from log(1+f) = 2 atanh(s)."""
+def logarithm_parts(body: Body, k: Value, f: Value, m: Value | None = None) -> Logarithm:
+    """f32: f^3 P(f). f64: s (f^2/2 + z R(z)) with s = f / (2 + f), z = s^2, from log(1+f) = 2 atanh(s); m: 1 + f, exactly."""
     half_square = f * f * 0.5
     if f.format is F32:
         return Logarithm(k, f, half_square, f * f * (f * body.polynomial(f, coefficients("LOG", F32))))
-    s = f / (2.0 + f)
+    s = f / (2.0 + f if m is None else 1.0 + m)
     z = s * s
     return Logarithm(k, f, half_square, s * body.multiply_add(z, body.polynomial(z, coefficients("LOG", F64)), half_square))
 
 
 def logarithm_specials(body: Body, x: Value, result: Value) -> Value:
     """-inf at 0, NaN below, inf at inf, for a logarithm of x."""
-    below = body.select(x.equals(0.0), -math.inf, math.nan)
-    return body.select(x.equals(math.inf), x, body.select(x > 0.0, result, below))
+    def others() -> list[Value]:
+        return [body.select(x.equals(math.inf), x, body.select(x.equals(0.0), -math.inf, math.nan))]
+
+    return body.unless((x > 0.0) & (x < math.inf), [result], others)[0]
 
 
 def natural(body: Body, parts: Logarithm, correction: Value | None = None) -> Value:
@@ -182,14 +199,14 @@ def natural(body: Body, parts: Logarithm, correction: Value | None = None) -> Va
 
 def log(body: Body, x: Value) -> Value:
     k, m, _ = split_exponent(body, x)
-    return logarithm_specials(body, x, natural(body, logarithm_parts(body, k, m - 1.0)))
+    return logarithm_specials(body, x, natural(body, logarithm_parts(body, k, m - 1.0, m)))
 
 
 def log_of_pair(body: Body, x: Value, offset: float) -> Value:
     """log(x) + offset for finite x > 0, a small constant offset kept to double length by its f64 value."""
     k, m, _ = split_exponent(body, x, subnormal=False)
     high = x.format.round(offset)
-    parts = logarithm_parts(body, k, m - 1.0)
+    parts = logarithm_parts(body, k, m - 1.0, m)
     small = body.multiply_add(k, LN2_LOW[x.format.dtype], parts.tail) + x.format.round(offset - high)
     large = body.multiply_add(k, LN2_HIGH[x.format.dtype], high)
     return large + (parts.f - (parts.half_square - small))
@@ -198,7 +215,7 @@ def log_of_pair(body: Body, x: Value, offset: float) -> Value:
 def log_in_base(body: Body, x: Value, base: int) -> Value:
     """(k ln2 + log(1+f)) / ln(base), the product with 1/ln(base) in double length."""
     k, m, _ = split_exponent(body, x)
-    parts = logarithm_parts(body, k, m - 1.0)
+    parts = logarithm_parts(body, k, m - 1.0, m)
     f = parts.f
     high = f - parts.half_square
     low = body.multiply_add(f * -0.5, f, f - high) + parts.tail
@@ -265,18 +282,26 @@ def log1p(body: Body, x: Value) -> Value:
 
 @dataclass(frozen=True)
 class PowerSpecials:
-    """C99's special cases of pow(x, y), applied to the magnitude |x|^y."""
+    """C99's special cases of pow(x, y), applied to |x|^y as it is for finite |x| > 0."""
 
     x: Value
     y: Value
 
     def apply(self, body: Body, magnitude: Value) -> Value:
         x, y = self.x, self.y
+        is_plain = (x > 0.0) & (x < math.inf) & (body.fabs(y) < math.inf)
+        return body.unless(is_plain, [magnitude], lambda: [self._others(body, magnitude)])[0]
+
+    def _others(self, body: Body, magnitude: Value) -> Value:
+        x, y = self.x, self.y
         whole = body.roundeven(y).equals(y)
         half = y * 0.5
         odd = whole & ~body.roundeven(half).equals(half)
-        signed = body.select(odd, body.copysign(magnitude, x), magnitude)
         size = body.fabs(x)
+        grows = y > 0.0
+        magnitude = body.select(size.equals(0.0), body.select(grows, 0.0, math.inf), magnitude)
+        magnitude = body.select(size.equals(math.inf), body.select(grows, math.inf, 0.0), magnitude)
+        signed = body.select(odd, body.copysign(magnitude, x), magnitude)
         undefined = (x < 0.0) & ~whole & ~size.equals(math.inf)
         result = body.select(undefined, math.nan, signed)
         result = body.select(x.unordered(y), x + y, result)
@@ -320,7 +345,6 @@ def pow_f64(body: Body, x: Value, y: Value) -> Value:
     """2^(y log2|x|), the logarithm and the product in double length."""
     size = body.fabs(x)
     high, low = log2_pair(body, size)
-    high = body.select(size.equals(0.0), -math.inf, body.select(size.equals(math.inf), math.inf, high))
     product = y * high
     clamped = clamp(body, product, -1080.0, 1030.0)
     rest = body.multiply_add(y, low, body.fma(y, high, -product))
@@ -342,7 +366,6 @@ def pow_f32(body: Body, x: Value, y: Value) -> Value:
     f = m - 1.0
     s = f / (2.0 + f)
     logarithm = body.multiply_add(s, body.polynomial(s * s, table.LOG2_WIDE), k)
-    logarithm = body.select(wide.equals(0.0), -math.inf, body.select(wide.equals(math.inf), math.inf, logarithm))
     product = clamp(body, y.converted(F64) * logarithm, -160.0, 130.0)
     n, power = round_to_power(body, product, 1.0)
     r = product - n

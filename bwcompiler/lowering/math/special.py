@@ -139,7 +139,7 @@ def digamma(body: Body, x: Value) -> Value:
     positive = digamma_of_positive(body, a)
     f, sine = sine_of_pi(body, a)
     z, (one, *rest) = f * f, coefficients("COSPI", a.format)
-    cosine = body.fma(body.polynomial(z, rest), z, one)  # near 0 where f is near 1/2
+    cosine = body.fma(body.horner(z, rest), z, one)  # near 0 where f is near 1/2
     cotangent = math.pi * cosine / body.copysign(sine, f)
     reflected = (positive + 1.0 / a) + cotangent
     reflected = body.select(a < (2.0**-30 if x.format is F32 else 2.0**-60), 1.0 / a, reflected)
