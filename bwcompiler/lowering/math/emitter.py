@@ -292,6 +292,19 @@ class Body:
         square = x * x
         return self.multiply_add(self.horner(square, coefficients[1::2]), x, self.horner(square, coefficients[::2]))
 
+    def paired(self, x: Value, coefficients: Sequence[float]) -> Value:
+        """`polynomial` by Estrin's scheme: neighbours are added up in pairs, these in pairs, and so on.
+
+        It takes as many steps one after the other as the number of coefficients has bits, and a multiplication more for each: for functions
+        of which most steps wait for the one before.
+        """
+        terms: list[Value | float] = list(coefficients)
+        while len(terms) > 1:
+            pairs = [terms[k:k + 2] for k in range(0, len(terms), 2)]
+            terms = [self.multiply_add(pair[1], x, pair[0]) if len(pair) == 2 else pair[0] for pair in pairs]
+            x = x * x
+        return x._operand(terms[0])
+
     def horner(self, x: Value, coefficients: Sequence[float]) -> Value:
         """`polynomial`, one step after the other: more accurate where terms of opposite signs nearly cancel."""
         result = x._operand(coefficients[-1])

@@ -322,7 +322,7 @@ def log2_pair(body: Body, x: Value) -> tuple[Value, Value]:
     s_low = body.multiply_add(-s, bottom_low, body.fma(-s, bottom, f)) * inverse
     z, z_low = two_product(s, s)
     z_low = body.multiply_add(s + s, s_low, z_low)
-    tail = z * body.polynomial(z, table.LOG2_TAIL)
+    tail = z * body.paired(z, table.LOG2_TAIL)
     inner, inner_low = two_sum_ordered(body.constant(LOG2_C1[0]), tail)
     inner_low = inner_low + LOG2_C1[1]
     term, term_low = two_product(z, inner)
@@ -346,15 +346,13 @@ def pow_f64(body: Body, x: Value, y: Value) -> Value:
     size = body.fabs(x)
     high, low = log2_pair(body, size)
     product = y * high
-    clamped = clamp(body, product, -1080.0, 1030.0)
     rest = body.multiply_add(y, low, body.fma(y, high, -product))
-    kept = clamped.equals(product)
     if not body.has_fma:
-        kept = kept & ~product.equals(0.0)  # the halves of a y next to overflow are infinite: matters only for x = -1
-    rest = body.select(kept, rest, 0.0)
-    n, power = round_to_power(body, clamped, 1.0)
-    r = (clamped - n) + rest
-    value = power.scale(body.multiply_add(r, body.polynomial(r, table.EXP2_F64), 1.0))
+        rest = body.select(product.equals(0.0), 0.0, rest)      # the halves of a y next to overflow are infinite: matters only for x = -1
+    n, power = round_to_power(body, product, 1.0)
+    r = (product - n) + rest
+    value = power.scale(body.multiply_add(r, body.paired(r, table.EXP2_F64), 1.0))
+    value = body.select(product > 1030.0, math.inf, body.select(product < -1080.0, 0.0, value))
     return PowerSpecials(x, y).apply(body, value)
 
 
