@@ -106,7 +106,8 @@ def reduce_angle(body: Body, x: Value, single: bool) -> Angle:
 
 
 def near_angle_f64(body: Body, x: Value) -> Angle:
-    """x - n pi/2 to double length for |x| <= NEAR, -0 for -0; no angle of f64 is nearer than 2^-62 to a multiple of pi/2.
+    """x - n pi/2 to double length for |x| <= NEAR, -0 for -0; none of these is nearer than 2^-61 to another
+    multiple of pi/2 than 0.
 
     The difference from n HALF_PI[0] is exact, as a multiple of 2^-53 below 1.  What is left has an error of 2^-138, from the term before
     the last.
@@ -119,7 +120,7 @@ def near_angle_f64(body: Body, x: Value) -> Angle:
 
 
 def near_angle_f32(body: Body, x: Value) -> Angle:
-    """x - n pi/2 in f64: angles of f32 below NEAR are not nearer than 2^-47 to a multiple of pi/2."""
+    """x - n pi/2 in f64: angles of f32 below NEAR are not nearer than 2^-28 to another multiple of pi/2 than 0."""
     n, quadrant = nearest_quadrant(body, x)
     return Angle(body.multiply_add(-n, HALF_PI[1], minus_multiple(body, x, n)), body.constant(0.0, F64), quadrant)
 

@@ -331,8 +331,11 @@ def test_negative_half_axis(library: Library, name: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_angle_next_to_a_multiple_of_half_pi(library: Library, name: str) -> None:
-    """The f64 and f32 numbers that come closest to one, and neighbours of large multiples."""
-    hardest = {"f64": [6381956970095103.0 * 2.0**797, 5319372648326541.0 * 2.0**-26], "f32": [16367173.0 * 2.0**72]}
+    """The f64 and f32 numbers that come closest to one, among all and among those below 2^20, and neighbours of large multiples."""
+    near = {"f64": [float.fromhex("0x1.6c6cbc45dc8dep+5"), float.fromhex("0x1.6c6cbc45dc8dep+8"), 2.0**20],
+            "f32": [float.fromhex("0x1.f9cbe2p+7"), float.fromhex("0x1.2d97c8p+2"), float.fromhex("0x1.9a48dep+15"), 2.0**20]}
+    hardest = {"f64": [6381956970095103.0 * 2.0**797, 5319372648326541.0 * 2.0**-26, *near["f64"]],
+               "f32": [16367173.0 * 2.0**72, *near["f32"]]}
     for dtype, angles in hardest.items():
         x = neighbours(angles, dtype)
         high, low = [], []
@@ -432,6 +435,15 @@ def test_bits_do_not_depend_on_context(library: Library, name: str, dtype: str) 
     for index in range(0, whole.size, 7):
         single = library(name, dtype, *[operand[index : index + 1] for operand in operands])
         np.testing.assert_array_equal(single, whole[index : index + 1])
+
+
+@pytest.mark.parametrize(("name", "dtype"), PAIRS)
+def test_bits_do_not_depend_on_neighbours(library: Library, name: str, dtype: str) -> None:
+    """Branches that a vector takes for one of its elements change no other one."""
+    operands = [np.concatenate([operand, special_values(dtype)]) for operand in samples(name, dtype)]
+    order = np.random.default_rng(3).permutation(operands[0].size)
+    whole = library(name, dtype, *operands)
+    np.testing.assert_array_equal(library(name, dtype, *[np.ascontiguousarray(operand[order]) for operand in operands]), whole[order])
 
 
 @pytest.mark.parametrize("target", [target for target in with_fma().values() if target != HOST], ids=str)
