@@ -79,7 +79,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def settled() -> None:
-    """What the tests of other modules have left, as caches, is walked no more: by the end, each full collection took half a second."""
+    """What the tests of other modules have left, as caches, is walked no more: each full collection took a third of a second."""
     _forget()
     gc.collect()
     gc.freeze()
