@@ -79,16 +79,26 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def settled() -> None:
-    """What the tests of other modules have left, as caches, is walked no more: by the end, each full collection took half a second."""
+    """What the tests of other modules have left, as caches, is walked no more: each full collection took a third of a second."""
     _forget()
     gc.collect()
     gc.freeze()
+    _keep_blas_alone()
 
 
 @pytest.fixture(autouse=True)
 def forgetful() -> None:
     """Transforms that other tests made of the same functions are not found again."""
     _forget()
+
+
+def _keep_blas_alone() -> None:
+    """NumPy's own products run on one thread, compiled programs on as many as before: after each product of NumPy's, which only say what
+    is expected here, the other threads of OpenBLAS wait in a loop (half of the time of tests/unit/lowering/test_products.py)."""
+    threads = sys.modules.get("bwcompiler.runtime.threads")
+    if threads is not None:
+        threads.get_num_threads()                  # by default as many as NumPy's products have: asked for before that changes
+        threads.set_blas_threads(1)
 
 
 def _forget() -> None:

@@ -60,14 +60,19 @@ def set_num_threads(n: int) -> None:
     count = operator.index(n)
     if count < 1:
         raise ValueError(f"set_num_threads({n}): a program needs at least one thread")
+    set_blas_threads(count)
+    _Setting.count = count
+    if _Setting.pool is not None:
+        _Setting.pool.set_threads(count)
+
+
+def set_blas_threads(count: int) -> None:
+    """Let NumPy's own products use that many threads, whatever compiled programs use."""
     found = blas.find()
     if _Setting.set_blas is not None:
         _Setting.set_blas(count)
     elif found is not None and found.set_num_threads:
         ctypes.CFUNCTYPE(None, ctypes.c_int)(found.set_num_threads)(count)
-    _Setting.count = count
-    if _Setting.pool is not None:
-        _Setting.pool.set_threads(count)
 
 
 @once
