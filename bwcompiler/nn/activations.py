@@ -292,13 +292,11 @@ def log_softmax(x: Any, axis: Any = -1, dtype: Any = None) -> Any:
     return fresh(log_softmax_value(value, _axes(axis, value.rank)))
 
 
-def logsumexp_value(x: Value, axes: tuple[int, ...], weights: Value | None = None) -> Value:
-    """log(sum(weights * exp(x))) over axes; -inf where all of x is."""
+def logsumexp_value(x: Value, axes: tuple[int, ...]) -> Value:
+    """log(sum(exp(x))) over axes; -inf where all of x is."""
     largest = _finite_maximum(x, axes)
     distance = ops.subtract(x, broadcast_value(keep_axes(largest, x, axes), x.shape))
-    if weights is None:
-        return ops.add(_log_of_sum(distance, axes), largest)
-    return ops.add(ops.log(reduce_value(ops.sum, ops.multiply(ops.exp(distance), weights), axes)), largest)
+    return ops.add(_log_of_sum(distance, axes), largest)
 
 
 @network_function

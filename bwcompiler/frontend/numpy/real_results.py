@@ -20,8 +20,9 @@ def taken_for_real(is_complex: Any, what: str) -> bool:
     Where it is, the function is compiled once more, with complex numbers; programs that cannot be have these from the start.
     """
     policy = open_region().policy
-    assert policy is not None                      # `may_be_taken_for_real`
+    if policy is None:
+        return False
     policy.may_be_complex = True
     if policy.real_results:
         HANDLERS["raise_where"](is_complex, IndexError(f"{what}, and were taken for real"))
-    return bool(policy.real_results)
+    return policy.real_results

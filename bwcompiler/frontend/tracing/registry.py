@@ -12,6 +12,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -113,6 +114,21 @@ def unsupported(what: str, name: str, known: list[str]) -> UnsupportedError:
     """The error for a function that traced arrays do not take: the nearest that they do, else how Python is called."""
     instead = nearest(name, known) or f"\n  hint: {CALL_BACK}"
     return UnsupportedError(f"{what} is not supported on traced arrays{instead}")
+
+
+_UFUNCS_OF = ("numpy", "numpy._core.umath", "numpy.core.umath", "scipy.special", "scipy.special._ufuncs", "scipy.special._special_ufuncs")
+
+
+def require_known(ufunc: Any) -> None:
+    """Raises UnsupportedError for a ufunc that is neither NumPy's nor SciPy's, whatever its name is."""
+    name = ufunc.__name__
+    if any(getattr(sys.modules.get(space), name, None) is ufunc for space in _UFUNCS_OF):
+        return
+    if not name.isidentifier():                                                     # np.frompyfunc, np.vectorize
+        raise UnsupportedError(f"{name}, a ufunc made from a Python function, is not supported on traced arrays\n"
+                               "  hint: call the function on the array itself; where it branches, np.where(condition, a, b)")
+    raise UnsupportedError(f"{name}, a ufunc that is neither NumPy's nor SciPy's, is not supported on traced arrays\n"
+                           "  hint: call the Python function behind it; where it branches, np.where(condition, a, b)")
 
 
 def lookup(function: Any) -> Entry:

@@ -34,7 +34,7 @@ from bwcompiler.frontend.tracing.provenance.source import asks_for_types, curren
 from bwcompiler.frontend.tracing.refusals.conversions import array_advice, index_advice, method_advice, number_advice, truth_advice
 from bwcompiler.frontend.tracing.refusals.demands import may_become_known, number_of, refuse
 from bwcompiler.frontend.tracing.refusals.foreign_attributes import attribute_error
-from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, TAKING, UFUNC_METHODS, lookup
+from bwcompiler.frontend.tracing.registry import FUNCTIONS, HANDLERS, TAKING, UFUNC_METHODS, lookup, require_known
 from bwcompiler.frontend.tracing.storages.memory_order import Memory
 from bwcompiler.frontend.tracing.storages.region import Storage, _state, placed
 from bwcompiler.frontend.tracing.storages.undecided_views import is_undecided
@@ -207,6 +207,8 @@ class Tracer(Handle, UpdatingOperators):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if any(type(x) in TAKING for x in inputs):
             return NotImplemented
+        if getattr(np, ufunc.__name__, None) is not ufunc:
+            call(require_known, ufunc)
         if method == "__call__" and ufunc.signature is None:
             return call(UFUNC_METHODS[method], ufunc, inputs, kwargs)
         return call_numpy(getattr(ufunc, method), inputs, kwargs, UFUNC_METHODS[method], ufunc, inputs, kwargs)

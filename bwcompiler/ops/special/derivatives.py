@@ -423,6 +423,8 @@ known("smirnov", None, lambda out, n, d: function("_smirnovp")(n, d))
 known("smirnovi", None, lambda out, n, p: 1.0 / function("_smirnovp")(n, out))
 known("chndtr", lambda out, x, df, nc: function("_ncx2_pdf")(x, df, nc), None,
        lambda out, x, df, nc: (function("chndtr")(x, df + 2.0, nc) - out) * 0.5)
+known("_ncx2_pdf", lambda out, x, df, nc: (out * (df - 2.0 - x) + nc * function("_ncx2_pdf")(x, df + 2.0, nc)) / (2.0 * x), None,
+       lambda out, x, df, nc: (function("_ncx2_pdf")(x, df + 2.0, nc) - out) * 0.5)
 known("nctdtr", None, None, lambda out, df, nc, t: function("_nct_pdf")(t, df, nc))
 known("ncfdtr", None, None, None, lambda out, dfn, dfd, nc, f: function("_ncf_pdf")(f, dfn, dfd, nc))
 known("powm1", lambda out, x, y: y * power(x, y - 1.0), lambda out, x, y: _times_log(power(x, y), x))

@@ -24,7 +24,7 @@ from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
 from bwcompiler.frontend.numpy.selected.elementwise import elementwise
 from bwcompiler.frontend.numpy.selected.packing import filled as unselected_as
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, taking_selections
-from bwcompiler.frontend.tracing.operands import align, cast, constant, filled, number_value, real_value, reshape, value_as
+from bwcompiler.frontend.tracing.operands import align, cast, constant, filled, number_value, real_value, reshape
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import UFUNC_OPS
 from bwcompiler.ir.types import F64
@@ -159,7 +159,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     if exact:
         raise UnsupportedError("factorial: exact=True gives Python integers of any size, which traced arrays do not have\n"
                                "  hint: exact=False")
-    value = real_value(n)
+    value = cast(real_value(n), F64)                                       # also for float32: SciPy's are float64
     below = ops.less(value, constant(0, value))
     above = ops.add(ops.select(below, constant(0, value), value), constant(1, value))
     return fresh(ops.select(below, constant(0, value), COMPOSED["gamma"].rule(above)))
@@ -195,12 +195,9 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     """
     if isinstance(a, Selection) and b is None and a.ndim == 1 and a.dtype.kind == "f":
         a = lowered(a)
-    value = number_value(a)
-    weights = None if b is None else value_as(b)
-    if weights is not None and (weights.dtype.is_complex or value.dtype.is_complex):
-        value, weights = align([fresh(value), fresh(weights)])
-    elif weights is not None:
-        value, weights = align([fresh(value), fresh(weights)], value.dtype)
+    value, weights = number_value(a), None
+    if b is not None:
+        value, weights = align([fresh(value), b])
     if not value.rank:                                                     # which has one axis for SciPy
         value, weights = reshape(value, (1,)), None if weights is None else reshape(weights, (1,))
     axes = normalize_axes(axis, value.rank)
@@ -208,19 +205,30 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         kept = tuple([1 if k in axes else extent for k, extent in enumerate(value.shape) if keepdims or k not in axes])
         none, nothing = (fresh(filled(one, value.dtype, kept)) for one in (-math.inf, 0.0))
         return (none, nothing) if return_sign else none
-    if value.dtype.is_complex or return_sign:
-        return _log_of_sum(fresh(value), axes, 1.0 if weights is None else fresh(weights), keepdims, return_sign)
-    result = logsumexp_value(value, axes, weights)
+    if value.dtype.is_complex or return_sign or weights is not None:
+        return _log_of_sum(fresh(value), axes, None if weights is None else fresh(weights), keepdims, return_sign)
+    result = logsumexp_value(value, axes)
     return fresh(keep_axes(result, value, axes) if keepdims else result)
 
 
 def _log_of_sum(a: Any, axes: tuple[int, ...], weights: Any, keepdims: bool, with_sign: bool) -> Any:
-    """The same where the sum may be negative or complex."""
-    largest = stop_gradient(np.max(a.real, axes, keepdims=True))
+    """The same where the sum may be negative or complex, and with weights.
+
+    What has the weight 0 does not count, whatever it is: it is no largest element, and is bounded, so that 0 times its exponential is 0.
+    The derivative by such a weight is the exponential, which there must be as it is.
+    """
+    counts = True if weights is None else weights != 0
+    largest = stop_gradient(np.max(np.where(counts, a.real, -math.inf), axes, keepdims=True))
     largest = np.where(np.isfinite(largest), largest, 0.0)
-    total = np.sum(weights * np.exp(a - largest), axes, keepdims=True)
+    distance = a - largest
+    if weights is None:
+        total = np.sum(np.exp(distance), axes, keepdims=True)
+    else:
+        limit = math.log(np.finfo(distance.dtype).max) - 1.0
+        bounded = np.where(counts | (distance.real < limit), distance, limit)
+        total = np.sum(weights * np.exp(bounded), axes, keepdims=True)
     found = [np.log(np.abs(total)) + largest, np.sign(total)] if with_sign else [np.log(total) + largest]
-    kept = found if keepdims else [np.squeeze(one, axes) for one in found]
+    kept = found if keepdims else [np.squeeze(one, axes)[()] for one in found]
     return tuple(kept) if with_sign else kept[0]
 
 

@@ -76,6 +76,7 @@ from bwcompiler.scipy.stats.lifetimes import (
     truncpareto,
     truncweibull_min,
 )
+from bwcompiler.scipy.stats.matrices import dirichlet_multinomial, invwishart, matrix_normal, wishart
 from bwcompiler.scipy.stats.multivariate import Family, dirichlet, multinomial, multivariate_normal, multivariate_t
 from bwcompiler.scipy.stats.normality import jarque_bera, kurtosistest, normaltest, skewtest
 from bwcompiler.scipy.stats.positive_numbers import (
@@ -161,7 +162,8 @@ from bwcompiler.scipy.stats.two_sides import (
 def converted(of: Any) -> Any:
     """A distribution of scipy.stats, or one with its parameters, as ours; None if there is none."""
     vectors = {"multivariate_normal_frozen": lambda: multivariate_normal(of.mean, of.cov),
-               "multivariate_t_frozen": lambda: multivariate_t(of.loc, of.shape, of.df), "dirichlet_frozen": lambda: dirichlet(of.alpha)}
+               "multivariate_t_frozen": lambda: multivariate_t(of.loc, of.shape, of.df), "dirichlet_frozen": lambda: dirichlet(of.alpha),
+               "wishart_frozen": lambda: wishart(of.df, of.scale), "invwishart_frozen": lambda: invwishart(of.df, of.scale)}
     if type(of).__name__ == "gaussian_kde":
         return gaussian_kde(of.dataset, of.factor, of.weights)
     if type(of).__name__ in vectors:
@@ -175,22 +177,23 @@ def converted(of: Any) -> Any:
 
 
 __all__ = [
-    "alpha", "anglit", "arcsine", "argus", "bernoulli", "beta", "betabinom", "betanbinom", "betaprime", "binom", "boxcox",
-    "boxcox_llf", "bradford", "burr", "burr12", "cauchy", "chi", "chi2", "chisquare", "circmean", "circstd", "circvar",
-    "cosine", "crystalball", "describe", "dgamma", "dirichlet", "dlaplace", "dweibull", "energy_distance", "entropy",
-    "erlang", "expon", "exponnorm", "exponpow", "exponweib", "f", "f_oneway", "fatiguelife", "fisk", "foldcauchy", "foldnorm",
-    "gamma", "gaussian_kde", "genextreme", "gengamma", "genhalflogistic", "genlogistic", "gennorm", "genpareto", "geom",
-    "gibrat", "gmean", "gompertz", "gstd", "gumbel_l", "gumbel_r", "gzscore", "halfcauchy", "halfgennorm", "halflogistic",
-    "halfnorm", "hmean", "hypergeom", "hypsecant", "invgamma", "invgauss", "invweibull", "iqr", "jarque_bera", "johnsonsb",
-    "johnsonsu", "kappa3", "kurtosis", "kurtosistest", "laplace", "laplace_asymmetric", "levy", "linregress", "loggamma",
-    "logistic", "loglaplace", "lognorm", "logser", "loguniform", "lomax", "maxwell", "median_abs_deviation", "mielke",
-    "moment", "moyal", "multinomial", "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "norm", "normaltest",
-    "norminvgauss", "pareto", "pearsonr", "planck", "pmean", "poisson", "power_divergence", "powerlaw", "powerlognorm",
-    "powernorm", "randint", "rankdata", "rayleigh", "rdist", "recipinvgauss", "reciprocal", "rice", "sem", "semicircular",
-    "skellam", "skew", "skewcauchy", "skewnorm", "skewtest", "spearmanr", "t", "triang", "trim_mean", "truncexpon",
-    "truncnorm", "truncpareto", "truncweibull_min", "ttest_1samp", "ttest_ind", "ttest_rel", "uniform", "variation",
-    "vonmises", "wald", "wasserstein_distance", "weibull_max", "weibull_min", "wrapcauchy", "yeojohnson", "yeojohnson_llf",
-    "yulesimon", "zipf", "zmap", "zscore",
+    "alpha", "anglit", "arcsine", "argus", "bernoulli", "beta", "betabinom", "betanbinom", "betaprime", "binom",
+    "boxcox", "boxcox_llf", "bradford", "burr", "burr12", "cauchy", "chi", "chi2", "chisquare", "circmean", "circstd",
+    "circvar", "cosine", "crystalball", "describe", "dgamma", "dirichlet", "dirichlet_multinomial", "dlaplace",
+    "dweibull", "energy_distance", "entropy", "erlang", "expon", "exponnorm", "exponpow", "exponweib", "f", "f_oneway",
+    "fatiguelife", "fisk", "foldcauchy", "foldnorm", "gamma", "gaussian_kde", "genextreme", "gengamma",
+    "genhalflogistic", "genlogistic", "gennorm", "genpareto", "geom", "gibrat", "gmean", "gompertz", "gstd", "gumbel_l",
+    "gumbel_r", "gzscore", "halfcauchy", "halfgennorm", "halflogistic", "halfnorm", "hmean", "hypergeom", "hypsecant",
+    "invgamma", "invgauss", "invweibull", "invwishart", "iqr", "jarque_bera", "johnsonsb", "johnsonsu", "kappa3",
+    "kurtosis", "kurtosistest", "laplace", "laplace_asymmetric", "levy", "linregress", "loggamma", "logistic",
+    "loglaplace", "lognorm", "logser", "loguniform", "lomax", "matrix_normal", "maxwell", "median_abs_deviation",
+    "mielke", "moment", "moyal", "multinomial", "multivariate_normal", "multivariate_t", "nakagami", "nbinom", "norm",
+    "normaltest", "norminvgauss", "pareto", "pearsonr", "planck", "pmean", "poisson", "power_divergence", "powerlaw",
+    "powerlognorm", "powernorm", "randint", "rankdata", "rayleigh", "rdist", "recipinvgauss", "reciprocal", "rice",
+    "sem", "semicircular", "skellam", "skew", "skewcauchy", "skewnorm", "skewtest", "spearmanr", "t", "triang",
+    "trim_mean", "truncexpon", "truncnorm", "truncpareto", "truncweibull_min", "ttest_1samp", "ttest_ind", "ttest_rel",
+    "uniform", "variation", "vonmises", "wald", "wasserstein_distance", "weibull_max", "weibull_min", "wishart",
+    "wrapcauchy", "yeojohnson", "yeojohnson_llf", "yulesimon", "zipf", "zmap", "zscore",
 ]
 
 if not TYPE_CHECKING:

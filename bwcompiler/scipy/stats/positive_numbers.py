@@ -87,8 +87,9 @@ betaprime = Continuous("betaprime", ("a", "b"), Formulas(
 ), "The distribution of the odds of a beta variable.", "bw.scipy.stats.betaprime.pdf(np.array([1.0]), 1.0, 1.0).round(4).tolist()\n[0.25]")
 
 rice = Continuous("rice", ("b",), Formulas(
-    log_density=lambda y, b: np.log(y) - (y - b) ** 2 * 0.5 + np.log(special("i0e", y * b)), valid=lambda b: condition(b >= 0), low=0,
-    inside=one,
+    log_density=lambda y, b: np.log(y) - (y - b) ** 2 * 0.5 + np.log(special("i0e", y * b)),
+    cdf=lambda y, b: special("chndtr", y * y, 2.0, b * b), sf=lambda y, b: 1.0 - special("chndtr", y * y, 2.0, b * b),
+    valid=lambda b: condition(b >= 0), low=0, inside=one,
 ), "The length of a normal vector in the plane about a point at the distance b.",
     "bw.scipy.stats.rice.pdf(np.array([1.0]), 0.0).round(4).tolist()\n[0.6065]")
 

@@ -378,6 +378,7 @@ def test_counting_functions() -> None:
     np.testing.assert_allclose(special.zeta(X + 1, X), theirs.zeta(X + 1, X), rtol=1e-15)
     check_derivatives(lambda n, k: special.comb(n, k), n[:2], k[:2])
     check_derivatives(special.factorial, X)
+    assert bw.jit(scipy.special.factorial)(np.ones(2, np.float32)).dtype == float
     with pytest.raises(UnsupportedError, match="exact"):
         special.comb(5.0, 2.0, exact=True)
     with pytest.raises(UnsupportedError, match="exact"):

@@ -296,3 +296,29 @@ def test_derivatives_of_sums_that_are_negative():
 def test_softplus_at_infinity():
     found = bw.vjp(bw.nn.softplus, np.array([np.inf, -np.inf, 800.0]))[1](np.ones(3))[0]
     np.testing.assert_array_equal(found, [1.0, 0.0, 1.0])
+
+
+def test_weights_of_logsumexp_that_are_zero():
+    """They leave elements out, however large these are; the derivative by a weight is there all the same."""
+    for a, b in (([1000.0, 0.0], [0.0, 1.0]), ([np.inf, 0.0], [0, 1]), ([np.nan, 1.0], [0, 2.0]), ([1e4, 1.0, 2.0], [0.0, 1.0, -3.0]), ([1.0, 2.0], [0.0, 0.0]),
+                 ([800.0, 0.0], [1.0, 1e300]), ([1.0 + 2j, 900.0], [1.0, 0.0])):
+        for keywords in ({}, {"return_sign": True}, {"axis": 0, "keepdims": True}):
+            x, weights = np.array(a), np.array(b)
+            with np.errstate(all="ignore"):
+                expected = scipy.special.logsumexp(x, b=weights, **keywords)
+            found = bw.jit(lambda x, w, given=keywords: scipy.special.logsumexp(x, b=w, **given))(x, weights)
+            for one, other in zip(bw.tree.leaves(found), bw.tree.leaves(expected), strict=True):
+                np.testing.assert_allclose(one, other, rtol=1e-14)
+    assert bw.grad(lambda x: scipy.special.logsumexp(x, b=[0.0, 1.0, 1.0]))(np.array([1e4, 2.0, 2.0])).tolist() == [0.0, 0.5, 0.5]
+    a, b = np.array([[0.3, 1.2, -0.5], [2.0, 0.1, 0.4]]), np.array([[0.0, 1.0, 2.0], [0.5, 0.0, 1.5]])
+    bw.check_grads(lambda a, b: special.logsumexp(a, axis=1, b=b), (a, b), order=2)
+    np.testing.assert_allclose(bw.grad(lambda b: special.logsumexp(a[0], b=b))(b[0]), np.exp(a[0]) / np.sum(b[0] * np.exp(a[0])), rtol=1e-14)
+
+
+@pytest.mark.parametrize("weights", [np.arange(3.0), np.arange(3), np.float64(2.0), np.array(2.0), np.float32(2.0), 2.0, 2])
+def test_dtypes_of_weights_of_logsumexp(weights):
+    x = np.array([0.5, 1.0, -1.0], np.float32)
+    for one in (x, x[1], np.arange(3)):
+        found, expected = bw.jit(lambda x: scipy.special.logsumexp(x, b=weights))(one), scipy.special.logsumexp(one, b=weights)
+        assert found.dtype == expected.dtype and np.shape(found) == np.shape(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -290,3 +290,40 @@ def test_tails_of_the_cosine_distribution() -> None:
         np.testing.assert_allclose(found[:3], tails, rtol=3e-7)
     assert cosine.logcdf(-np.pi) == cosine.logsf(np.pi) == -np.inf
     check_derivatives(cosine.logcdf, ends[3:-1], order=2)
+
+
+# ----- matrices
+def matrices(m: Any, s: Any, x: Any) -> tuple[Any, ...]:
+    both = np.stack([s, x], -1)
+    return (m.wishart.logpdf(x, 5, s), m.wishart.pdf(both, 4.5, s), m.wishart(5, s).logpdf(x), m.invwishart.logpdf(x, 5, s),
+            m.invwishart.logpdf(both, 3.5, s), m.invwishart.pdf(x, 4, s), m.wishart.logpdf(np.array([2.0, 3.0]), 3, s[:1, :1]),
+            m.wishart.logpdf(2.0, 3.5, 1.5) * s[0, 0], m.matrix_normal.logpdf(x[:2], s[:2], x[:2, :2], s),
+            m.matrix_normal.logpdf(np.stack([x[:2], s[:2]]), None, 2.0 * np.eye(2), s), m.matrix_normal.pdf(x[:2], s[1:], 0.7, 2.0),
+            m.dirichlet_multinomial.logpmf(np.array([[1, 2, 1], [4, 0, 0]]), np.diagonal(s), 4),
+            m.dirichlet_multinomial.pmf(np.array([1, 2, 0]), np.diagonal(x), 3))
+
+
+def test_distributions_of_matrices() -> None:
+    point = COV.T @ COV / 7 + np.eye(3)
+    expected = matrices(scipy.stats, COV, point)
+    for module in (stats, scipy.stats):
+        found = bw.jit(lambda s, x, m=module: matrices(m, s, x))(COV, point)
+        for one, other in zip(found, expected, strict=True):
+            assert np.shape(one) == np.shape(other)
+            np.testing.assert_allclose(one, other, rtol=1e-11)
+    for which in range(len(expected)):
+        check_derivatives(lambda a, b, which=which: matrices(stats, a @ a.T + np.eye(3), b @ b.T + np.eye(3))[which], A, A[::-1] / 2)
+    known = scipy.stats.invwishart(5, COV)
+    np.testing.assert_allclose(bw.jit(lambda x: known.logpdf(x))(point), known.logpdf(point), rtol=1e-11)
+    assert np.isnan(bw.jit(lambda df: scipy.stats.wishart.logpdf(COV, df, COV))(1.5))
+    with pytest.raises(ShapeError, match="do not fit"):
+        stats.wishart.logpdf(np.eye(2), 4, COV)
+    with pytest.raises(ShapeError, match="rows and columns"):
+        stats.matrix_normal.logpdf(np.ones(3))
+
+
+def test_distribution_functions_with_two_derivatives() -> None:
+    x, shape = np.array([0.4, 1.1, 2.9]), np.array([0.8, 1.7, 0.3])
+    for name in ("rice", "exponnorm"):
+        for method in ("cdf", "sf", "logcdf"):
+            check_derivatives(lambda x, b, n=name, m=method: getattr(getattr(stats, n), m)(x, b), x, shape)

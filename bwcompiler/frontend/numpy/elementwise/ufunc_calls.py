@@ -227,8 +227,8 @@ def call_ufunc(ufunc: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     if name in GENERALISED:
         return HANDLERS[GENERALISED[name]](*inputs, **kwargs)
     entry = ufunc_named(name, ufunc)
-    if entry.numpy is None:
-        entry = entry._replace(numpy=ufunc)         # scipy's own type resolution
+    if entry.numpy is not ufunc:
+        entry = entry._replace(numpy=ufunc)         # scipy's own type resolution, also of what NumPy has by that name
     if not kwargs:
         return _wrapped(evaluate(entry, inputs), inputs)
     outs = kwargs.pop("out", None) or ()

@@ -7,14 +7,12 @@ takes values of the dtype in which NumPy computes, and returns one value (or a t
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler import ops
-from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import (
     cast,
     constant,
@@ -56,13 +54,7 @@ def ufunc_named(name: str, ufunc: Any = None) -> Ufunc:
     """The entry of a ufunc; raises UnsupportedError with the nearest names."""
     found = UFUNCS.get(name) or HANDLERS["special_by_loop"](name, ufunc)
     if found is None:
-        if ufunc is not None and not name.isidentifier():                        # np.frompyfunc, np.vectorize
-            raise UnsupportedError(f"{name}, a ufunc made from a Python function, is not supported on traced arrays\n"
-                                   "  hint: call the function on the array itself; where it branches, np.where(condition, a, b)")
         space = "np" if ufunc is None or getattr(np, name, None) is ufunc else "scipy.special"
-        if space != "np" and getattr(sys.modules.get(space), name, None) is not ufunc:         # numba.vectorize
-            raise UnsupportedError(f"{name}, a ufunc that is neither NumPy's nor SciPy's, is not supported on traced arrays\n"
-                                   "  hint: call the Python function behind it; where it branches, np.where(condition, a, b)")
         known = [one for one in UFUNC_NAMES if (UFUNCS[one].numpy is None) == (space != "np")]
         raise unsupported(f"{space}.{name}", name, known)
     return found

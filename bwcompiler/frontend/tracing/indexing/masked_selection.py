@@ -19,7 +19,7 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.policy import Recapture
 from bwcompiler.frontend.tracing.refusals.demands import ask_for_integers
-from bwcompiler.frontend.tracing.registry import HANDLERS, TAKING, qualified_name
+from bwcompiler.frontend.tracing.registry import HANDLERS, TAKING, qualified_name, require_known
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
@@ -117,6 +117,8 @@ class Selection(UpdatingOperators):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = ufunc.__name__
+        if getattr(np, name, None) is not ufunc:
+            call(require_known, ufunc)
         if method == "__call__" and name == "matmul" and not kwargs:
             return _run(np.matmul, *inputs)
         if method == "__call__" and not kwargs:

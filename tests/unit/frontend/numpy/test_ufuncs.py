@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import UnsupportedError
 from tests.unit.frontend.comparing import compare
 
 rng = np.random.default_rng(7)
@@ -142,3 +143,38 @@ def test_orders_of_ufuncs_are_asked_as_by_numpy() -> None:
         bw.jit(lambda x: np.sin(x, order="X"))(X)
     with pytest.raises(TypeError, match="order must be str"):
         bw.jit(lambda x: np.sin(x, order=1))(X)
+
+
+class Vectorized:
+    """A ufunc of another library, such as numba.vectorize makes, that has the name of one of NumPy's."""
+
+    signature, nin, nout, identity = None, 1, 1, None
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __call__(self, x: Any) -> Any:
+        return x.__array_ufunc__(self, "__call__", x) if hasattr(x, "__array_ufunc__") else 2 * x
+
+    def reduce(self, x: Any) -> Any:
+        return x.__array_ufunc__(self, "reduce", x)
+
+
+@pytest.mark.parametrize("name", ["tanh", "add", "mine"])
+def test_ufuncs_of_other_libraries_are_not_numpys(name: str) -> None:
+    theirs = Vectorized(name)
+    for function in (lambda x: theirs(x), lambda x: theirs.reduce(x), lambda x: theirs(x[x > 0]).sum()):
+        with pytest.raises(UnsupportedError, match=f"{name}, a ufunc that is neither NumPy's nor SciPy's"):
+            bw.jit(function)(np.ones(3))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.int16, np.int64, np.float16, np.float32, complex])
+def test_ufuncs_of_scipy_that_numpy_has_too(dtype: Any) -> None:
+    """They are of SciPy's dtypes: float64 of what NumPy's gives in half precision."""
+    special = pytest.importorskip("scipy.special")
+    x = np.array([0, 1, 1]).astype(dtype)
+    for name in ("expm1", "log1p", "cbrt", "exp2"):
+        if dtype is not complex or name in ("expm1", "log1p"):
+            ours, theirs = bw.jit(lambda x, f=getattr(special, name): f(x))(x), getattr(special, name)(x)
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_allclose(ours, theirs, rtol=1e-7)
