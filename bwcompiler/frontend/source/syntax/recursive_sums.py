@@ -162,7 +162,7 @@ class _Instead(ast.NodeTransformer):
 
 def _bound(node: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
     """What is bound to what, where that stands there: a = x; a, b = x, y."""
-    found = []
+    found: list[tuple[ast.expr, ast.expr]] = []
     for target in node.targets:
         are_parts = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
         found += zip(target.elts, node.value.elts, strict=False) if are_parts else [(target, node.value)]  # type: ignore[attr-defined]
