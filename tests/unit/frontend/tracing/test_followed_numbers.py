@@ -31,6 +31,13 @@ def test_once_for_all_attempts(monkeypatch):
 
 
 def test_so_far(monkeypatch):
+    """The loop is unrolled, as its number is not followed to the end."""
     monkeypatch.setattr(demands, "MANY", 100)
+    compiled = bw.jit(sized)
+    assert compiled(X) == sized(X)
+    assert "while_loop" not in compiled.lower(X).as_text("forward")
+
+
+def test_a_part_of_a_number_without_a_bound():
     with pytest.raises(TracerIndexError, match="a traced value as a size"):
-        bw.jit(sized)(X)
+        bw.jit(lambda x: np.sum(np.ones(np.sum(x.astype(int)) // 7)))(X)
