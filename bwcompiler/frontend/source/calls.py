@@ -43,7 +43,7 @@ from bwcompiler.frontend.source.effects.places import scopes_around, short, taki
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
 from bwcompiler.frontend.source.library.heaps import heap_function, in_order
-from bwcompiler.frontend.source.library.libraries import factors_twin, scipy_twin
+from bwcompiler.frontend.source.library.libraries import factors_twin, library_twin
 from bwcompiler.frontend.source.library.positions import at_places, looking
 from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_series, series_class, without_zeros
 from bwcompiler.frontend.source.library.vectorized import vectorized
@@ -97,8 +97,8 @@ def callable_for(function: Any, policy: Policy, form: Callable[[Any], Any]) -> A
     return form(function)
 
 
-def _of_scipy(call: _Call) -> Any:
-    return scipy_twin(call.function) if str(getattr(call.function, "__module__", "")).startswith("scipy.") else None
+def _of_library(call: _Call) -> Any:
+    return library_twin(call.function)
 
 
 def _of_traced_number(call: _Call) -> Any:
@@ -310,7 +310,7 @@ def _that_writes(call: _Call) -> Any:
 # A rule that refuses gives nothing where it does not.
 _RULES: tuple[Callable[[_Call], Any], ...] = (
     # before what is written in Python, as much of SciPy and NumPy is
-    _of_scipy,
+    _of_library,
     _of_traced_number,
     _of_traced_array,
     _of_polynomials,

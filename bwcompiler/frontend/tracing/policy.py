@@ -92,6 +92,7 @@ class Policy:
         self.going_on: set[tuple[str, int]] = set()                 # and those that go on to the end of their blocks since then
         self.guarded: set[Site] = set()                             # loops that have `try`, to be unrolled if the function is refused;
         self.refused: BwError | None = None                         # the refusal before that was done
+        self.followed: dict[Any, Any] = {}                          # numbers, by how they are computed from arrays (`refusals.demands`)
         self.told: set[Any] = set()                                 # lines whose messages were left out
         self.restart()
 

@@ -168,6 +168,10 @@ def _times(a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float
     return min(found), max(found)
 
 
+def _part(x: float, divisor: float) -> float:
+    return x if math.isinf(x) else x // divisor
+
+
 def _added_up(value: Value, ends: tuple[float, float], empty: bool) -> tuple[float, float]:
     """Bounds of sums of at most as many elements as an axis has."""
     count = math.prod([upper(extent) for extent in value.operands[0].shape])
@@ -195,7 +199,7 @@ _RULES: dict[Any, Any] = {
     ops.maximum: lambda value, a, b: (max(a[0], b[0]), max(a[1], b[1])),
     ops.minimum: lambda value, a, b: (min(a[0], b[0]), min(a[1], b[1])),
     ops.select: lambda value, _, a, b: _chosen(value, a, b),
-    ops.floor_divide: lambda value, a, b: (-inf, inf) if b[0] != b[1] or b[0] <= 0 else (a[0] // b[0], a[1] // b[0]),
+    ops.floor_divide: lambda value, a, b: (-inf, inf) if b[0] != b[1] or b[0] <= 0 else (_part(a[0], b[0]), _part(a[1], b[0])),
     ops.sum: lambda value, a: _added_up(value, a, True),
     ops.argmax: lambda value, _: (0, upper(value.operands[0].shape[value.attrs["axes"][0]]) - 1),
     ops.argmin: lambda value, _: (0, upper(value.operands[0].shape[value.attrs["axes"][0]]) - 1),

@@ -143,6 +143,34 @@ def _rebuilt(x: tuple[Any, ...], parts: Any) -> Any:
     return type(x)(*parts) if hasattr(type(x), "_fields") else tuple(parts)
 
 
+def kinds_in(pattern: Any) -> set[type]:
+    """The classes of objects and named tuples in a pattern."""
+    if type(pattern) is Choice:
+        return kinds_in(pattern.value) if pattern.has_value else set()
+    if type(pattern) is not Box and not isinstance(pattern, tuple):
+        return set()
+    parts: Any = pattern.parts if type(pattern) is Box else pattern
+    return {pattern.form.kind if type(pattern) is Box else type(pattern)}.union(*map(kinds_in, parts))
+
+
+def renewed(one: Any, other: Any, met: set[type]) -> Any:
+    """A pattern, of an earlier attempt to trace the function, with the classes that it has made anew since, as another pattern has them.
+
+    met: classes that are there now.
+    """
+    def is_anew(old: type, new: type) -> bool:
+        return old is not new and old not in met and (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
+    if type(one) is Choice and one.has_value:
+        value = other.value if type(other) is Choice and other.has_value else other
+        return joined(one.which, renewed(one.value, value, met), one.options, True)
+    if type(one) is Box and type(other) is Box and len(one.parts) == len(other.parts):
+        form = other.form if one.form.keys == other.form.keys and is_anew(one.form.kind, other.form.kind) else one.form
+        return Box([renewed(*both, met) for both in zip(one.parts, other.parts, strict=True)], form)
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        return _rebuilt(other if is_anew(type(one), type(other)) else one, [renewed(*both, met) for both in zip(one, other, strict=True)])
+    return one
+
+
 def covering(one: Any, other: Any) -> Any:
     """The pattern of elements that are like one or the other of two patterns."""
     if Choice in (type(one), type(other)):

@@ -100,6 +100,7 @@ class Store:
         self.room = room
         self.structure, self.kinds = form
         self.pattern = forms.pattern(self.structure, self.kinds)
+        self.met: set[type] = set()                # classes of what was put in
         self.arrays = [_zeros((room, *shape), dtype) for _, dtype, shape in self.kinds]
         self.counter = _zeros((1,), "int64")
 
@@ -108,6 +109,7 @@ class Store:
         found = Store(self.owner, self.site, self.room, (self.structure, self.kinds))
         found.arrays = [array.copy() for array in self.arrays]
         found.counter = self.counter.copy()
+        found.met = set(self.met)
         return found
 
     @property
@@ -127,6 +129,9 @@ class Store:
 
     def _require(self, pattern: Any) -> None:
         """What comes in is of the form that the others have."""
+        self.pattern = forms.renewed(self.pattern, pattern, self.met)
+        self.structure = tree.structure(self.pattern)
+        self.met |= forms.kinds_in(pattern)
         form = _form_of(covering(self.pattern, pattern))
         if form != (self.structure, self.kinds):
             self.again(sites.Plan(self.room, form))

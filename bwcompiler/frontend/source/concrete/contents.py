@@ -191,6 +191,8 @@ def binary(name: str, x: Any, y: Any) -> Any:
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):
         if not (is_traced(x) or is_traced(y)):
             read(x, y)
+        elif any(type(one).__module__.startswith("numpy.ma") for one in (x, y)):
+            return HANDLERS["of_masked"](name, x, y)
     elif name == "mod" and type(x) is str and percent.has_traced(y):
         return percent.formatted(x, y)
     elif name == "mul" and (type(x) is list or type(y) is list) and isinstance(x if type(y) is list else y, Tracer):

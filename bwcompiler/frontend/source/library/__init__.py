@@ -5,5 +5,5 @@ mathematics                             `math` and `cmath`
 heaps, bisection                        `heapq` and `bisect`
 wrappers                                functions that stand around one of the user's, such as `functools.lru_cache`
 vectorized, iterators, series           np.vectorize; np.nditer and its like; np.polynomial
-libraries                               SciPy's functions
+libraries, masked                       SciPy's functions; masked arrays, np.ma
 """

@@ -9,6 +9,7 @@ from typing import Any
 
 from bwcompiler import lazy
 from bwcompiler.errors import UnsupportedError, at
+from bwcompiler.frontend.source.library.masked import masked_twin
 from bwcompiler.frontend.source.library.vectorized import holds_traced
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, takes_selections
 from bwcompiler.frontend.tracing.operands import is_traced
@@ -31,6 +32,12 @@ def factors_twin(function: Any) -> Callable[..., Any] | None:
             return function(*args, **kwargs)
         return lazy.stand_in("scipy").sparse.linalg.KnownFactors(owner).solve(*args, **kwargs)
     return solve
+
+
+def library_twin(function: Any) -> Callable[..., Any] | None:
+    """What is called in the place of a function of SciPy's, or of NumPy's masked arrays."""
+    module = str(getattr(function, "__module__", ""))
+    return scipy_twin(function) if module.startswith("scipy.") else masked_twin(function) if f"{module}.".startswith("numpy.ma.") else None
 
 
 def scipy_twin(function: Any) -> Callable[..., Any] | None:

@@ -14,13 +14,15 @@ from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import Region, StaticDemand, Storage, active_region, escaped_message, open_region
 from bwcompiler.ir.extent import mentions_index
-from bwcompiler.ir.graph import cut, live_values
+from bwcompiler.ir.graph import Graph, cut, live_values
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.semantics.content_hash import content_hash
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.partial_interpreter import UNKNOWN, known_outputs
 
 FEW, MANY = 20_000, 1_000_000  # operations that numbers may take, which are asked for often (0.05 s), and the structure of matrices
 
+_FEW_BYTES = 100_000
 _FLAT = (ops.floor, ops.ceil, ops.rint, ops.trunc, ops.sign, ops.stop_gradient)
 
 
@@ -190,11 +192,24 @@ def _constant(region: Region, value: Value, is_size: bool) -> Any:
     if any(array is None for array in arrays) or any(one.op.kind == "library" or mentions_index(one.attrs) for one in (*values, value)):
         return None
     try:
-        found = interpret(cut("constant", inputs, region.record.values, (value,)), arrays)
+        found = _followed(region, cut("constant", inputs, region.record.values, (value,)), arrays)
     except KeyError:                                           # a loop in it runs up to the index of one around
         return None
+    if found is UNKNOWN:                                       # after too many iterations of loops
+        return None
     HANDLERS["read_contents"](*arrays)
-    return found[0]
+    return found
+
+
+def _followed(region: Region, graph: Graph, arrays: Sequence[Any]) -> Any:
+    """The output of a graph; once for all attempts to trace the function, as it may have long loops."""
+    policy = region.policy
+    if policy is None or sum([array.nbytes for array in arrays]) > _FEW_BYTES:
+        return known_outputs(graph, arrays, MANY)[0]
+    key = content_hash(graph), *[(array.dtype.str, array.shape, array.tobytes()) for array in arrays]
+    if key not in policy.followed:
+        policy.followed[key], = known_outputs(graph, arrays, MANY)
+    return policy.followed[key]
 
 
 def _contents(region: Region, value: Value, is_size: bool) -> Any:

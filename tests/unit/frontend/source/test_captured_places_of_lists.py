@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerError
 from tests.unit.frontend.comparing import as_python
 
 X = np.array([1.25, 2.1, 0.55, -0.3])
@@ -210,10 +211,56 @@ def sorted_objects(x):
     return sum((a.weight * a.t + b.t**2 + c.value) * (k + 1) for k, (a, b, c) in enumerate(zip(up, down, events, strict=True)))
 
 
-@pytest.mark.parametrize("program", [heap_of_objects, heap_of_events, replaced, heap_behind_numbers, alike, sorted_objects],
+def of_classes_made_inside(x):
+    """Each time the function is traced they are other ones."""
+    class Machine:
+        def __init__(self, load, k):
+            self.load, self.k = load, k
+
+        def __lt__(self, other):
+            return self.load < other.load
+    pair = collections.namedtuple("pair", "time number")
+    heap, pairs, stack, total, n = [Machine(0.1 * k, k + 1) for k in range(2)], [], [pair(x[0], x[1])], 0.0, 0
+    heapq.heapify(heap)
+    for i, v in enumerate(x):
+        first = heapq.heappop(heap)
+        heapq.heappush(heap, Machine(first.load + abs(v) * first.k, first.k))
+        heapq.heappush(pairs, pair(v, i))
+    while stack and n < 30:
+        one = stack.pop()
+        n += 1
+        if abs(one.time) < 0.213:
+            total = total + one.number
+        else:
+            stack.append(pair(one.time * 0.4, one.number * 0.5))
+            stack.append(pair(one.time * 0.5, one.number * 0.6))
+    return heapq.heappop(heap).load * 2 + heapq.heappop(heap).load + heapq.heappop(pairs).time + total
+
+
+@pytest.mark.parametrize("program", [of_classes_made_inside, heap_of_objects, heap_of_events, replaced, heap_behind_numbers, alike, sorted_objects],
                          ids=lambda one: one.__name__)
 def test_objects_that_are_compared(program):
     as_python(program, *PLACES)
+
+
+def test_two_classes_of_one_name_are_two():
+    def program(x):
+        def made(factor):
+            class One:
+                def __init__(self, x):
+                    self.x = x
+
+                def value(self):
+                    return self.x * factor
+            return One
+        stack, first, other = [], made(2.0), made(3.0)
+        if x[0] > 0:
+            stack.append(first(x[0]))
+        if x[1] > 0:
+            stack.append(other(x[1]))
+        return stack[0].value() + stack.pop().value()
+    with pytest.raises(TracerError, match="elements of different kinds of a list"):
+        bw.jit(program)(X)
 
 
 def test_objects_without_an_order_behind_equal_numbers():
