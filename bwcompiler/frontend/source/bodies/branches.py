@@ -15,6 +15,7 @@ from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.source.array_backed.boxes import Box, boxed_as_value, boxed_in_side, is_made
 from bwcompiler.frontend.source.array_backed.growth import Unbounded
 from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, RETURNED, Arrays, Before, Side, merge, negated
+from bwcompiler.frontend.source.bounded.stacks import taken_over
 from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of_side, held_once
 from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, raises_when_taken, together
 from bwcompiler.frontend.source.effects.places import Scope, attempted
@@ -146,6 +147,9 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         returned = run()
         ends.update(names.held(variables.results))
         ends[RETURNED] = returned
+        for name in variables.private:             # it does not matter which of two lists it is that nobody else has
+            if name in ends and taken_over(entry.get(name), ends[name]):
+                ends[name] = entry[name]
         appended = {f"{APPENDED}{number}": tail.taken() for number, tail in enumerate((scope.tails or {}).values())}
         alone = Alone(scope, [*[ends[name] for name in (*variables.results, RETURNED)], *appended.values()], once)
         ends.update({name: boxed_as_value(ends[name], alone) for name in values})

@@ -17,6 +17,7 @@ from bwcompiler import ops, tree
 from bwcompiler.frontend.source.array_backed.boxes import unboxed
 from bwcompiler.frontend.source.array_backed.growth import append
 from bwcompiler.frontend.source.bounded.dictionaries import wish as wish_for_key
+from bwcompiler.frontend.source.bounded.sites import stand_for
 from bwcompiler.frontend.source.bounded.stacks import hint as hint_for_stack
 from bwcompiler.frontend.source.bounded.stacks import wish
 from bwcompiler.frontend.source.concrete.makers import shown
@@ -98,7 +99,7 @@ def merge(test: Tracer, sides: list[Side], names: Names, entry: dict[str, Any], 
     """Give the variables what they hold after the branch; has_returned: the function has before, where the second side is taken."""
     names.restore(entry)
     tails = {f"{APPENDED}{number}": tail for number, tail in enumerate((scope.tails or {}).values())}
-    merged = _Merged(sides, scope, policy, has_returned)
+    merged = _Merged(sides, scope, policy, has_returned, variables.private)
     for name in tails:
         merged.slots += _appended(name, sides)
     pending = [*variables.results, RETURNED, CHECKED]
@@ -120,12 +121,14 @@ class _Merged:
     """What variables are after a branch.
 
     slots    leaves that the op gives, of those that it decides about.
+    private  variables with lists that nothing else can hold.
     choices  the variables that become choices, with their options; apart: those that are taken apart, before their parts.
     after    what the others hold, which is known.
     """
 
-    def __init__(self, sides: list[Side], scope: Scope, policy: Policy, has_returned: bool) -> None:
+    def __init__(self, sides: list[Side], scope: Scope, policy: Policy, has_returned: bool, private: Sequence[str]) -> None:
         self.sides = sides
+        self.private = private
         self.scope = scope
         self.policy = policy
         self.dead = [self._has_returned(0, ALONE), has_returned or self._has_returned(1, ALONE)]
@@ -147,6 +150,10 @@ class _Merged:
         if self.dead[0] != self.dead[1] and self._is_from_before(name, other if self.dead[0] else one):
             self.after[name] = other if self.dead[0] else one
             return ()
+        if name in self.private and type(one) is list and type(other) is list:
+            appended = [item for side in self.sides for key, items in side.ends.items() if key.startswith(APPENDED) for item in items]
+            wish(one, *one, *other, *appended)
+            wish(other, *one, *other, *appended)
         self._require_without_tail(name, one, other)
         is_missing = one is UNBOUND or other is UNBOUND
         options = None if is_missing and not self._may_be_unsure(name, one) else _choice(one, other, slot, self.scope)
@@ -256,7 +263,9 @@ class _Merged:
             given = next(side for side in self.sides if name in side.places)
             after[name] = tree.unflatten(tree.structure(given.ends[name]), made[0])
         for name in reversed(self.apart):
-            after[name] = _whole(name, self.sides, after)
+            after[name] = _whole(name, self.sides, after, name in self.private)
+            if name in self.private:
+                stand_for(after[name], *sorted([side.ends[name] for side in self.sides], key=self.scope.owns))
         return {name: value for name, value in after.items() if not name.endswith(APART)}
 
 
@@ -285,12 +294,12 @@ def _given(truth: Tracer, sides: Sequence[Side], slots: Sequence[Slot], policy: 
     return found
 
 
-def _whole(name: str, sides: Sequence[Side], after: dict[str, Any]) -> Any:
-    """A variable that was taken apart: an object of its parts, a double where it is not one that each side has made."""
+def _whole(name: str, sides: Sequence[Side], after: dict[str, Any], is_private: bool) -> Any:
+    """A variable that was taken apart: an object of its parts, a double where it is not one that each side has made, or that is private."""
     form, names = sides[0].forms[name]
     if form.kind is Progression:
         return form.whole([after.get(one, sides[0].ends[one]) for one in names])
-    is_double = any(name not in side.made for side in sides)
+    is_double = not is_private and any(name not in side.made for side in sides)
     if is_double:
         note_double(*[side.ends[name] for side in sides if not isinstance(side.ends[name], tuple)])
     return put_together(form, [after.get(one, sides[0].ends[one]) for one in names], is_double)

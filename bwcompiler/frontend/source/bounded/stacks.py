@@ -306,5 +306,14 @@ def made(container: Any) -> Any:
     return container if found is None else Stack(*found, container)
 
 
+def taken_over(x: Any, other: Any) -> bool:
+    """Whether both are lists with room; then x holds what the other one does, which nothing else can tell apart."""
+    if x is other or type(x) is not Stack or type(other) is not Stack or x.most is not None or other.most is not None:
+        return False
+    x.store.replace(other.store)
+    x.plain, x.freed = max(x.plain, other.plain), (None, 0)
+    return True
+
+
 HANDLERS["wish_for_stack"] = wish
 HANDLERS["hint_for_stack"] = hint

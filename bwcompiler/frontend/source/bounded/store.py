@@ -169,6 +169,18 @@ class Store:
             array[...] = np.where(is_new.reshape((self.room,) + (1,) * (leaf.ndim - 1)), leaf[chosen], array)
         self.count = self.count + rank[-1]
 
+    def replace(self, other: Store) -> None:
+        """Hold what another one holds, instead."""
+        self._require(other.pattern)
+        form = self.structure, self.kinds
+        if (other.structure, other.kinds) != form:
+            other.again(sites.Plan(other.room, form))
+        if other.room > self.room:
+            self.again(sites.Plan(other.room, form))
+        for array, others in zip(self.arrays, other.arrays, strict=True):
+            array[:other.room] = others
+        self.count = other.count
+
     def put(self, place: Any, leaves: Sequence[Any]) -> None:
         for array, leaf in zip(self.arrays, leaves, strict=True):
             if array.ndim > 1 and isinstance(leaf, Tracer):    # no zeros in the place of an array that is not there

@@ -35,6 +35,7 @@ from bwcompiler.frontend.source.syntax.analysis.expressions import (
 )
 from bwcompiler.frontend.source.syntax.analysis.filled import filled
 from bwcompiler.frontend.source.syntax.analysis.liveness import annotate, changed, rebound, stores
+from bwcompiler.frontend.source.syntax.analysis.private import private_lists
 from bwcompiler.frontend.source.syntax.comparisons import compared
 from bwcompiler.frontend.source.syntax.comprehensions import collected, listed
 from bwcompiler.frontend.source.syntax.definitions.lookup import NO_TYPE_PARAMETERS, Definition
@@ -71,6 +72,7 @@ def rewritten(node: Definition, free: frozenset[str], modules: frozenset[str] = 
         node.body = rewriter.visit(node.body)
         return node
     fills = bool(filled(node.body, frozenset(parameters) | free))
+    rewriter.private = private_lists(node.body, {*parameters, *free})
     without_matches(node)
     without_named_tests(node)
     without_jumps(node)
@@ -91,6 +93,7 @@ class _Rewriter(ast.NodeTransformer):
         self.shared: dict[str, None] = {}          # variables that bodies bind: to be declared as the function's own
         self.count = 0
         self.unsure: frozenset[str] = frozenset()  # variables that may have no value where they are read
+        self.private: frozenset[str] = frozenset()
         self.why = ""                              # a loop around keeps its form, if one does
 
     def declared(self, body: list[ast.stmt], node: ast.FunctionDef) -> list[ast.stmt]:
@@ -461,7 +464,8 @@ class _Rewriter(ast.NodeTransformer):
         head, out = head | self.free, LIVE_OUT.of(node) | self.free          # others may read what is free
         carried, results = [name for name in stored if name in head], [name for name in stored if name in out]
         anew = [name for name in rebound(nodes) if name in carried]
-        return Variables(tuple(stored), tuple(carried), tuple(results), tuple(changed(nodes)), tuple(anew))
+        private = [name for name in stored if name in self.private]
+        return Variables(tuple(stored), tuple(carried), tuple(results), tuple(changed(nodes)), tuple(anew), tuple(private))
 
     def function(self, name: str, body: list[ast.stmt], variables: Variables, node: ast.AST, parameters: tuple[str, ...] = ()) -> Any:
         self.count += 1

@@ -209,6 +209,9 @@ def _array_advice(asked: Request, truths: bool = False) -> tuple[str, str]:
     if called.startswith(("np.random.", "numpy.random.")) or callable(getattr(np.random.Generator, name, None)):
         return (f"{text}(...) draws random numbers with a traced parameter",
                 "draw standard ones outside, pass them as an argument, and scale them here (mean + sigma * z); or use bw.random with a key")
+    if str(getattr(asked.function, "__module__", "")).startswith("numpy.ma") or ".ma." in f".{called}":
+        return (f"{text}(...) makes a masked array of a traced one",
+                "the mask by itself, good = np.isfinite(x): x[good], np.where(good, x, 0.0), np.mean(x, where=good)")
     library = asked.library or called.partition(".")[0]
     if asked.library not in ("", "numpy") or library == "scipy":
         return f"{text}(...) converts its arguments to concrete arrays", _library_hint(library, called, name, asked.function)

@@ -280,6 +280,12 @@ def test_data_frames_meet_traced_arrays() -> None:
         trace(lambda x: type("Plain", (), {})(), (np.ones(3),))
 
 
+def test_masked_arrays() -> None:
+    for fun in (lambda x: np.ma.masked_invalid(x).sum(), lambda x: np.ma.array(x, mask=x > 0).mean(), lambda x: np.ma.mean(x)):
+        with pytest.raises(errors.TracerArrayError, match=r"makes a masked array of a traced one.*\n  hint: the mask by itself, good = np.isfinite"):
+            bw.jit(fun)(np.array([1.0, np.nan]))
+
+
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
 def test_matrices() -> None:
     for fun, array in ((lambda x: np.asmatrix(x).T, r"np.atleast_2d\(x\)"), (lambda x: np.bmat([[x, x]]), r"np.block\(\[\[x, x\]\]\)")):
