@@ -311,7 +311,7 @@ def taken_over(x: Any, other: Any) -> bool:
     if x is other or type(x) is not Stack or type(other) is not Stack or x.most is not None or other.most is not None:
         return False
     x.store.replace(other.store)
-    x.plain, x.freed = max(x.plain, other.plain), (None, 0)
+    x.otherwise, x.freed = max(x.otherwise, other.otherwise), (None, 0)
     return True
 
 
