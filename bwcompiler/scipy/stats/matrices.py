@@ -58,15 +58,23 @@ def _invwishart_logpdf(x: Any, df: Any, scale: Any) -> Any:
     return np.where(freedom > size - 1, 0.5 * (outside - inside) - multigammaln(0.5 * freedom, size), math.nan)
 
 
+def _wishart_pdf(x: Any, df: Any, scale: Any) -> Any:
+    return np.exp(_wishart_logpdf(x, df, scale))
+
+
+def _invwishart_pdf(x: Any, df: Any, scale: Any) -> Any:
+    return np.exp(_invwishart_logpdf(x, df, scale))
+
+
 wishart = Family(
     "wishart", "Wishart's distribution of positive definite matrices along the first two axes of x.",
-    "bw.scipy.stats.wishart.logpdf(np.eye(2), 3, np.eye(2)).round(4).item()\n-3.5310",
-    logpdf=_wishart_logpdf, pdf=lambda x, df, scale: np.exp(_wishart_logpdf(x, df, scale)))
+    "bw.scipy.stats.wishart.logpdf(np.eye(2), 3, np.eye(2)).round(4).item()\n-3.531",
+    logpdf=_wishart_logpdf, pdf=_wishart_pdf)
 
 invwishart = Family(
     "invwishart", "The distribution of the inverses of Wishart's matrices, along the first two axes of x.",
-    "bw.scipy.stats.invwishart.logpdf(np.eye(2), 3, np.eye(2)).round(4).item()\n-3.5310",
-    logpdf=_invwishart_logpdf, pdf=lambda x, df, scale: np.exp(_invwishart_logpdf(x, df, scale)))
+    "bw.scipy.stats.invwishart.logpdf(np.eye(2), 3, np.eye(2)).round(4).item()\n-3.531",
+    logpdf=_invwishart_logpdf, pdf=_invwishart_pdf)
 
 
 # ----- normal
@@ -88,11 +96,14 @@ def _matrix_normal_logpdf(X: Any, mean: Any = None, rowcov: Any = 1, colcov: Any
     return -0.5 * (scale + np.sum(turned * turned, (-2, -1)))
 
 
+def _matrix_normal_pdf(X: Any, mean: Any = None, rowcov: Any = 1, colcov: Any = 1) -> Any:
+    return np.exp(_matrix_normal_logpdf(X, mean, rowcov, colcov))
+
+
 matrix_normal = Family(
     "matrix_normal", "The normal distribution of matrices along the last two axes of X, with covariances of rows and of columns.",
     "bw.scipy.stats.matrix_normal.logpdf(np.zeros((1, 2))).round(4).item()\n-1.8379",
-    logpdf=_matrix_normal_logpdf,
-    pdf=lambda X, mean=None, rowcov=1, colcov=1: np.exp(_matrix_normal_logpdf(X, mean, rowcov, colcov)))
+    logpdf=_matrix_normal_logpdf, pdf=_matrix_normal_pdf)
 
 
 # ----- counts
@@ -104,7 +115,11 @@ def _dirichlet_multinomial_logpmf(x: Any, alpha: Any, n: Any) -> Any:
     return np.where((np.sum(counts, -1) == total) & np.all(counts >= 0, -1), found, -math.inf)
 
 
+def _dirichlet_multinomial_pmf(x: Any, alpha: Any, n: Any) -> Any:
+    return np.exp(_dirichlet_multinomial_logpmf(x, alpha, n))
+
+
 dirichlet_multinomial = Family(
     "dirichlet_multinomial", "The counts of n draws, along the last axis of x, whose probabilities have Dirichlet's distribution.",
     "bw.scipy.stats.dirichlet_multinomial.pmf(np.array([1, 1]), np.ones(2), 2).round(4).item()\n0.3333",
-    logpmf=_dirichlet_multinomial_logpmf, pmf=lambda x, alpha, n: np.exp(_dirichlet_multinomial_logpmf(x, alpha, n)))
+    logpmf=_dirichlet_multinomial_logpmf, pmf=_dirichlet_multinomial_pmf)

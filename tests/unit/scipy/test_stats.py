@@ -313,6 +313,8 @@ def test_distributions_of_matrices() -> None:
             np.testing.assert_allclose(one, other, rtol=1e-11)
     for which in range(len(expected)):
         check_derivatives(lambda a, b, which=which: matrices(stats, a @ a.T + np.eye(3), b @ b.T + np.eye(3))[which], A, A[::-1] / 2)
+    for one, other in zip(matrices(stats, COV, point), expected, strict=True):                # on plain arrays
+        np.testing.assert_allclose(one, other, rtol=1e-11)
     known = scipy.stats.invwishart(5, COV)
     np.testing.assert_allclose(bw.jit(lambda x: known.logpdf(x))(point), known.logpdf(point), rtol=1e-11)
     assert np.isnan(bw.jit(lambda df: scipy.stats.wishart.logpdf(COV, df, COV))(1.5))
