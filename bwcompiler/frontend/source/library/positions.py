@@ -17,6 +17,7 @@ from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.library.builtin_functions import as_int
 from bwcompiler.frontend.source.variables import is_number
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -46,10 +47,10 @@ def at_places(owner: list[Any], function: Any) -> Callable[..., Any]:
 
 
 def _is_traced(function: Any, owner: list[Any], x: Any) -> bool:
-    """Whether data may decide the place: x, or that of what is equal to it."""
-    if function.__name__ != "remove":
-        return isinstance(x, Tracer) and not x.ndim
-    return any(isinstance(one, Tracer) for one in (x, *owner))
+    """Whether data may decide the place: x, or that of what is equal to it; not the index of a loop, which is unrolled."""
+    if isinstance(x, Tracer) and (x.ndim or extent_of(x) is not None):
+        return False
+    return isinstance(x, Tracer) or (function.__name__ == "remove" and any(isinstance(one, Tracer) for one in owner))
 
 
 def looking(owner: list[Any] | tuple[Any, ...], function: Any) -> Callable[..., Any]:

@@ -4,7 +4,8 @@ A function may store what it computes (`self.history.append(loss)`, `cache[k] = 
 nothing of that: the next one, or Python, would find traced values of a trace that is over, or count twice.  After the last attempt they
 stay where they are, and whoever uses them is told so (`EscapedTracerError`): Python, and other functions.  If the same function is traced
 again, for other arguments or another derivative, it finds what was there before.  What a function computes of known things alone, and puts
-where nothing was, stays: that is a cache.
+where nothing was, stays: that is a cache.  (What other threads do to the same things while an attempt is traced that is given up is
+undone with it.)
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from bwcompiler.frontend.tracing.outside.kinds import has_own_attributes, own_sl
 from bwcompiler.frontend.tracing.storages.region import Region
 from bwcompiler.ir.contracts.call_signature import NOTHING, is_plain
 from bwcompiler.ir.contracts.plain_objects import class_attribute
+from bwcompiler.locks import RenewedLock
 
 _OURS = "bwcompiler.frontend."     # of handles, and of what stands for objects of which data decide
 _LEVELS = 4                        # of containers and objects in others
@@ -61,9 +63,10 @@ class Before:
 
     def _note(self, key: Any, kind: _Kind, owner: Any) -> None:
         if key not in self._held:
-            for left in [] if self._code is None else list(_left):
-                if left.code is self._code:
-                    left.take_away(key)
+            with _lock:
+                lefts = [left for left in _left if left.code is self._code]
+            for left in lefts:
+                left.take_away(key)
             self._held[key] = kind, owner, kind.held(owner)
 
     def stays(self) -> None:
@@ -73,7 +76,8 @@ class Before:
                   if kind.has_traced(owner, held)}
         if places and self._code is not None:
             self._region.left = left = Left(self._code, places)          # for as long as a traced value of it is somewhere
-            _left.add(left)
+            with _lock:
+                _left.add(left)
 
 
 class Left:
@@ -90,6 +94,7 @@ class Left:
 
 
 _left: weakref.WeakSet[Left] = weakref.WeakSet()
+_lock = RenewedLock()
 
 
 def _code_of(fun: Any) -> types.CodeType | None:
