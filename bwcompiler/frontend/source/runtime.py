@@ -21,7 +21,7 @@ from bwcompiler.frontend.source import asked as asked_integers  # noqa: F401  (i
 from bwcompiler.frontend.source.array_backed.growth import append, is_growing, length, refuse_whole
 from bwcompiler.frontend.source.array_backed.wholes import with_whole
 from bwcompiler.frontend.source.bodies import iteration
-from bwcompiler.frontend.source.bodies.attempts import try_
+from bwcompiler.frontend.source.bodies.tries import try_
 from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
 from bwcompiler.frontend.source.bounded.dictionaries import merged
 from bwcompiler.frontend.source.bounded.sets import made as set_made

@@ -159,7 +159,7 @@ class Policy:
     def _restart_handlers(self) -> None:
         """`try` and `raise`."""
         self.tries: list[Any] = []                                  # with handlers (`source.effects.checks.Trying`), innermost last;
-        self.attempts: list[Any] = []                               # those that can be branches (`source.bodies.attempts`), likewise
+        self.attempts: list[Any] = []                               # those that can be branches (`source.bodies.tries`), likewise
         self.raised: BaseException | None = None                    # the last exception that a `raise` of the user's raised in a body
         self.formatted: list[tuple[Any, str]] | None = None         # traced values, and formats, in the text of one that is being made
         self.divisions: set[Value] = set()                          # in a `try`, of NumPy's numbers, so that they raise nothing

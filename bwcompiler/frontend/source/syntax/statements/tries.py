@@ -1,4 +1,4 @@
-"""`try` in the syntax tree of a function: its parts become functions, which `bodies/attempts.py` runs.
+"""`try` in the syntax tree of a function: its parts become functions, which `bodies/tries.py` runs.
 
     try:                                  def attempt_1(): ...           one for each statement
         ...                               def handler_2(error): ...
