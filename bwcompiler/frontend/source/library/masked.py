@@ -40,14 +40,23 @@ def refuse(what: str) -> NoReturn:
 
 
 class Masked(Operators):
-    """data: all elements; mask: an array of the same shape, or False."""
+    """data: all elements; mask: an array of the same shape, or False.
+
+    Both are assigned to in place, so views, and arrays that it was made of, see it.  Those that are no traced arrays would not: then
+    assignments are refused.
+    """
 
     __array_priority__ = 2100.0
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, data: Any, mask: Any = False) -> None:
         self.data = call(as_tracer, data)
-        self.mask: Any = mask if mask is False else np.broadcast_to(call(as_tracer, mask), self.data.shape)
+        self.mask: Any = mask
+        if mask is not False:
+            self.mask = call(as_tracer, mask)
+            if self.mask.shape != self.data.shape:
+                self.mask = np.broadcast_to(self.mask, self.data.shape).copy()
+        self._is_copy = not is_traced(data) or not (mask is False or is_traced(mask))
 
     shape = property(lambda self: self.data.shape)
     ndim = property(lambda self: self.data.ndim)
@@ -59,7 +68,9 @@ class Masked(Operators):
         return len(self.data)
 
     def _moved(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Masked:
-        return Masked(function(self.data, *args, **kwargs), False if self.mask is False else function(self.mask, *args, **kwargs))
+        found = Masked(function(self.data, *args, **kwargs), False if self.mask is False else function(self.mask, *args, **kwargs))
+        found._is_copy = self._is_copy
+        return found
 
     def reshape(self, *shape: Any) -> Masked:
         return self._moved(lambda x: x.reshape(*shape))
@@ -77,20 +88,21 @@ class Masked(Operators):
         return _unless_masked(found.data, found.mask)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        mask = np.zeros(self.shape, bool) if self.mask is False else self.mask
-        self.mask = call(as_tracer, mask).copy()
-        if _is_constant(value):
-            self.mask[index] = True
-            return
-        self.data = self.data.copy()
-        self.data[index] = getdata(value)
-        self.mask[index] = getmaskarray(value) if isinstance(value, Masked) else False
+        if self._is_copy:
+            refuse("an assignment to elements (its data or mask comes from outside, or holds known values alone)")
+        if not _is_constant(value):
+            self.data[index] = getdata(value)
+        mask = True if _is_constant(value) else getmask(value)
+        if self.mask is False and mask is not False:
+            self.mask = call(as_tracer, np.zeros(self.shape, bool))
+        if self.mask is not False:
+            self.mask[index] = mask
 
     # ----- elements
     def filled(self, fill_value: Any = None) -> Any:
         if fill_value is None:
             fill_value = {"f": 1e20, "c": 1e20 + 0j, "b": True}.get(self.dtype.kind, 999999)
-        return self.data.copy() if self.mask is False else np.where(self.mask, np.asarray(fill_value).astype(self.dtype), self.data)
+        return self.data if self.mask is False else np.where(self.mask, np.asarray(fill_value).astype(self.dtype), self.data)
 
     def compressed(self) -> Any:
         return np.ravel(self.data) if self.mask is False else self.data[np.logical_not(self.mask)]
@@ -180,7 +192,7 @@ class Masked(Operators):
 
     def cumsum(self, axis: Any = None) -> Masked:
         whole = self.ravel() if axis is None else self
-        return Masked(np.cumsum(whole._filled(0), axis=axis), whole.mask)
+        return Masked(np.cumsum(whole._filled(0), axis=axis), whole.mask if whole.mask is False else np.copy(whole.mask))
 
     def _filled(self, value: Any) -> Any:
         return self.data if self.mask is False else np.where(self.mask, np.asarray(value).astype(self.dtype), self.data)
@@ -245,7 +257,8 @@ def of_elements(name: str, *operands: Any) -> Any:
     if mask is False:
         return Masked(found)
     is_truth = found.dtype.kind == "b"
-    return Masked(found if is_truth else np.where(mask, first, found), mask)
+    is_shared = len(operands) == 1 and name not in _OUTSIDE        # NumPy gives these the mask itself
+    return Masked(found if is_truth else np.where(mask, first, found), mask if is_shared else np.copy(mask))
 
 
 def _operand(x: Any) -> Any:
@@ -290,7 +303,7 @@ def _array(data: Any, dtype: Any = None, copy: Any = False, order: Any = None, m
 
 def _masked_where(condition: Any, a: Any, copy: Any = True) -> Masked:
     where = np.asarray(condition) if isinstance(condition, list) else getdata(condition)
-    return Masked(np.copy(getdata(a)), _either(getmask(a), where))
+    return Masked(np.copy(getdata(a)), _either(getmask(a), where))             # of the condition, NumPy makes no copy
 
 
 def _where_compared(name: str) -> Callable[..., Masked]:

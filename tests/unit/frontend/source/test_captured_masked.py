@@ -79,7 +79,32 @@ def in_loops_and_branches(x):
     return total
 
 
-@pytest.mark.parametrize("program", [reductions, of_invalid, averages, arithmetic, along_axes, filled, made, of_functions, behind_the_mask,
+def seen_by_views(x):
+    """What is assigned to a part, or to the array that it was made of."""
+    m = np.ma.masked_less(x, 0.4)
+    part, table = m[1:4], m.reshape(2, 3)
+    part[0], table[1, 1] = 7.0 * x[0], x[2] ** 2
+    part[2] = np.ma.masked
+    return m.sum() + 2 * part.sum() + 3 * table.sum() + m.count()
+
+
+def seen_by_arrays(x):
+    y = x * 1.0
+    m = np.ma.array(y, mask=x < 0.4)
+    before, mask, data = np.ma.array(y).filled(0), m.mask, m.data
+    m[0], m[1] = 5.0 * x[1], np.ma.masked
+    return y.sum() + 2 * before.sum() + 3 * data.sum() + mask.sum() * x[0] + m.sum()
+
+
+def seen_by_the_condition(x):
+    where = x < 0.4
+    m = np.ma.masked_where(where, x)
+    n, grown, added = m + 1.0, np.exp(m), m.cumsum()
+    n[0], m[2], grown[4], added[5] = np.ma.masked, x[0], np.ma.masked, 2.0 * x[1]
+    return m.sum() + n.sum() * 2 + where.sum() * x[1] + x.sum() + grown.sum() + added.sum()
+
+
+@pytest.mark.parametrize("program", [seen_by_views, seen_by_arrays, seen_by_the_condition, reductions, of_invalid, averages, arithmetic, along_axes, filled, made, of_functions, behind_the_mask,
                                      assigned, in_loops_and_branches], ids=lambda one: one.__name__)
 def test_programs(program):
     with np.errstate(all="ignore"):
@@ -118,5 +143,12 @@ def test_what_is_refused():
         bw.jit(lambda x: np.ma.masked_less(x, 100.0).mean())(X)
     with pytest.raises(UnsupportedError, match=r"np.ma.polyfit\(\) of a masked array of traced values.*\n  hint: np.where\(mask, value, x\)"):
         bw.jit(lambda x: np.ma.polyfit(x, x, 1)[0])(X)
+    def kept_outside(x):
+        mask = np.zeros(6, bool)
+        m = np.ma.array(x, mask=mask)
+        m[0] = np.ma.masked
+        return m.sum() + mask.sum()
+    with pytest.raises(UnsupportedError, match=r"test_captured_masked.py:\d+: m\[0\] = (?s:.*)an assignment to elements \(its data or mask"):
+        bw.jit(kept_outside)(X)
     with pytest.raises(UnsupportedError, match="x.anom of a masked array"):
         bw.jit(lambda x: np.ma.masked_less(x, 0.4).anom().sum())(X)
