@@ -303,7 +303,7 @@ def _array(data: Any, dtype: Any = None, copy: Any = False, order: Any = None, m
 
 def _masked_where(condition: Any, a: Any, copy: Any = True) -> Masked:
     where = np.asarray(condition) if isinstance(condition, list) else getdata(condition)
-    return Masked(np.copy(getdata(a)), _either(getmask(a), where))             # of the condition, NumPy makes no copy
+    return Masked(np.copy(getdata(a)), np.copy(_either(getmask(a), where)))
 
 
 def _where_compared(name: str) -> Callable[..., Masked]:

@@ -96,7 +96,7 @@ def seen_by_arrays(x):
     return y.sum() + 2 * before.sum() + 3 * data.sum() + mask.sum() * x[0] + m.sum()
 
 
-def seen_by_the_condition(x):
+def seen_by_some_functions(x):
     where = x < 0.4
     m = np.ma.masked_where(where, x)
     n, grown, added = m + 1.0, np.exp(m), m.cumsum()
@@ -104,7 +104,7 @@ def seen_by_the_condition(x):
     return m.sum() + n.sum() * 2 + where.sum() * x[1] + x.sum() + grown.sum() + added.sum()
 
 
-@pytest.mark.parametrize("program", [seen_by_views, seen_by_arrays, seen_by_the_condition, reductions, of_invalid, averages, arithmetic, along_axes, filled, made, of_functions, behind_the_mask,
+@pytest.mark.parametrize("program", [seen_by_views, seen_by_arrays, seen_by_some_functions, reductions, of_invalid, averages, arithmetic, along_axes, filled, made, of_functions, behind_the_mask,
                                      assigned, in_loops_and_branches], ids=lambda one: one.__name__)
 def test_programs(program):
     with np.errstate(all="ignore"):
