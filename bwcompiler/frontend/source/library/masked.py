@@ -79,7 +79,7 @@ class Masked(Operators):
         return self._moved(np.ravel)
 
     def copy(self) -> Masked:
-        return self._moved(np.copy)
+        return Masked(np.copy(self.data), self.mask if self.mask is False else np.copy(self.mask))
 
     def __getitem__(self, index: Any) -> Any:
         found = self._moved(lambda x: x[index])
@@ -296,24 +296,29 @@ def _array(data: Any, dtype: Any = None, copy: Any = False, order: Any = None, m
            keep_mask: Any = True, hard_mask: Any = False, shrink: Any = True, subok: Any = True, ndmin: Any = 0) -> Masked:
     if dtype is not None or fill_value is not None or hard_mask or ndmin or not keep_mask:
         refuse("np.ma.array with dtype=, fill_value=, keep_mask=, hard_mask= or ndmin=")
-    whole = call(as_tracer, getdata(data))
-    given = False if mask is False or mask is np.ma.nomask else np.asarray(mask) if isinstance(mask, list | tuple) else mask
-    return Masked(whole.copy() if copy else whole, _either(getmask(data), given))
+    whole = getdata(data)
+    whole = whole if isinstance(whole, np.ndarray) else call(as_tracer, whole)
+    given = False if mask is False or mask is np.ma.nomask else call(as_tracer, mask) if isinstance(mask, list | tuple) else mask
+    found = Masked(whole, _either(getmask(data), given))
+    return found.copy() if copy else found
 
 
 def _masked_where(condition: Any, a: Any, copy: Any = True) -> Masked:
     where = np.asarray(condition) if isinstance(condition, list) else getdata(condition)
-    return Masked(np.copy(getdata(a)), np.copy(_either(getmask(a), where)))
+    if not copy and isinstance(a, Masked):
+        refuse("copy=False")
+    return Masked(np.copy(getdata(a)) if copy else getdata(a), np.copy(_either(getmask(a), where)))
 
 
 def _where_compared(name: str) -> Callable[..., Masked]:
-    return lambda x, value, copy=True: _masked_where(getattr(np, name)(getdata(x), value), x)
+    return lambda x, value, copy=True: _masked_where(getattr(np, name)(getdata(x), value), x, copy)
 
 
 def _between(is_outside: bool) -> Callable[..., Masked]:
     def between(x: Any, v1: Any, v2: Any, copy: Any = True) -> Masked:
         data, low, high = getdata(x), np.minimum(v1, v2), np.maximum(v1, v2)
-        return _masked_where(np.logical_or(data < low, data > high) if is_outside else np.logical_and(data >= low, data <= high), x)
+        return _masked_where(np.logical_or(data < low, data > high) if is_outside else np.logical_and(data >= low, data <= high), x,
+                             copy)
     return between
 
 
@@ -357,7 +362,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "array": _array, "masked_array": _array, "MaskedArray": _array, "asarray": _array, "asanyarray": _array, "masked_where": _masked_where,
     **{f"masked_{name}": _where_compared(name) for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")},
     "masked_inside": _between(False), "masked_outside": _between(True),
-    "masked_invalid": lambda a, copy=True: _masked_where(np.logical_not(np.isfinite(getdata(a))), a),
+    "masked_invalid": lambda a, copy=True: _masked_where(np.logical_not(np.isfinite(getdata(a))), a, copy),
     "getdata": lambda a, subok=True: getdata(a), "getmaskarray": getmaskarray, "average": _average, "median": _median, "where": _where,
     "getmask": lambda a: np.ma.nomask if getmask(a) is False else getmask(a),
     "filled": lambda a, fill_value=None: _as_masked(a).filled(fill_value) if isinstance(a, Masked) else a,

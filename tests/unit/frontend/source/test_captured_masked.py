@@ -92,8 +92,16 @@ def seen_by_arrays(x):
     y = x * 1.0
     m = np.ma.array(y, mask=x < 0.4)
     before, mask, data = np.ma.array(y).filled(0), m.mask, m.data
+    np.ma.masked_greater(y, 3.0, copy=False)[2] = 0.5 * x[3]
+    np.ma.masked_invalid(y)[3] = 100.0
     m[0], m[1] = 5.0 * x[1], np.ma.masked
     return y.sum() + 2 * before.sum() + 3 * data.sum() + mask.sum() * x[0] + m.sum()
+
+
+def lists_as_masks(x):
+    m = np.ma.array([x[0], x[1] * 2, 3.0], mask=[False, True, False])
+    m[1], m[2] = x[2], np.ma.masked
+    return m.sum() + m.count()
 
 
 def seen_by_some_functions(x):
@@ -104,8 +112,9 @@ def seen_by_some_functions(x):
     return m.sum() + n.sum() * 2 + where.sum() * x[1] + x.sum() + grown.sum() + added.sum()
 
 
-@pytest.mark.parametrize("program", [seen_by_views, seen_by_arrays, seen_by_some_functions, reductions, of_invalid, averages, arithmetic, along_axes, filled, made, of_functions, behind_the_mask,
-                                     assigned, in_loops_and_branches], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", [
+    reductions, of_invalid, averages, arithmetic, along_axes, filled, made, of_functions, behind_the_mask, assigned, in_loops_and_branches,
+    seen_by_views, seen_by_arrays, lists_as_masks, seen_by_some_functions], ids=lambda one: one.__name__)
 def test_programs(program):
     with np.errstate(all="ignore"):
         as_python(program, *PLACES)
@@ -150,5 +159,12 @@ def test_what_is_refused():
         return m.sum() + mask.sum()
     with pytest.raises(UnsupportedError, match=r"test_captured_masked.py:\d+: m\[0\] = (?s:.*)an assignment to elements \(its data or mask"):
         bw.jit(kept_outside)(X)
+    known = np.arange(6.0)
+    def of_outside(x):
+        m = np.ma.array(known, mask=x < 0.4)
+        m[0] = x[1]
+        return m.sum()
+    with pytest.raises(UnsupportedError, match=r"m\[0\] = x\[1\](?s:.*)an assignment to elements \(its data or mask"):
+        bw.jit(of_outside)(X)
     with pytest.raises(UnsupportedError, match="x.anom of a masked array"):
         bw.jit(lambda x: np.ma.masked_less(x, 0.4).anom().sum())(X)
