@@ -48,7 +48,7 @@ POINTS: dict[str, tuple[Any, ...]] = {
     "hyp0f1": (V, BOTH), "hyp1f1": (V, V + 0.7, BOTH), "hyp2f1": (V, V - 0.3, V + 0.7, BOTH / 5), "hyperu": (V, V + 0.7, X),
     **dict.fromkeys(("pbdv", "pbvv", "pbwa"), (V, X / 2)), "lpmv": (np.array([0.0, 1.0, 1.0, 2.0]), V + 1, BOTH / 4),
     "kolmogorov": (X / 2 + 0.3,), "kolmogi": (P,), **dict.fromkeys(("smirnov", "smirnovi"), (N + 1, P)), "powm1": (X, V),
-    "chndtr": (X, V + 1, X + 0.1), "nctdtr": (V + 1, V, BOTH), "ncfdtr": (V + 1, V + 2, V, X), "elliprc": (X, V),
+    **dict.fromkeys(("chndtr", "_ncx2_pdf"), (X, V + 1, X + 0.1)), "nctdtr": (V + 1, V, BOTH), "ncfdtr": (V + 1, V + 2, V, X), "elliprc": (X, V),
     **dict.fromkeys(("elliprf", "elliprg", "elliprd"), (X, V, X + V)), "elliprj": (X, V, X + V, V + 0.4),
 }
 POINTS.pop("ndtr_exp")
