@@ -254,7 +254,7 @@ class Body:
         return self.emit(f"select {condition.whole} {condition.text}, {a.whole} {a.text}, {b.whole} {b.text}", a.type)
 
     def unless(self, condition: Value, values: Sequence[Value], others: Callable[[], Sequence[Value]]) -> list[Value]:
-        """The values where a condition holds, and others elsewhere: a branch over these, which is taken if it holds for every number.
+        """The values where a condition holds, and others elsewhere, which a branch leaves out if it holds for every number.
 
         Each number gets what the condition says of it alone, so its bits do not depend on those beside it.
         """

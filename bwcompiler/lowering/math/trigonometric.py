@@ -106,8 +106,7 @@ def reduce_angle(body: Body, x: Value, single: bool) -> Angle:
 
 
 def near_angle_f64(body: Body, x: Value) -> Angle:
-    """x - n pi/2 to double length for |x| <= NEAR, -0 for -0; none of these is nearer than 2^-61 to another
-    multiple of pi/2 than 0.
+    """x - n pi/2 to double length for |x| <= NEAR, -0 for -0; none of these is nearer than 2^-61 to another multiple of pi/2 than 0.
 
     The difference from n HALF_PI[0] is exact, as a multiple of 2^-53 below 1.  What is left has an error of 2^-138, from the term before
     the last.
