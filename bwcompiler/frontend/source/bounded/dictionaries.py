@@ -262,11 +262,7 @@ def merged(*parts: tuple[Any, ...]) -> Any:
     if parts[0][0] is not first:
         found.clear()
         rest = parts
-    for part in rest:
-        if len(part) == 1:
-            found.update(part[0])
-        else:
-            found[part[0]] = part[1]
+    plain.put_parts(found, rest)
     return found
 
 

@@ -133,12 +133,18 @@ def largest(n: int, iterable: Any, key: Callable[[Any], Any] | None = None) -> A
     return sorted(iterable, key=key, reverse=True)[:max(n, 0)]
 
 
-def place_of(items: Any, x: Any) -> Any:
-    """items.index(x)."""
+def first_place(items: Any, x: Any) -> Any:
+    """Where an item that equals x is for the first time; -1 where there is none."""
     found = -1
     for number, item in enumerate(items):
         if found < 0 and item == x:
             found = number
+    return found
+
+
+def place_of(items: Any, x: Any) -> Any:
+    """items.index(x)."""
+    found = first_place(items, x)
     if found < 0:
         raise ValueError("list.index(x): x not in list")
     return found
@@ -171,10 +177,7 @@ def inserted_at(items: Any, place: Any, x: Any) -> None:
 
 def removed(items: Any, x: Any) -> None:
     """items.remove(x), of a list whose length is known."""
-    at = -1
-    for number, item in enumerate(items):
-        if at < 0 and item == x:
-            at = number
+    at = first_place(items, x)
     if at < 0:
         raise ValueError("list.remove(x): x not in list")
     popped_at(items, at)
@@ -214,12 +217,17 @@ def updated(found: Any, other: Any) -> Any:
 def merged(parts: Any) -> Any:
     """{key: value, **other}, of (key, value) and (other,)."""
     found: Any = {}
+    put_parts(found, parts)
+    return found
+
+
+def put_parts(found: Any, parts: Any) -> None:
+    """Put (key, value) and (other,) into a dictionary, one after the other."""
     for part in parts:
         if len(part) == 1:
             found.update(part[0])
         else:
             found[part[0]] = part[1]
-    return found
 
 
 # ----- heaps of things that are compared by their methods, as in Python's `heapq`
