@@ -10,13 +10,13 @@ import numpy as np
 from bwcompiler import lazy
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.scipy.integrate.chosen_steps import ChosenSteps
-from bwcompiler.scipy.integrate.ordinary_differential_equations import solution_at
+from bwcompiler.scipy.integrate.ordinary_differential_equations import Control, solution_at
 from bwcompiler.scipy.integrate.right_hand_sides import STIFF, returning_array, right_hand_side, slopes
 from bwcompiler.scipy.integrate.stiff_equations import stiff_solution
 from bwcompiler.scipy.packing import is_traced_call
+from bwcompiler.scipy.results import as_result
 from bwcompiler.scipy.solutions import handle
 
-scipy_optimize = lazy.module("scipy.optimize")
 scipy_integrate = lazy.module("scipy.integrate")
 
 Function = Callable[..., Any]
@@ -33,9 +33,10 @@ def solve_ivp(fun: Function, t_span: Sequence[float], y0: Any, method: Any = "RK
           functions, inside of which it comes from fun.
 
     Everything else goes to SciPy as it is.  Inside of a traced function it is a native loop with derivatives: for "RK45", "RK23" and
-    "DOP853" that of `bw.scipy.integrate.odeint`, for "Radau", "BDF" and "LSODA" an implicit method, both to rtol and atol.  There the
-    result has t, y (at t_eval; without it, of the steps only the first and the last: y[:, 0] and y[:, -1]), success and, with
-    dense_output=True, sol(times), which solves again.  Raises UnsupportedError there for other steps, events and other options.
+    "DOP853" that of `bw.scipy.integrate.odeint`, for "Radau", "BDF" and "LSODA" an implicit method, both to rtol and atol, with
+    first_step and max_step.  There the result has t, y (at t_eval; without it, of the steps only the first and the last: y[:, 0] and
+    y[:, -1]), success, status, a message that can be shown and, with dense_output=True, sol(times), which solves again.  Raises
+    UnsupportedError there for other steps, events and other options.
 
     >>> import numpy as np, bwcompiler as bw
     >>> stiff = lambda t, y, k: np.array([y[1], k * (1 - y[0] ** 2) * y[1] - y[0]])
@@ -57,7 +58,8 @@ def solve_ivp(fun: Function, t_span: Sequence[float], y0: Any, method: Any = "RK
 
 def _solved_in_trace(fun: Function, t_span: Sequence[Any], y0: Any, method: Any, t_eval: Any, dense_output: bool, args: tuple[Any, ...],
                      options: dict[str, Any]) -> Any:
-    rtol, atol = options.pop("rtol", 1e-3), options.pop("atol", 1e-6)
+    control = Control(options.pop("rtol", 1e-3), options.pop("atol", 1e-6), MOST_STEPS, options.pop("max_step", np.inf),
+                      options.pop("first_step", None))
     options.pop("jac", None)                       # it comes from fun
     _refuse(method, options)
     start, end = map(handle, t_span)
@@ -70,8 +72,8 @@ def _solved_in_trace(fun: Function, t_span: Sequence[Any], y0: Any, method: Any,
     def at(times: Any) -> Any:
         times = np.concatenate([np.reshape(start, (1,)), times])
         if method in STIFF:
-            return whole(stiff_solution(lambda t, y: function(t, y, *args), y0, times, rtol, atol, MOST_STEPS)[1:].T)
-        return whole(solution_at(lambda y, t: function(t, y, *args), y0, times, rtol, atol, MOST_STEPS)[1:].T)
+            return whole(stiff_solution(lambda t, y: function(t, y, *args), y0, times, control)[1:].T)
+        return whole(solution_at(lambda y, t: function(t, y, *args), y0, times, control)[1:].T)
 
     def sol(t: Any) -> Any:
         times = np.reshape(handle(_stacked(t)), (-1,))
@@ -81,11 +83,11 @@ def _solved_in_trace(fun: Function, t_span: Sequence[Any], y0: Any, method: Any,
 
     times = np.reshape(end, (1,)) if t_eval is None else handle(_stacked(t_eval))
     found = at(times)
-    result = scipy_optimize.OptimizeResult(t=times, y=found, success=np.all(np.isfinite(found)))
+    success = np.all(np.isfinite(found))
+    result = as_result(t=times, y=found, sol=sol if dense_output else None, t_events=None, y_events=None, status=np.where(success, 0, -1),
+                       success=success)
     if t_eval is None:
         result.t, result.y = ChosenSteps(start, end), ChosenSteps(whole(y0), found[:, 0])
-    if dense_output:
-        result.sol = sol
     return result
 
 

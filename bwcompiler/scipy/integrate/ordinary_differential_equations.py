@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,27 @@ PARTS = {"f": ("real",), "c": ("real", "imag")}
 SAFETY, SMALLEST, LARGEST = 0.9, 0.2, 5.0             # of the factors by which a step may change
 
 
+class Control(NamedTuple):
+    """Of steps: tolerances, how many there may be between two times, the longest, and the first (else the method chooses it)."""
+
+    rtol: Any
+    atol: Any
+    most: int
+    longest: Any = np.inf
+    first: Any = None
+
+    def limited(self, h: Any) -> Any:
+        """A step that is at most the longest one."""
+        return h if type(self.longest) is float and self.longest == np.inf else np.clip(h, -self.longest, self.longest)
+
+    def beside(self, count: int) -> Control:
+        """For the solution and `count` numbers behind it, for which the least of the tolerances of its elements is taken."""
+        if np.ndim(self.atol) == 0:
+            return self
+        atol = np.asarray(self.atol)
+        return self._replace(atol=np.concatenate([atol, np.full(count, atol.min())]))
+
+
 def _step(func: Function, y: Any, slope: Any, t: Any, h: Any) -> tuple[Any, Any, Any]:
     """(the next y, its slope, the estimated error) for a step h."""
     slopes = [slope]
@@ -53,14 +74,17 @@ def _step(func: Function, y: Any, slope: Any, t: Any, h: Any) -> tuple[Any, Any,
     return found, slopes[-1], h * sum(weight * one for weight, one in zip(ERROR, slopes, strict=True) if weight)
 
 
-def _between(func: Function, y: Any, start: Any, end: Any, rtol: float, atol: float, most: int) -> Any:
+def _between(func: Function, y: Any, start: Any, end: Any, control: Control) -> Any:
     """y(end) from y(start)."""
+    rtol, atol, most, *_ = control
     span = end - start
     slope = func(y, start)
-    scale = atol + rtol * np.abs(y)
-    rate = np.sqrt(np.mean((slope / scale) ** 2))
-    guess = np.where(rate > 1e-15, 0.01 * np.sqrt(np.mean((y / scale) ** 2) + 1e-6) / np.where(rate > 1e-15, rate, 1.0), 1e-6)
-    first = np.sign(span) * np.minimum(np.abs(span), guess)
+    guess = control.first
+    if guess is None:
+        scale = atol + rtol * np.abs(y)
+        rate = np.sqrt(np.mean((slope / scale) ** 2))
+        guess = np.where(rate > 1e-15, 0.01 * np.sqrt(np.mean((y / scale) ** 2) + 1e-6) / np.where(rate > 1e-15, rate, 1.0), 1e-6)
+    first = np.sign(span) * control.limited(np.minimum(np.abs(span), guess))
 
     def go_on(state: Any) -> Any:
         _, _, t, _, count = state
@@ -76,17 +100,17 @@ def _between(func: Function, y: Any, start: Any, end: Any, rtol: float, atol: fl
         factor = np.where(size > 0, SAFETY * np.where(size > 0, size, 1.0) ** -0.2, LARGEST)
         change = np.clip(factor, SMALLEST, np.where(accepted, LARGEST, 1.0))
         now = np.where(accepted, np.where(last, end, t + h), t)
-        return np.where(accepted, found, y), np.where(accepted, after, slope), now, h * change, count + 1
+        return np.where(accepted, found, y), np.where(accepted, after, slope), now, control.limited(h * change), count + 1
 
     y, _, t, _, _ = while_loop(go_on, advance, (y, slope, start + 0.0 * end, first, 0))
     return np.where((end - t) * np.sign(span) > 0, np.nan, y)                       # too many steps
 
 
-def _solved(func: Function, y0: Any, times: Any, rtol: float, atol: float, most: int) -> Any:
+def _solved(func: Function, y0: Any, times: Any, control: Control) -> Any:
     """The solution at all times."""
     def interval(carry: Any, end: Any) -> Any:
         y, start = carry
-        found = _between(func, y, start, end, rtol, atol, most)
+        found = _between(func, y, start, end, control)
         return (found, end), found
 
     _, rest = scan(interval, (y0, times[0]), times[1:])
@@ -110,21 +134,21 @@ def _flat(leaves: Sequence[Any]) -> tuple[Any, Callable[[Any], list[Any]]]:
 class _Solver:
     """The solution as a function of y0, times and the vector of what func(outside, y, t) reads from outside, with its derivative rules.
 
-    back    from the vector to what func reads; most: steps between two times.
+    back    from the vector to what func reads.
     odeint  the function.
     """
 
-    def __init__(self, func: Function, back: Callable[[Any], list[Any]], rtol: float, atol: float, most: int) -> None:
+    def __init__(self, func: Function, back: Callable[[Any], list[Any]], control: Control) -> None:
         self.func = func
         self.back = back
-        self.how = rtol, atol, most
+        self.control = control
         self.odeint = CustomBoth(self.solution, self.forward, self.backward, self.push)
 
     def slope(self, y: Any, t: Any, vector: Any) -> Any:
         return self.func(self.back(vector), y, t) + 0.0 * y
 
     def solution(self, y0: Any, times: Any, vector: Any) -> Any:
-        return _solved(lambda y, t: self.slope(y, t, vector), y0, times, *self.how)
+        return _solved(lambda y, t: self.slope(y, t, vector), y0, times, self.control)
 
     # ----- cotangents
     def forward(self, y0: Any, times: Any, vector: Any) -> Any:
@@ -135,6 +159,7 @@ class _Solver:
         """The adjoint equation, solved backwards from each time to the one before it, with the solution, which starts anew at each."""
         ys, times, vector = kept
         size, count = ys.shape[1], vector.shape[0]
+        control = self.control.beside(size + 1 + count)
 
         def adjoint(state: Any, t: Any) -> Any:
             y, bar = state[:size], state[size:2 * size]
@@ -147,7 +172,7 @@ class _Solver:
             y, end, start, ct_now, ct_before = given
             of_end = np.sum(self.slope(y, end, vector) * ct_now)                # a later time moves the solution along its slope
             state = np.concatenate([y, bar, np.reshape(of_start - of_end, (1,)), of_vector])
-            state = _between(adjoint, state, end, start, *self.how)
+            state = _between(adjoint, state, end, start, control)
             return (state[size:2 * size] + ct_before, state[2 * size], state[2 * size + 1:]), of_end
 
         first = (ct[-1], 0.0 * times[0], np.zeros(count) * times[0])
@@ -167,12 +192,12 @@ class _Solver:
             return np.concatenate(jvp(lambda y, vector: self.slope(y, t, vector), (y, vector), (moved, of_vector)))
 
         start = of_y0 - self.slope(y0, times[0], vector) * of_times[0]
-        found = _solved(both, np.concatenate([y0, start]), times, *self.how)
+        found = _solved(both, np.concatenate([y0, start]), times, self.control.beside(size))
         later = scan(lambda _, at: (0, self.slope(at[0], at[1], vector) * at[2]), 0, (found[:, :size], times, of_times))[1]
         return self.odeint(*primals), found[:, size:] + later
 
 
-def solution_at(func: Function, y0: Any, times: Any, rtol: float, atol: float, most: int) -> Any:
+def solution_at(func: Function, y0: Any, times: Any, control: Control) -> Any:
     """The solution of dy/dt = func(y, t) at all times, inside of a trace; what func reads from outside has derivatives too."""
     closed = ClosedFunction(func, y0, times[0])
     vector, back = _flat(closed.lifted)
@@ -180,7 +205,7 @@ def solution_at(func: Function, y0: Any, times: Any, rtol: float, atol: float, m
 
     def function(outside: list[Any], y: Any, t: Any) -> Any:
         return closed(dict(zip(places, outside, strict=True)), y, t)
-    return _Solver(function, back, rtol, atol, most).odeint(y0, times, vector)
+    return _Solver(function, back, control).odeint(y0, times, vector)
 
 
 def odeint(func: Function, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *, rtol: float = 1.49012e-8,
@@ -209,14 +234,14 @@ def odeint(func: Function, y0: Any, t: Any, args: Any = (), Dfun: Any = None, *,
     y0, t = (as_tracer(one) if is_traced(one) else np.asarray(one) for one in (y0, t))
     if np.ndim(y0) > 1 or np.ndim(t) != 1:
         raise ShapeError(f"odeint: y0 of shape {np.shape(y0)} must have one axis, and t of shape {np.shape(t)} must have one")
-    chosen = (rtol, atol, mxstep)
+    chosen = Control(rtol, atol, mxstep)
     if not is_traced_call():
         compiled = made_of(func, ("odeint", *chosen), lambda: jit(functools.partial(_in_trace, func, chosen), mutates=False))
         return compiled(np.asarray(y0), np.asarray(t), args)
     return _in_trace(func, chosen, y0, t, args, time_first)
 
 
-def _in_trace(func: Function, options: tuple[float, float, int], y0: Any, t: Any, args: tuple[Any, ...], time_first: bool = False) -> Any:
+def _in_trace(func: Function, control: Control, y0: Any, t: Any, args: tuple[Any, ...], time_first: bool = False) -> Any:
     start = np.reshape(y0, (-1,)) + 0.0
 
     def slope(y: Any, t: Any) -> Any:
@@ -226,4 +251,4 @@ def _in_trace(func: Function, options: tuple[float, float, int], y0: Any, t: Any
             raise ShapeError(f"odeint: func gives shape {found.shape}, but y0 has shape {start.shape}")
         return found
 
-    return solution_at(slope, handle(start), handle(t), *options)
+    return solution_at(slope, handle(start), handle(t), control)

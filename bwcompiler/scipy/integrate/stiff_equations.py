@@ -16,6 +16,7 @@ from bwcompiler.api.inside.loops import scan, while_loop
 from bwcompiler.api.transforms.forward import jvp
 from bwcompiler.api.transforms.jacobians import jacfwd
 from bwcompiler.api.transforms.reverse import stop_gradient
+from bwcompiler.scipy.integrate.ordinary_differential_equations import Control
 from bwcompiler.scipy.linalg import lu_factor, lu_solve
 
 Function = Callable[..., Any]
@@ -52,26 +53,30 @@ def _step(func: Function, t: Any, y: Any, h: Any) -> tuple[Any, Any]:
     return inner + stages[-1], stages[-1]
 
 
-def stiff_solution(fun: Function, y0: Any, times: Any, rtol: Any, atol: Any, most: int) -> Any:
-    """The solution of dy/dt = fun(t, y) at all times, inside of a trace; nan after `most` steps between two times."""
+def stiff_solution(fun: Function, y0: Any, times: Any, control: Control) -> Any:
+    """The solution of dy/dt = fun(t, y) at all times, inside of a trace; nan after the most steps between two times."""
     def func(t: Any, y: Any) -> Any:
         return fun(t, y) + 0.0 * y
 
     def interval(carry: Any, end: Any) -> Any:
         y, start, h = carry
-        found, h = _between(func, y, start, end, h, rtol, atol, most)
+        found, h = _between(func, y, start, end, h, control)
         return (found, end, h), found
 
     span = stop_gradient(times[-1] - times[0])
-    scale = atol + rtol * np.abs(y0)
-    rate = stop_gradient(np.sqrt(np.mean((func(times[0], y0) / scale) ** 2)))
-    first = np.minimum(0.01 * np.abs(span), 0.1 / np.maximum(rate, 1e-30)) * np.sign(span)
+    guess = control.first
+    if guess is None:
+        scale = control.atol + control.rtol * np.abs(y0)
+        rate = stop_gradient(np.sqrt(np.mean((func(times[0], y0) / scale) ** 2)))
+        guess = np.minimum(0.01 * np.abs(span), 0.1 / np.maximum(rate, 1e-30))
+    first = control.limited(stop_gradient(guess)) * np.sign(span)
     _, rest = scan(interval, (y0, times[0], first), times[1:])
     return np.concatenate([y0[None], rest])
 
 
-def _between(func: Function, y: Any, start: Any, end: Any, h: Any, rtol: Any, atol: Any, most: int) -> tuple[Any, Any]:
+def _between(func: Function, y: Any, start: Any, end: Any, h: Any, control: Control) -> tuple[Any, Any]:
     """(y(end) from y(start), the length that the step control wants next)."""
+    rtol, atol, most, *_ = control
     direction = stop_gradient(np.sign(end - start))
 
     def go_on(state: Any) -> Any:
@@ -89,7 +94,7 @@ def _between(func: Function, y: Any, start: Any, end: Any, h: Any, rtol: Any, at
         factor = np.clip(factor, SMALLEST, np.where(accepted, LARGEST, 1.0))
         length = np.where(last & accepted, np.maximum(np.abs(h), factor * np.abs(taken)), factor * np.abs(taken))
         now = np.where(accepted, np.where(last, end, t + h), t)
-        return np.where(accepted, found, y), now, stop_gradient(length) * direction, count + 1
+        return np.where(accepted, found, y), now, stop_gradient(control.limited(length)) * direction, count + 1
 
     change = end - start                                                # where it is 0 no step is made, and the derivatives are these
     slope, bend = jvp(func, (start, y), (1.0 + 0.0 * start, func(start, y)))

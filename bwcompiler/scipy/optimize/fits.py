@@ -19,6 +19,7 @@ from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.scipy.optimize.minimizers import as_arguments, lower_and_upper
 from bwcompiler.scipy.packing import Derived, Packing, as_vector, is_traced_call
+from bwcompiler.scipy.results import as_result
 from bwcompiler.scipy.solutions import COUNT, FLAG, called_back, differentiated_root, handle, projected
 
 scipy_optimize = lazy.module("scipy.optimize")
@@ -134,7 +135,7 @@ def _fitted_in_trace(fun: Function, packing: Packing, start: Any, args: tuple[An
     bounded = bool(np.isfinite(pair.lb).any() or np.isfinite(pair.ub).any())
     gradient = grad(cost)
     x = differentiated_root(projected(gradient, *lower_and_upper(pair, packing)) if bounded else gradient, found)
-    return scipy_optimize.OptimizeResult(x=packing.restore(x), cost=cost(x), fun=residuals(x), success=success, status=status, nfev=calls)
+    return as_result(x=packing.restore(x), cost=cost(x), fun=residuals(x), success=success, status=status, nfev=calls)
 
 
 def curve_fit(f: Function, xdata: Any, ydata: Any, p0: Any = None, sigma: Any = None, absolute_sigma: bool = False,

@@ -15,6 +15,7 @@ from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.scipy.packing import Derived, Packing, as_vector, is_traced_call, number_packing
+from bwcompiler.scipy.results import as_result
 from bwcompiler.scipy.solutions import COUNT, FLAG, called_back, differentiated_root, elementwise_root, handle, projected
 
 scipy_optimize = lazy.module("scipy.optimize")
@@ -224,12 +225,8 @@ def _minimised_in_trace(fun: Any, x0: Any, args: tuple[Any, ...], method: Any, b
     equation = gradient if bounds is None else projected(gradient, *lower_and_upper(bounds, packing))
     x = differentiated_root(equation, found)
     value, slope = value_and_grad(objective)(x)
-    return _result(x=packing.restore(x), fun=value, jac=packing.restore(slope), success=success,
+    return as_result(x=packing.restore(x), fun=value, jac=packing.restore(slope), success=success,
                    **dict(zip(("status", "nit", "nfev"), counts, strict=True)))
-
-
-def _result(**fields: Any) -> Any:
-    return scipy_optimize.OptimizeResult(**fields)
 
 
 def minimize_scalar(fun: Callable[..., Any], bracket: Sequence[float] | None = None, bounds: Sequence[float] | None = None, args: Any = (),
@@ -260,4 +257,4 @@ def minimize_scalar(fun: Callable[..., Any], bracket: Sequence[float] | None = N
     found, success, iterations, calls = called_back(solve, objective, (number,), (ShapeDtypeStruct((), np.float64), FLAG, COUNT, COUNT))
     slope = grad(objective)
     x = elementwise_root(slope if bounds is None else projected(slope, *bounds), found)
-    return _result(x=x, fun=objective(x), success=success, nit=iterations, nfev=calls)
+    return as_result(x=x, fun=objective(x), success=success, nit=iterations, nfev=calls)

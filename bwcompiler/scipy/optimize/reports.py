@@ -1,45 +1,24 @@
 """`full_output=True` inside of traced functions: what solvers say of their way to a root, which is counted by SciPy itself.
 
-Texts that data decide are not known while tracing: they refuse to be compared (`Untold`).
+Texts that data decide are not known while tracing: they refuse to be compared (`results.Untold`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from bwcompiler import lazy
 from bwcompiler.api.programs.arguments.shapes import ShapeDtypeStruct
-from bwcompiler.errors import UnsupportedError
 from bwcompiler.scipy.packing import Packing
+from bwcompiler.scipy.results import Untold
 from bwcompiler.scipy.solutions import COUNT, FLAG, NUMBER, called_back, differentiated_root, elementwise_root
 
 scipy_optimize = lazy.module("scipy.optimize")
 
 Function = Callable[..., Any]
-
-
-class Untold(str):
-    """A text that data decide: it can be shown, and be part of others, but not be asked for anything.  hint: what says the same."""
-
-    hint: str
-
-    def __new__(cls, what: str, hint: str) -> Untold:
-        made = super().__new__(cls, f"<{what}, which is known when the program runs>")
-        made.__dict__["hint"] = hint
-        return made
-
-    def _refuse(self, *_: Any) -> NoReturn:
-        raise UnsupportedError(f"{str.__str__(self)} is asked for what data decide\n  hint: {self.__dict__['hint']}")
-
-    def __getattribute__(self, name: str) -> Any:
-        return super().__getattribute__(name) if name.startswith("_") else self._refuse()
-
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __len__ = __contains__ = __bool__ = __getitem__ = __iter__ = _refuse
-    __hash__ = None  # type: ignore[assignment]
 
 
 def reported(name: str, equation: Function, solve: Function, disp: bool, *operands: Any) -> tuple[Any, Any]:

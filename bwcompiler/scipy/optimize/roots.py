@@ -22,6 +22,7 @@ from bwcompiler.scipy.optimize.brackets import bisection, brent
 from bwcompiler.scipy.optimize.minimizers import as_arguments, first_result
 from bwcompiler.scipy.optimize.reports import reported, reported_elementwise, reported_system
 from bwcompiler.scipy.packing import Derived, Packing, as_vector, is_traced_call, number_packing
+from bwcompiler.scipy.results import as_result
 from bwcompiler.scipy.solutions import COUNT, FLAG, NUMBER, called_back, differentiated_root, elementwise_root, handle
 
 scipy_optimize = lazy.module("scipy.optimize")
@@ -75,7 +76,7 @@ def _root_in_trace(fun: Function, packing: Packing, start: Any, args: tuple[Any,
     start = handle(start)
     found, success, calls = called_back(solve, equation, (start,), (ShapeDtypeStruct((packing.size,), np.float64), FLAG, COUNT), start)
     x = differentiated_root(equation, found)
-    return scipy_optimize.OptimizeResult(x=packing.restore(x), fun=equation(x), success=success, nfev=calls)
+    return as_result(x=packing.restore(x), fun=equation(x), success=success, nfev=calls)
 
 
 def fsolve(func: Function, x0: Any, args: Any = (), fprime: Any = None, full_output: bool = False, col_deriv: bool = False,

@@ -148,9 +148,50 @@ def test_solve_ivp_inside_of_traced_functions() -> None:
     last = lambda k: np.sum(integrate.solve_ivp(lambda t, y: oscillator(t, y, k), (0.0, 2.0), np.array([2.0, 0.0]), rtol=1e-10, atol=1e-12).y[:, -1])
     evaluate = bw.jit(last)
     np.testing.assert_allclose(bw.grad(last)(1.5), (evaluate(1.5001) - evaluate(1.4999)) / 2e-4, rtol=1e-6)
-    for keywords, hint in (({"method": "Euler"}, "method='RK45'"), ({"events": lambda t, y: y[0]}, "brentq"), ({"max_step": 0.1}, "leave it out")):
+    for keywords, hint in (({"method": "Euler"}, "method='RK45'"), ({"events": lambda t, y: y[0]}, "brentq"), ({"min_step": 0.1}, "leave it out")):
         with pytest.raises(UnsupportedError, match=f"hint: .*{hint}"):
             bw.jit(lambda k, keywords=keywords: integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), **keywords).y[:, -1])(1.0)
+
+
+@pytest.mark.parametrize("method", ["RK45", "BDF"])
+def test_steps_are_at_most_the_longest(method: str) -> None:
+    """Else they go past a pulse, for whose forcing the solution is 0 before and after."""
+    def last(k: Any, **options: Any) -> Any:
+        pulse = lambda t, y: np.array([np.where((t > 1.0) & (t < 1.05), 20.0, 0.0) - k * y[0]])
+        return scipy.integrate.solve_ivp(pulse, (0.0, 3.0), np.zeros(1), method, rtol=1e-6, atol=1e-9, **options).y[0, -1]
+
+    exact = lambda k: 20.0 / k * (np.exp(-1.95 * k) - np.exp(-2.0 * k))
+    for options in ({"max_step": 0.02}, {"max_step": 0.02, "first_step": 0.005}):
+        value, slope = bw.value_and_grad(lambda k, options=options: last(k, **options))(0.7)
+        np.testing.assert_allclose((value, slope), (exact(0.7), (exact(0.7001) - exact(0.6999)) / 2e-4), rtol=1e-3)
+    np.testing.assert_allclose(bw.jit(lambda k, longest: last(k, max_step=longest))(0.7, 0.02), exact(0.7), rtol=1e-3)
+
+
+def test_each_element_may_have_its_tolerance() -> None:
+    def last(k: Any, atol: Any) -> Any:
+        robertson = lambda t, y: [-k * y[0] + 1e4 * y[1] * y[2], k * y[0] - 1e4 * y[1] * y[2] - 3e7 * y[1] ** 2, 3e7 * y[1] ** 2]
+        return scipy.integrate.solve_ivp(robertson, (0.0, 0.3), [1.0, 0.0, 0.0], t_eval=[0.3], rtol=1e-6, atol=atol).y[1, -1]
+
+    each = lambda k: last(k, [1e-8, 1e-12, 1e-8])
+    reference = (last(0.0401, 1e-12) - last(0.0399, 1e-12)) / 2e-4
+    np.testing.assert_allclose(bw.grad(each)(0.04), reference, rtol=1e-4)
+    np.testing.assert_allclose(bw.jvp(each, (0.04,), (1.0,))[1], reference, rtol=1e-4)
+
+
+def test_messages_can_be_shown() -> None:
+    """`raise RuntimeError(sol.message)` is what most people write after it."""
+    def last(k: Any) -> Any:
+        found = scipy.integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1), rtol=1e-9)
+        if not found.success or found.status != 0:
+            raise RuntimeError("failed: " + found.message)
+        assert found.sol is None and found.t_events is None
+        return found.y[0, -1]
+
+    np.testing.assert_allclose(bw.value_and_grad(last)(0.5), (np.exp(-0.5), -np.exp(-0.5)), rtol=1e-5)
+    with pytest.raises(RuntimeError, match="failed: <result.message, which is known when the program runs>"):
+        bw.jit(last)(np.nan)
+    with pytest.raises(UnsupportedError, match=r"hint: result\.success says"):
+        bw.jit(lambda k: k if scipy.integrate.solve_ivp(lambda t, y: -k * y, (0.0, 1.0), np.ones(1)).message == "ok" else -k)(0.5)
 
 
 def test_steps_that_the_integrator_chooses_are_known_at_the_ends_only() -> None:
