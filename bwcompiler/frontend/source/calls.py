@@ -41,8 +41,9 @@ from bwcompiler.frontend.source.effects.enclosing import bind
 from bwcompiler.frontend.source.effects.packages import is_pure_module, wrapped_by_us
 from bwcompiler.frontend.source.effects.places import scopes_around, short, taking_along
 from bwcompiler.frontend.source.items import iterable
-from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE, sort_list
+from bwcompiler.frontend.source.library.builtin_functions import BUILTINS, CONSUMING, NUMBERS, PURE
 from bwcompiler.frontend.source.library.heaps import heap_function, in_order
+from bwcompiler.frontend.source.library.in_order import sort_list
 from bwcompiler.frontend.source.library.libraries import factors_twin, library_twin
 from bwcompiler.frontend.source.library.positions import at_places, looking
 from bwcompiler.frontend.source.library.series import at_once_of_numbers, is_series, series_class, without_zeros

@@ -13,12 +13,12 @@ import itertools
 import math
 import types
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import TracerError, UnsupportedError
+from bwcompiler.errors import TracerError
 from bwcompiler.frontend.numpy.manipulation.strides import as_strided
 from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.effects.checks import Suppressing
@@ -26,6 +26,7 @@ from bwcompiler.frontend.source.effects.complaints import ASKING
 from bwcompiler.frontend.source.effects.number_errors import check_whole
 from bwcompiler.frontend.source.library import iterators, series
 from bwcompiler.frontend.source.library.bisection import BISECTION
+from bwcompiler.frontend.source.library.in_order import greater, in_order, is_compared_by_user, less
 from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
 from bwcompiler.frontend.tracing.calls import call, call_function
 from bwcompiler.frontend.tracing.handles import value_of
@@ -113,14 +114,6 @@ def _len(x: Any) -> Any:
 _NOTHING = object()
 
 
-def _less(x: Any, y: Any) -> Any:
-    return binary("lt", x, y)
-
-
-def _greater(x: Any, y: Any) -> Any:
-    return binary("gt", x, y)
-
-
 def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     """min or max: element by element, as Python does; of what is compared with `key`, numbers are chosen by their keys."""
     def extreme(*args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
@@ -130,7 +123,7 @@ def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., 
             return args[0].min() if function is builtins.min else args[0].max()
         items = builtins.list(args[0] if len(args) == 1 else args)
         keys = items if key is None else [key(item) for item in items]
-        if builtins.any(map(_is_compared_by_user, keys)):
+        if builtins.any(map(is_compared_by_user, keys)):
             return _extreme_object(items, keys, better)
         if builtins.any(not isinstance(one, Tracer) and HANDLERS["is_undecided"](one) for one in keys):
             return _extreme_undecided(items, keys, better)
@@ -147,10 +140,6 @@ def _extreme(function: Any, better: Callable[[Any, Any], Any]) -> Callable[..., 
         return found
     extreme.__name__ = function.__name__
     return extreme
-
-
-def _is_compared_by_user(x: Any) -> bool:
-    return any(user_method(builtins.type(x), name) is not None for name in ("__lt__", "__gt__"))
 
 
 def _extreme_undecided(items: list[Any], keys: list[Any], better: Callable[[Any, Any], Any]) -> Any:
@@ -244,97 +233,6 @@ def _by_method(function: Any, name: str) -> Callable[..., Any]:
     return called
 
 
-def _sorted(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
-    if isinstance(iterable, Selection) and key is None:
-        return np.sort(iterable)[::-1 if reverse else None]
-    items = builtins.list(iterable)
-    keys = items if key is None else [key(item) for item in items]
-    keys = _deciding(keys)
-    if len(keys) > 1 and builtins.all(map(_is_compared_by_user, keys)) and builtins.any(map(_holds_traced, keys)):
-        keys, reverse = _places(keys, reverse), False
-    if not any(map(HANDLERS["is_undecided"], keys)) or not _are_numbers(keys):
-        given = iter(keys)
-        return builtins.sorted(items, key=lambda _: next(given), reverse=reverse)
-    order = _order(keys, reverse)
-    boxes = [HANDLERS["boxed"](item) for item in items]          # what is chosen among lists and objects is a copy of them
-    structures = [tree.structure(box) for box in boxes]
-    if any(structure != structures[0] for structure in structures):
-        boxes = HANDLERS["made_alike"](boxes) or call(_refuse_to_order, items, structures)
-        structures = list(map(tree.structure, boxes))
-    columns = [_in_order(column, order) for column in zip(*map(tree.leaves, boxes), strict=True)]
-    return [HANDLERS["unboxed"](tree.unflatten(structures[0], [column[k] for column in columns])) for k in builtins.range(len(items))]
-
-
-def _in_order(column: tuple[Any, ...], order: Any) -> Any:
-    """Numbers or arrays in an order that is data; of texts and the like it says which one is where."""
-    if HANDLERS["are_things"](*column):
-        return HANDLERS["things_in_order"](column, order)
-    return np.stack([call(as_tracer, leaf) for leaf in column])[order]
-
-
-def _holds_traced(x: Any) -> bool:
-    return builtins.any(HANDLERS["is_undecided"](part) for part in getattr(x, "__dict__", {}).values())
-
-
-def _places(keys: list[Any], reverse: bool) -> list[Any]:
-    """How many keys, objects that their methods compare, stand before each one: those that are less, and those that are alike and first."""
-    def is_before(one: int, other: int) -> Any:
-        low, high = (keys[one], keys[other])[::-1 if reverse else 1]
-        return HANDLERS["truth_of"](_less(low, high))
-
-    numbers = builtins.range(len(keys))
-    less = {(one, other): is_before(one, other) for one in numbers for other in numbers if one != other}
-    return [builtins.sum([np.where(less[one, place] if one > place else np.logical_not(less[place, one]), 1, 0)
-                          for one in numbers if one != place]) for place in numbers]
-
-
-def _deciding(keys: list[Any]) -> list[Any]:
-    """The first parts of keys that are tuples, where these are known and no two of them equal: what follows does not count then."""
-    if not keys or not builtins.all(isinstance(one, tuple) for one in keys):
-        return keys
-    known = itertools.takewhile(lambda column: not any(map(HANDLERS["is_undecided"], column)), zip(*keys, strict=False))
-    heads = builtins.list(zip(*known, strict=True))
-    ordered = builtins.sorted(heads)
-    return heads if heads and builtins.all(one != other for one, other in itertools.pairwise(ordered)) else keys
-
-
-def _refuse_to_order(items: list[Any], structures: list[Any]) -> NoReturn:
-    other = next(place for place, structure in enumerate(structures) if structure != structures[0])
-    raise UnsupportedError("sorted() by traced keys: what comes where is data, so that all must be alike but for their numbers, and "
-                           f"{items[0]!r} and {items[other]!r} are not\n  hint: pass what the keys are made of as a static argument "
-                           "(a tuple, and static_argnums), or have numbers in the place of names and None")
-
-
-def _columns(keys: list[Any]) -> list[tuple[Any, ...]]:
-    return builtins.list(zip(*keys, strict=False)) if builtins.all(isinstance(one, tuple | list) for one in keys) else [tuple(keys)]
-
-
-def _are_numbers(keys: list[Any]) -> bool:
-    """Whether keys are numbers, or tuples of as many."""
-    columns = _columns(keys)
-    return builtins.all(len(one) == len(columns) for one in keys if isinstance(one, tuple | list)) and builtins.all(
-        map(_is_number, itertools.chain(*columns)))
-
-
-def _order(keys: list[Any], reverse: bool) -> Any:
-    """The places of keys, numbers or tuples of numbers, in ascending or descending order."""
-    lined = [np.stack([call(as_tracer, one) for one in column]) for column in _columns(keys)]
-    lined = [column.astype(int) if column.dtype.kind in "bu" else column for column in lined]
-    lined = [-column if reverse else column for column in lined]
-    return np.argsort(lined[0], kind="stable") if len(lined) == 1 else np.lexsort(tuple(lined[::-1]))
-
-
-def _is_number(x: Any) -> bool:
-    if isinstance(x, Tracer) and np.ndim(x):
-        raise TypeError("sorted() compares numbers: use np.sort for arrays")
-    return isinstance(x, Tracer | int | float | np.number | np.bool_)
-
-
-def sort_list(items: list[Any], **options: Any) -> None:
-    """items.sort(), of numbers that may be traced."""
-    items[:] = _sorted(items, **options)
-
-
 def _truth(function: Any, joined: Any) -> Callable[[Any], Any]:
     def truth(x: Any, /) -> Any:
         if isinstance(x, ArrayTracer | Selection) and x.ndim == 1:
@@ -413,8 +311,8 @@ BUILTINS: dict[Any, Any] = {
     np.ndenumerate: iterators.ndenumerate, np.ndindex: iterators.Places, np.nditer: iterators.nditer, np.broadcast: iterators.broadcast,
     np.isfortran: iterators.isfortran, np.lib.stride_tricks.as_strided: as_strided, contextlib.suppress: Suppressing,
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
-    len: _len, min: _extreme(builtins.min, _less), max: _extreme(builtins.max, _greater), sum: _sum,
-    sorted: _sorted, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,
+    len: _len, min: _extreme(builtins.min, less), max: _extreme(builtins.max, greater), sum: _sum,
+    sorted: in_order, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,
     hasattr: _hasattr, range: _range, np.fromiter: _fromiter,
     **{kind: _scalar_type(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
                                              np.uint64, np.complex128, np.complex64, np.bool_)},
