@@ -35,8 +35,8 @@ VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice)
 def own(container: Any) -> Any:
     """Note that a container was made in the iteration that is being traced: it may change there."""
     policy = open_policy()
-    if policy is not None and policy.scopes:
-        policy.scopes[-1].own[id(container)] = container
+    if policy is not None:
+        policy.own(container)
     return container
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.effects.enclosing import bind
 from bwcompiler.frontend.source.syntax.functions import form as form_of
 from bwcompiler.frontend.source.variables import not_capturable
@@ -41,8 +40,8 @@ def instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any
     plain = _class_function(kind)
     if plain is None:                              # without an `__init__` of its own
         def make_empty() -> Any:
-            found = own(object.__new__(kind))
-            policy.objects[id(found)] = found
+            found: Any = object.__new__(kind)
+            policy.own_object(found)
             return found
         return make_empty
     is_generated = hasattr(kind, "__dataclass_fields__") and _is_generated(plain)
@@ -56,8 +55,8 @@ def instantiating(kind: type, policy: Policy, form: Callable[[Any], Any]) -> Any
     begun: Any = _with_captured_end(kind) if is_generated and hasattr(kind, "__post_init__") else kind
 
     def make(*args: Any, **kwargs: Any) -> Any:
-        found = own(object.__new__(begun))
-        policy.objects[id(found)] = found
+        found = object.__new__(begun)
+        policy.own_object(found)
         initialise(found, *args, **kwargs)
         if begun is not kind:
             object.__setattr__(found, "__class__", kind)

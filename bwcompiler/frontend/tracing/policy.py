@@ -173,6 +173,16 @@ class Policy:
         self.doubles = mark[0].copy()
         del self.events[mark[1]:]
 
+    def own(self, made: Any) -> None:
+        """Note that something was made in the body that is being traced: it may change there."""
+        if self.scopes:
+            self.scopes[-1].own[id(made)] = made
+
+    def own_object(self, made: Any) -> None:
+        """Note an object that the function has made."""
+        self.own(made)
+        self.objects[id(made)] = made
+
     def has_made(self, array: Any) -> bool:
         """Whether the function itself made a concrete array, anew in each call."""
         found = self.made.get(id(array))

@@ -10,6 +10,7 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import cast, is_traced, number_value, real_value
+from bwcompiler.frontend.tracing.stand_ins import StandIn
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.scipy.interpolate.piecewise import beside, placed, points_and_data, solve_rows
@@ -64,7 +65,7 @@ def _evaluate(t: Any, c: Any, points: Any, k: int, nu: int, extrapolate: bool | 
     return placed(np.where(beside(outside, found), math.nan, found), at.ndim, axis)
 
 
-class BSpline:
+class BSpline(StandIn):
     """Σ c[j] B_j(x; k, t), as scipy.interpolate.BSpline; knots, coefficients and points may be traced.
 
     t  knots, n + k + 1 of them, not descending; c  n coefficients along the first axis; extrapolate  True, False (nan) or "periodic".
@@ -75,6 +76,7 @@ class BSpline:
     """
 
     def __init__(self, t: Any, c: Any, k: int, extrapolate: bool | str = True, axis: int = 0) -> None:
+        super().__init__()
         if k < 0:
             raise ValueError("Spline order cannot be negative.")
         self.axis = axis + np.ndim(c) if axis < 0 else axis

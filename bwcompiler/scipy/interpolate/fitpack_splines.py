@@ -8,6 +8,7 @@ import numpy as np
 
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import is_traced
+from bwcompiler.frontend.tracing.stand_ins import StandIn
 from bwcompiler.scipy.interpolate.b_splines import BSpline, make_interp_spline, make_lsq_spline, splev
 
 _CHOSEN = ("how many knots it chooses depends on the data\n"
@@ -15,10 +16,11 @@ _CHOSEN = ("how many knots it chooses depends on the data\n"
 _EXT = {0: 0, 1: 1, 2: 2, 3: 3, "extrapolate": 0, "zeros": 1, "raise": 2, "const": 3}
 
 
-class FitpackSpline:
+class FitpackSpline(StandIn):
     """Knots, coefficients and a degree, with the methods of scipy.interpolate.UnivariateSpline."""
 
     def __init__(self, spline: BSpline, ext: int | str = 0) -> None:
+        super().__init__()
         if ext not in _EXT:
             raise ValueError(f"Unknown extrapolation mode {ext}.")
         self._spline = spline

@@ -12,6 +12,7 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, is_traced, number_value, real_value
+from bwcompiler.frontend.tracing.stand_ins import StandIn
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.scipy.interpolate.b_splines import basis, make_interp_spline, values
@@ -71,7 +72,7 @@ def _bounded(found: Any, x: Any, points: Any, below: Any, above: Any, axis: int,
     return placed(found, at.ndim, axis)
 
 
-class interp1d:
+class interp1d(StandIn):
     """What scipy.interpolate.interp1d makes, of traced or plain x and y: call it with points.
 
     kind          linear, nearest, nearest-up, previous, next, zero, slinear, quadratic, cubic, or the degree of a spline.
@@ -86,6 +87,7 @@ class interp1d:
 
     def __init__(self, x: Any, y: Any, kind: str | int = "linear", axis: int = -1, copy: bool = True, bounds_error: bool | None = None,
                  fill_value: Any = math.nan, assume_sorted: bool = False) -> None:
+        super().__init__()
         if kind not in _DEGREES and not isinstance(kind, int) and kind not in ("linear", *_STEPS):
             raise NotImplementedError(f"{kind} is unsupported: Use fitpack routines for other types.")
         if np.ndim(x) != 1:
@@ -193,7 +195,7 @@ def _coordinates(xi: Any, rank: int) -> Any:
     return points
 
 
-class RegularGridInterpolator:
+class RegularGridInterpolator(StandIn):
     """What scipy.interpolate.RegularGridInterpolator makes: values on the grid of points, which may be traced, at other points.
 
     method      linear, nearest, slinear, cubic or quintic (products of splines along the axes).  pchip is refused (UnsupportedError).
@@ -208,6 +210,7 @@ class RegularGridInterpolator:
 
     def __init__(self, points: Any, values: Any, method: str = "linear", bounds_error: bool = True, fill_value: Any = math.nan, *,
                  solver: Any = None, solver_args: Any = None) -> None:
+        super().__init__()
         if solver is not None or solver_args:
             raise UnsupportedError("RegularGridInterpolator: the systems of splines are solved directly; leave out solver=")
         self.grid = tuple([as_tracer(one) if is_traced(one) else np.asarray(one, np.float64) for one in points])

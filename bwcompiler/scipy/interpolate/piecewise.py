@@ -15,6 +15,7 @@ from bwcompiler.api.inside.loops import scan
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import cast, is_traced, number_value, real_value
+from bwcompiler.frontend.tracing.stand_ins import StandIn
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import C128, F64
 
@@ -137,7 +138,7 @@ def _integral(c: Any, x: Any, a: Any, b: Any, extrapolate: bool | str) -> Any:
     return until(fresh(end)) - until(fresh(start))
 
 
-class PPoly:
+class PPoly(StandIn):
     """Σ c[m, i, ...] (t - x[i])**(k - m) for t in x[i] .. x[i + 1], as scipy.interpolate.PPoly; c, x and the points may be traced.
 
     c  coefficients (k + 1, intervals, ...); x  breakpoints, increasing; extrapolate  True, False (nan outside) or "periodic".
@@ -149,6 +150,7 @@ class PPoly:
     """
 
     def __init__(self, c: Any, x: Any, extrapolate: bool | str | None = None, axis: int = 0) -> None:
+        super().__init__()
         if np.ndim(c) < 2 or np.ndim(x) != 1 or np.shape(x)[0] != np.shape(c)[1] + 1:
             raise ValueError(f"number of coefficients {np.shape(c)} does not fit breakpoints {np.shape(x)}")
         self.c, self.x = c, x

@@ -12,6 +12,7 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.tracing.operands import number_value, real_value
+from bwcompiler.frontend.tracing.stand_ins import StandIn
 from bwcompiler.frontend.tracing.tracer import fresh
 
 
@@ -75,7 +76,7 @@ def _values(x: Any, y: Any, coefficients: Any, epsilon: Any, kernel: str, degree
     return np.concatenate(_basis(points, places, kernel, epsilon, _powers(places.shape[1], degree)), 1) @ coefficients
 
 
-class RBFInterpolator:
+class RBFInterpolator(StandIn):
     """An interpolant of values d at the points y, of shape (n, dimensions), as scipy.interpolate.RBFInterpolator, with its keywords.
 
     y, d, smoothing, epsilon and the points of a call may be traced.  Raises UnsupportedError with neighbors, as they depend on data;
@@ -90,6 +91,7 @@ class RBFInterpolator:
 
     def __init__(self, y: Any, d: Any, neighbors: int | None = None, smoothing: Any = 0.0, kernel: str = "thin_plate_spline",
                  epsilon: Any = None, degree: int | None = None) -> None:
+        super().__init__()
         if neighbors is not None:
             raise UnsupportedError("RBFInterpolator of traced values: which neighbors are near depends on data\n  hint: neighbors=None")
         if np.ndim(y) != 2:

@@ -9,6 +9,7 @@ import numpy as np
 from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.operands import cast, is_traced, real_value
+from bwcompiler.frontend.tracing.stand_ins import StandIn
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.scipy.interpolate.b_splines import basis, differentiated, make_interp_spline
@@ -38,10 +39,11 @@ def _at_points(tx: Any, ty: Any, c: Any, x: Any, y: Any, kx: int, ky: int, dx: i
     return total
 
 
-class BivariateSpline:
+class BivariateSpline(StandIn):
     """Σ c[i, j] B_i(x) B_j(y), with the methods of scipy.interpolate.BivariateSpline; outside of the rectangle it is as at the border."""
 
     def __init__(self, tx: Any, ty: Any, c: Any, kx: int, ky: int) -> None:
+        super().__init__()
         self.tck, self.degrees = (tx, ty, c), (kx, ky)
 
     def __call__(self, x: Any, y: Any, dx: int = 0, dy: int = 0, grid: bool = True) -> Any:

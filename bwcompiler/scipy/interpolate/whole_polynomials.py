@@ -15,6 +15,7 @@ from bwcompiler.api.inside.eager import graph_function
 from bwcompiler.api.transforms.reverse import stop_gradient
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.tracing.operands import cast, is_traced, number_value, real_value
+from bwcompiler.frontend.tracing.stand_ins import StandIn
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.scipy.interpolate.piecewise import placed, prepared
@@ -76,7 +77,7 @@ def _newton(xi: Any, c: Any, points: Any, der: int) -> Any:
     return np.stack(found)
 
 
-class KroghInterpolator:
+class KroghInterpolator(StandIn):
     """The polynomial through points, as scipy.interpolate.KroghInterpolator; where a point is repeated, yi are derivatives there.
 
     xi, yi and the points of a call may be traced; traced xi differ.  Raises ValueError for what does not fit.
@@ -88,6 +89,7 @@ class KroghInterpolator:
     """
 
     def __init__(self, xi: Any, yi: Any, axis: int = 0) -> None:
+        super().__init__()
         self.xi, self.yi, self._axis = _checked(xi, yi, axis)
         count = np.shape(self.xi)[0]
         known = None if is_traced(xi) else np.asarray(xi)

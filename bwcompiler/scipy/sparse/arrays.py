@@ -6,6 +6,7 @@ A product gathers what the elements are multiplied with and adds it up per row; 
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from bwcompiler.errors import ShapeError, TracerError
 from bwcompiler.frontend.tracing.operands import cast, is_traced, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.refusals.demands import constant_arrays
+from bwcompiler.frontend.tracing.stand_ins import KnownPart, StandIn
 from bwcompiler.frontend.tracing.tracer import fresh
 
 
@@ -50,7 +52,27 @@ def _indices(name: str, *given: Any) -> list[Any]:
     return [np.asarray(one, np.int64) for one in known]
 
 
-class SparseArray:
+class Structure(KnownPart):
+    """Where the elements of sparse arrays are.  There is one for each: by it, a loop knows that this does not change."""
+
+    __slots__ = ("__weakref__", "columns", "rows", "shape")
+
+    def __init__(self, rows: Any, columns: Any, shape: tuple[int, int]) -> None:
+        self.rows, self.columns, self.shape = rows, columns, shape
+
+    @classmethod
+    def of(cls, rows: Any, columns: Any, shape: tuple[int, int]) -> Structure:
+        """Raises ValueError for places outside of the shape."""
+        for places, extent, axis in ((rows, shape[0], "row"), (columns, shape[1], "column")):
+            if places.size and (places.min() < 0 or places.max() >= extent):
+                raise ValueError(f"{axis} index exceeds matrix dimensions {shape}")
+        return _structures.setdefault((rows.tobytes(), columns.tobytes(), shape), cls(rows, columns, shape))
+
+
+_structures: weakref.WeakValueDictionary[Any, Structure] = weakref.WeakValueDictionary()
+
+
+class SparseArray(StandIn):
     """Elements data[k] at (rows[k], columns[k]); repeated places add up.  Made by `coo_array` and the others.
 
     There are a @ x, a.dot(x), x @ a (for vectors, matrices and sparse arrays x), a.T, a * number, -a, a + b, a.multiply(x),
@@ -61,14 +83,23 @@ class SparseArray:
     __array_priority__ = 1000.0
 
     def __init__(self, data: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> None:
+        super().__init__()
         self.data: Any = np.array(data) if isinstance(data, list | tuple) else data
-        self.rows, self.columns = rows, columns
-        self.shape = (int(shape[0]), int(shape[1]))
         if np.shape(data) != rows.shape or rows.shape != columns.shape or rows.ndim != 1:
             raise ShapeError(f"sparse array: data of shape {np.shape(data)} at {rows.shape} places")
-        for places, extent, axis in ((rows, self.shape[0], "row"), (columns, self.shape[1], "column")):
-            if places.size and (places.min() < 0 or places.max() >= extent):
-                raise ValueError(f"{axis} index exceeds matrix dimensions {self.shape}")
+        self.structure = Structure.of(rows, columns, (int(shape[0]), int(shape[1])))
+
+    @property
+    def rows(self) -> Any:
+        return self.structure.rows
+
+    @property
+    def columns(self) -> Any:
+        return self.structure.columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.structure.shape
 
     @property
     def T(self) -> SparseArray:

@@ -19,6 +19,7 @@ from bwcompiler.errors import ShapeError, TracerError, UnsupportedError
 from bwcompiler.frontend.tracing.custom_rules import CustomBoth
 from bwcompiler.frontend.tracing.operands import cast, is_traced, is_tracing, value_as
 from bwcompiler.frontend.tracing.promotion import common_dtype
+from bwcompiler.frontend.tracing.stand_ins import StandIn
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.types import F64
 from bwcompiler.scipy.sparse.arrays import SparseArray, converted, product_at
@@ -118,12 +119,16 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
     return splu(_matrix("spsolve", A, b)).solve(b)
 
 
-class SuperLU:
+class SuperLU(StandIn):
     """What `splu` gives: solve(b, trans="N") for A x = b, with trans="T" for Aᵀ x = b."""
 
     def __init__(self, matrix: SparseArray) -> None:
+        super().__init__()
         self.matrix = matrix
-        self.shape = matrix.shape
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
         """x for a vector or matrix on the right.  Raises ShapeError if it does not fit, LinAlgError if A is singular."""

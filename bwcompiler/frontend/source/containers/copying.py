@@ -46,9 +46,7 @@ def _noted(found: Any, whole: bool) -> Any:
     policy = open_policy()
     for one in containers(found) if whole else [found]:
         if policy is not None and not isinstance(one, tuple):
-            policy.objects[id(one)] = one
-            if policy.scopes:
-                policy.scopes[-1].own[id(one)] = one
+            policy.own_object(one)
     return found
 
 

@@ -21,11 +21,12 @@ from bwcompiler.frontend.source.undecided.kinds.choices import Choice
 from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.variables import UNBOUND
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
+from bwcompiler.frontend.tracing.stand_ins import KnownPart
 from bwcompiler.frontend.tracing.storages.views import moves
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.extent import mentions_index
 
-_KNOWN = (int, float, complex, str, type(None), np.generic, np.ndarray, type, FunctionType)
+_KNOWN = (int, float, complex, str, type(None), np.generic, np.ndarray, type, FunctionType, KnownPart)
 
 
 class Undecided:

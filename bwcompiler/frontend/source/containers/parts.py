@@ -3,7 +3,7 @@
 These become ordinary variables of the body: numbers are carried, an object that is the same in all iterations stays the same, and nested
 objects are split in turn.  Each iteration, and the code after the loop, has an object that is assembled from them: a double
 (`effects.doubles`), which the program must not be able to tell from Python's object.  Lists, tuples, dictionaries, and objects of the
-user's classes can be split.
+user's classes can be split, and those in the place of SciPy's (splines, sparse arrays).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bwcompiler.frontend.source.undecided.kinds.identities import is_kept
 from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
+from bwcompiler.frontend.tracing.stand_ins import StandIn
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.plain_objects import HEAP_TYPE
@@ -125,10 +126,11 @@ def _leads_to_itself(x: Any) -> bool:
 
 
 def _is_object(x: Any) -> bool:
-    """Whether it is an object of a class of the user's that has nothing but attributes."""
+    """Whether it is an object of a class of the user's, or in the place of one of SciPy's, that has nothing but attributes."""
     kind: Any = type(x)
     return not isinstance(x, _LEAVES) and kind.__new__ is object.__new__ and kind.__getattribute__ is object.__getattribute__ and all(
-        base is object or base.__flags__ & HEAP_TYPE for base in kind.__mro__) and not is_hidden_type(kind) and kind is not Choice
+        base is object or base.__flags__ & HEAP_TYPE for base in kind.__mro__) and kind is not Choice and (
+        not is_hidden_type(kind) or issubclass(kind, StandIn))
 
 
 def _slots(kind: type) -> dict[str, None]:
@@ -224,9 +226,7 @@ def put_together(form: Form, parts: Sequence[Any], double: bool) -> Any:
     """An object of its parts, one of the body that is being traced."""
     policy, found = open_policy(), form.whole(parts)
     assert policy is not None
-    policy.objects[id(found)] = found
-    if policy.scopes:
-        policy.scopes[-1].own[id(found)] = found
+    policy.own_object(found)
     if double or isinstance(found, tuple):         # which nobody changes, but may compare
         note_double(found)
     return found
