@@ -138,8 +138,8 @@ def _places(keys: list[Any], reverse: bool) -> list[Any]:
         return HANDLERS["truth_of"](less(low, high))
 
     numbers = range(len(keys))
-    less = {(one, other): is_before(one, other) for one in numbers for other in numbers if one != other}
-    return [sum([np.where(less[one, place] if one > place else np.logical_not(less[place, one]), 1, 0)
+    before = {(one, other): is_before(one, other) for one in numbers for other in numbers if one != other}
+    return [sum([np.where(before[one, place] if one > place else np.logical_not(before[place, one]), 1, 0)
                           for one in numbers if one != place]) for place in numbers]
 
 
