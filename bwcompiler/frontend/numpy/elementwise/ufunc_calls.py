@@ -169,12 +169,14 @@ def _are_pythons_numbers(inputs: tuple[Any, ...]) -> bool:
 
 _ARITHMETIC = frozenset(("absolute", "add", "floor_divide", "multiply", "negative", "positive", "power", "remainder", "subtract"))
 _DIVIDING = frozenset(("divide", "floor_divide", "remainder", "power"))
+_OF_DIVISIONS = (ZeroDivisionError(), OverflowError())
 
 
 def _note_division(name: str, kind: type | None, inputs: tuple[Any, ...], made: Tracer) -> None:
     """A division or power, which may raise something if both are Python's numbers: it matters where that is caught."""
     region = active_region()
-    if region is not None and region.policy is not None and (region.policy.tries or region.policy.attempts):
+    trying = [] if region is None or region.policy is None else [*region.policy.tries, *region.policy.attempts]
+    if region is not None and region.policy is not None and any(one.catches(error) for one in trying for error in _OF_DIVISIONS):
         if kind is not None and not HANDLERS["check_operator"](name, kind, inputs, made):
             return
         region.policy.divisions.add(value_of(made))
