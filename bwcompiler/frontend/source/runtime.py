@@ -25,6 +25,7 @@ from bwcompiler.frontend.source.bodies.tries import try_
 from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
 from bwcompiler.frontend.source.bounded.dictionaries import merged
 from bwcompiler.frontend.source.bounded.sets import made as set_made
+from bwcompiler.frontend.source.bounded.stacks import handed_over
 from bwcompiler.frontend.source.bounded.stacks import made as stack_made
 from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.calls import callable_for
@@ -92,8 +93,8 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "collected", "combined",
-           "combined_attribute", "computed", "defined", "each", "entered", "for_", "gathered", "generated", "header", "if_", "in_", "is_",
-           "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "merged", "method_of_item", "not_", "not_in", "or_",
+           "combined_attribute", "computed", "defined", "each", "entered", "for_", "gathered", "generated", "handed_over", "header",
+           "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "merged", "method_of_item", "not_", "not_in", "or_",
            "passing", "product", "put", "raised", "read_index", "read_items", "searched", "sifted", "sifted_into", "slice", "spread",
            "summed", "sure", "taken_apart", "try_", "trying", "unary", "unrolled", "while_"]
 

@@ -306,6 +306,25 @@ def made(container: Any) -> Any:
     return container if found is None else Stack(*found, container)
 
 
+def handed_over(x: Any, is_private: bool) -> Any:
+    """A list that a variable gives away, where nobody can tell a copy from it; is_private: to a variable whose list nothing else holds."""
+    if type(x) is not Stack:
+        return x
+    if not is_private:
+        return made(own(x.listed()))
+    found = object.__new__(Stack)
+    found.kind, found.most, found.otherwise, found.freed = x.kind, x.most, x.otherwise, (None, 0)
+    found.store = x.store.copied()
+    return own(found)
+
+
+def wish_like(items: Any, *others: Any) -> None:
+    """A list is refused in the place of which there is one with room, as data decide: with room it may do, too."""
+    found = next((other for other in others if type(other) is Stack), None)
+    if type(items) in KINDS and found is not None:
+        sites.wish(items, (found.store.structure, found.store.kinds))
+
+
 def taken_over(x: Any, other: Any) -> bool:
     """Whether both are lists with room; then x holds what the other one does, which nothing else can tell apart."""
     if x is other or type(x) is not Stack or type(other) is not Stack or x.most is not None or other.most is not None:
