@@ -151,7 +151,7 @@ class _Merged:
             self.after[name] = other if self.dead[0] else one
             return ()
         if name in self.private:
-            self._wish_for_list_with_room(one, other)
+            self._wish_for_lists_with_room(start, one, other)
         self._require_without_tail(name, one, other)
         is_missing = one is UNBOUND or other is UNBOUND
         options = None if is_missing and not self._may_be_unsure(name, one) else _choice(one, other, slot, self.scope)
@@ -173,16 +173,16 @@ class _Merged:
             self._on_one_side(slot, one, other)
         return ()
 
-    def _wish_for_list_with_room(self, one: Any, other: Any) -> None:
-        """A variable whose list nothing else can hold has one list on one side, and one on the other: both can be one that has room."""
-        wish_like(one, other)
-        wish_like(other, one)
+    def _wish_for_lists_with_room(self, start: Any, one: Any, other: Any) -> None:
+        """A variable whose list nothing else can hold has one on one side, and one on the other: all can be one that has room."""
+        for items in (start, one, other):
+            wish_like(items, one, other)
         if type(one) is list and type(other) is list:
             tails = [tail.base for tail in (self.scope.tails or {}).values()]
             appended = [item for side in self.sides for number, base in enumerate(tails) if base is one or base is other
                         for item in side.ends[f"{APPENDED}{number}"]]
-            wish(one, *one, *other, *appended)
-            wish(other, *one, *other, *appended)
+            for items in (start, one, other):
+                wish(items, *one, *other, *appended)
 
     def _place(self, name: str) -> Place | None:
         """What a variable stands for that is none of the user's function."""

@@ -20,13 +20,14 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import boxed, shared_box, unboxed
-from bwcompiler.frontend.source.array_backed.growth import POISON
+from bwcompiler.frontend.source.array_backed.growth import POISON, refuse_whole
 from bwcompiler.frontend.source.bounded import forms, sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, refused
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.concrete.contents import binary
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.effects.doubles import note_taken
+from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.undecided.kinds.orders import columns
 from bwcompiler.frontend.source.undecided.kinds.unbound import narrowed
@@ -308,6 +309,10 @@ def made(container: Any) -> Any:
 
 def handed_over(x: Any, is_private: bool) -> Any:
     """A list that a variable gives away, where nobody can tell a copy from it; is_private: to a variable whose list nothing else holds."""
+    if type(x) is list and scopes_around(x):       # which the body that is being traced may give away or not
+        wish(x)
+        refuse_whole(x)
+        return made(own(list(x)))
     if type(x) is not Stack:
         return x
     if not is_private:
@@ -326,11 +331,18 @@ def wish_like(items: Any, *others: Any) -> None:
 
 
 def taken_over(x: Any, other: Any) -> bool:
-    """Whether both are lists with room; then x holds what the other one does, which nothing else can tell apart."""
-    if x is other or type(x) is not Stack or type(other) is not Stack or x.most is not None or other.most is not None:
+    """Whether one is a list with room, and the other one a list; then x holds what that does, which nothing else can tell apart."""
+    if x is other or type(x) is not Stack or x.most is not None:
         return False
-    x.store.replace(other.store)
-    x.otherwise, x.freed = max(x.otherwise, other.otherwise), (None, 0)
+    if type(other) is list:
+        x.clear()
+        x.extend(other)
+    elif type(other) is Stack and other.most is None:
+        x.store.replace(other.store)
+        x.otherwise = max(x.otherwise, other.otherwise)
+    else:
+        return False
+    x.freed = None, 0
     return True
 
 
