@@ -93,10 +93,11 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "collected", "combined",
-           "combined_attribute", "computed", "defined", "each", "entered", "for_", "gathered", "generated", "handed_over", "header",
-           "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "merged", "method_of_item", "not_", "not_in", "or_",
-           "passing", "product", "put", "raised", "read_index", "read_items", "searched", "sifted", "sifted_into", "slice", "spread",
-           "summed", "sure", "taken_apart", "try_", "trying", "unary", "unrolled", "while_"]
+           "combined_attribute", "computed", "defined", "each", "entered", "for_", "gathered", "generated", "handed_over",
+           "header", "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "merged",
+           "method_of_item", "not_", "not_in", "or_", "passing", "product", "put", "raised", "read_index", "read_items",
+           "searched", "sifted", "sifted_into", "slice", "spread", "summed", "sure", "taken_apart", "try_", "trying", "unary",
+           "unrolled", "while_"]
 
 slice = builtins.slice
 

@@ -174,14 +174,18 @@ class _Merged:
         return ()
 
     def _wish_for_lists_with_room(self, start: Any, one: Any, other: Any) -> None:
-        """A variable whose list nothing else can hold has one on one side, and one on the other: all can be one that has room."""
-        for items in (start, one, other):
+        """A variable whose list nothing else can hold has one on one side, and one on the other: the one before it can hold either.
+
+        Where there was none before, both are to have room.
+        """
+        ends = (one, other) if type(start) is not list else (start,)
+        for items in ends:
             wish_like(items, one, other)
         if type(one) is list and type(other) is list:
             tails = [tail.base for tail in (self.scope.tails or {}).values()]
             appended = [item for side in self.sides for number, base in enumerate(tails) if base is one or base is other
                         for item in side.ends[f"{APPENDED}{number}"]]
-            for items in (start, one, other):
+            for items in ends:
                 wish(items, *one, *other, *appended)
 
     def _place(self, name: str) -> Place | None:

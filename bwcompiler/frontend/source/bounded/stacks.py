@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import functools
 import heapq
+import operator
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -20,7 +21,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import boxed, shared_box, unboxed
-from bwcompiler.frontend.source.array_backed.growth import POISON, refuse_whole
+from bwcompiler.frontend.source.array_backed.growth import POISON, depends, refuse_whole
 from bwcompiler.frontend.source.bounded import forms, sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, refused
 from bwcompiler.frontend.source.changes import own
@@ -33,11 +34,13 @@ from bwcompiler.frontend.source.undecided.kinds.orders import columns
 from bwcompiler.frontend.source.undecided.kinds.unbound import narrowed
 from bwcompiler.frontend.source.undecided.lists import gaps, moved
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.operators import Operation
 
 KINDS = (list, collections.deque)
 _HINT = f"\n  hint: {moved.STACK}"
@@ -118,6 +121,20 @@ class Stack(Bounded):
         for element in elements:
             self.append(element)
 
+    def hold(self, elements: list[Any]) -> None:
+        """Hold these instead of its own, of which some may be such."""
+        self.clear()
+        if not elements:
+            return
+        self.otherwise += sites.times(self)
+        own = next((part for part in gaps.segments(elements) if self._gave(part)), None)
+        self.store.hold(moved.whole([_known(one) for one in elements]), None if own is None else len(elements) - own.count)
+
+    def _gave(self, part: Any) -> bool:
+        """Whether a part of a list with gaps is a block of what it gave when it was asked for its elements."""
+        return isinstance(part, gaps.Block) and isinstance(part.present, Tracer) and depends(
+            call(value_of, part.present), set(self.store.flags))
+
     def appendleft(self, element: Any) -> None:
         self.insert(0, element)
 
@@ -180,6 +197,11 @@ class Stack(Bounded):
     def __iadd__(self, elements: Iterable[Any]) -> Stack:  # type: ignore[misc]
         self.extend(elements)
         return self
+
+    def _operate(self, operation: Operation, *operands: Any) -> Any:
+        if operation is operator.add and all(type(one) is list or getattr(one, "kind", None) is list for one in operands):
+            return own([element for one in operands for element in gaps.taken(one)])
+        return self._refuse()
 
     def listed(self) -> list[Any]:
         return self.store.elements()
@@ -335,8 +357,7 @@ def taken_over(x: Any, other: Any) -> bool:
     if x is other or type(x) is not Stack or x.most is not None:
         return False
     if type(other) is list:
-        x.clear()
-        x.extend(other)
+        x.hold(other)
     elif type(other) is Stack and other.most is None:
         x.store.replace(other.store)
         x.otherwise = max(x.otherwise, other.otherwise)

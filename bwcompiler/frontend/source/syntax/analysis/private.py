@@ -113,7 +113,7 @@ class _Private:
             case ast.Name(id=name):
                 return name in private
             case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
-                return any(not isinstance(one, ast.Name) and self._is_made(one, private) for one in (left, right))
+                return any(self._is_made(one, private) for one in (left, right))
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice()):
                 return name in private
             case ast.Call(func=ast.Name(id="list" | "sorted")):
@@ -145,7 +145,9 @@ class _Private:
         if isinstance(parent, ast.For):
             return self._is_gone_over(node, node)
         if isinstance(parent, ast.Compare):
-            return all(isinstance(one, ast.In | ast.NotIn) or not isinstance(one, ast.Is | ast.IsNot) for one in parent.ops)
+            others = [one for one in (parent.left, *parent.comparators) if one is not node]
+            is_nothing = all(isinstance(one, ast.Constant) and one.value is None for one in others)
+            return is_nothing or not any(isinstance(one, ast.Is | ast.IsNot) for one in parent.ops)
         if isinstance(parent, ast.Starred):
             return isinstance(self.parents.get(parent), ast.List | ast.Tuple | ast.Call)
         if isinstance(parent, ast.BinOp):

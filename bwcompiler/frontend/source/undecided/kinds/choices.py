@@ -94,7 +94,8 @@ class Choice(Operators):
         return attribute(self, name)
 
     def __getitem__(self, index: Any) -> Any:
-        return HANDLERS["item_of"](decided(self), index) if self.has_value else _of_each(self, lambda thing: HANDLERS["item_of"](thing, index))
+        item_of = HANDLERS["item_of"]
+        return item_of(decided(self), index) if self.has_value else _of_each(self, lambda thing: item_of(thing, index))
 
     def __iter__(self) -> Any:
         return iter(decided(self))

@@ -157,7 +157,7 @@ class Items:
 
 
 def taken(x: Any) -> Any:
-    """x; the elements of an iterator over a list with gaps, or of a container with room (`bounded`), as a list; a list that might be None."""
+    """x; as a list, the elements of an iterator over a list with gaps, or of a container with room (`bounded`), or what may be None."""
     if type(x) is Items:
         return x.taken()
     return x.listed() if is_bounded(x) else HANDLERS["list_of_choice"](x)
