@@ -362,7 +362,7 @@ def asked_for_all(x):
     if best is None:
         return x[1]
     found = max(best) + np.mean(best) + best[0] * best[-1] + sum(k * v for k, v in enumerate(best)) + np.sum(np.array(best) ** 2)
-    return found + len(sorted(best)) * sorted(best)[0] + (x[1] if best else x[2]) + (x[3] if 0.84 in best else 1.0)
+    return found + len(sorted(best)) * sorted(best)[0] + (x[1] if best else x[2]) + (x[3] if x[2] in best else 1.0)
 
 
 @pytest.mark.parametrize("program", [with_a_length_that_data_decide, asked_for_all], ids=lambda one: one.__name__)
