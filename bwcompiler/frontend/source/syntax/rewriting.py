@@ -41,7 +41,17 @@ from bwcompiler.frontend.source.syntax.comprehensions import collected, listed
 from bwcompiler.frontend.source.syntax.definitions.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.names import ITEM, Variables
 from bwcompiler.frontend.source.syntax.nodes import around_star, copied, walk
-from bwcompiler.frontend.source.syntax.notes import FLAG, HANDED_OVER, IS_SOURCE, IS_STATEMENT, IS_TAIL, IS_TEST, LIVE_HEAD, LIVE_OUT
+from bwcompiler.frontend.source.syntax.notes import (
+    FLAG,
+    HANDED_OVER,
+    IS_GLOBALS,
+    IS_SOURCE,
+    IS_STATEMENT,
+    IS_TAIL,
+    IS_TEST,
+    LIVE_HEAD,
+    LIVE_OUT,
+)
 from bwcompiler.frontend.source.syntax.searches import all_taken, search
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX, without_jumps
 from bwcompiler.frontend.source.syntax.statements.matches import without_matches
@@ -143,7 +153,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(made, node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        return search(self, node) or self.plain_call(node)
+        return node if IS_GLOBALS.of(node) else search(self, node) or self.plain_call(node)
 
     def plain_call(self, node: ast.Call) -> Any:
         """A call, of which the arguments are evaluated as they are written."""
