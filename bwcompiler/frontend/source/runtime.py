@@ -334,6 +334,8 @@ _ITEMS = (list, tuple, dict, str, np.ndarray, ArrayTracer)
 def taken_apart(items: Any, before: int, behind: int) -> Any:
     """What is assigned to so many names, and behind one with a star to some more (-1 where there is none)."""
     items = taken(items)
+    if isinstance(items, Selection) and behind < 0 and items.ndim and not isinstance(items.shape[0], int):
+        return keyed.all_of_selection(items, before)
     return keyed.taken_apart(items, before, behind) if has_gaps(items) else items
 
 
