@@ -88,7 +88,10 @@ class Stack(Bounded):
         self.most: int | None = getattr(of, "maxlen", None)
         self.store = Store(self, site, plan.room if self.most is None else self.most, plan.kinds)
         self.freed: tuple[Any, int] = (None, 0)    # in which body elements were taken last, and how many have not been replaced there
-        self.extend(of)
+        if self.most is None and gaps.has_gaps(of):
+            self.hold(list(of))
+        else:
+            self.extend(of)
 
     def append(self, element: Any) -> None:
         self.otherwise += sites.times(self)
@@ -127,13 +130,13 @@ class Stack(Bounded):
         if not elements:
             return
         self.otherwise += sites.times(self)
-        own = next((part for part in gaps.segments(elements) if self._gave(part)), None)
-        self.store.hold(moved.whole([_known(one) for one in elements]), None if own is None else len(elements) - own.count)
+        rests = [len(elements) - part.count for part in gaps.segments(elements) if isinstance(part, gaps.Block) and self._gave(part)]
+        known = [one if type(one) is gaps.Maybe else _known(one) for one in elements]
+        self.store.hold(moved.whole(known), rests[0] if rests else None)
 
-    def _gave(self, part: Any) -> bool:
-        """Whether a part of a list with gaps is a block of what it gave when it was asked for its elements."""
-        return isinstance(part, gaps.Block) and isinstance(part.present, Tracer) and depends(
-            call(value_of, part.present), set(self.store.flags))
+    def _gave(self, block: gaps.Block) -> bool:
+        """Whether a block is of what it gave when it was asked for its elements, or one that was made in the same line."""
+        return isinstance(block.present, Tracer) and depends(call(value_of, block.present), self.store.flags)
 
     def appendleft(self, element: Any) -> None:
         self.insert(0, element)

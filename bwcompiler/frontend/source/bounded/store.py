@@ -105,7 +105,8 @@ class Store:
         self.met: set[type] = set()                # classes of what was put in
         self.arrays = [_zeros((room, *shape), dtype) for _, dtype, shape in self.kinds]
         self.counter = _zeros((1,), "int64")
-        self.flags: list[Value] = []               # which elements there were, when they were asked for
+        # Which elements there were, when those were asked for of containers that are made in the same line.
+        self.flags: set[Value] = policy.given.setdefault(site, set())
 
     def copied(self) -> Store:
         """Another one with the same elements.  It is planned together with this one: what is added to it may come back here, in a loop."""
@@ -263,7 +264,7 @@ class Store:
         """All elements, or something of each, as a list with gaps: as they are now."""
         columns = tree.unflatten(self.structure, [_read_only(array) if array.ndim > 1 else array.copy() for array in self.arrays])
         value, there = chosen(columns), self.is_there()
-        self.flags.append(call(value_of, there))
+        self.flags.add(call(value_of, there))
         kinds = tuple([leaf.kind[0] for leaf in tree.leaves(chosen(self.pattern))])
         return own(gaps.unpacked([gaps.Block(there, value, self.room, True, kinds)]))  # type: ignore[no-any-return]
 

@@ -114,8 +114,8 @@ class _Private:
                 return name in private
             case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
                 return any(self._is_made(one, private) for one in (left, right))
-            case ast.Subscript(value=ast.Name(id=name), slice=ast.Slice()):
-                return name in private
+            case ast.Subscript(value=of, slice=ast.Slice()):
+                return self._is_made(of, private)
             case ast.Call(func=ast.Name(id="list" | "sorted")):
                 return True
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="copy")) if name in private:
