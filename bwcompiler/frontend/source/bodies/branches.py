@@ -158,7 +158,8 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         appended = {f"{APPENDED}{number}": tail.taken() for number, tail in enumerate((scope.tails or {}).values())}
         alone = Alone(scope, [*[ends[name] for name in (*variables.results, RETURNED)], *appended.values()], once)
         ends.update({name: boxed_as_value(ends[name], alone) for name in values})
-        made.update(fitting.apply_to_lists(ends, alone))
+        grown = {id(tail.base) for tail, items in zip((scope.tails or {}).values(), appended.values(), strict=True) if items}
+        made.update(fitting.apply_to_lists(ends, alone, lambda end: any(id(one) in grown for one in containers(end))))
         forms.update(_taken_apart(ends))
         made.update([name for name in forms if alone(ends[name])])
         fitting.apply(ends)

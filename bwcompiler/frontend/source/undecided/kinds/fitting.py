@@ -38,9 +38,12 @@ class Fitting:
         """Fit what a side gives, lists apart."""
         ends.update({name: fit(ends[name]) for name, fit in self.how.items() if name in ends and not _is_padding(fit)})
 
-    def apply_to_lists(self, ends: dict[str, Any], alone: Callable[[Any], bool]) -> list[str]:
-        """Fit the lists that a side gives, before they are taken apart; the names of those that nothing else has."""
-        before = {name: ends[name] for name, fit in self.how.items() if name in ends and _is_padding(fit)}
+    def apply_to_lists(self, ends: dict[str, Any], alone: Callable[[Any], bool], grows: Callable[[Any], bool]) -> list[str]:
+        """Fit the lists that a side gives, before they are taken apart; the names of those that nothing else has.
+
+        grows: whether a list is one that the side appends to, which is without that here.
+        """
+        before = {name: ends[name] for name, fit in self.how.items() if name in ends and _is_padding(fit) and not grows(ends[name])}
         own = [name for name, end in before.items() if type(end) is list and alone(end)]
         ends.update({name: self.how[name](end) for name, end in before.items()})
         return [name for name in own if ends[name] is not before[name]]
