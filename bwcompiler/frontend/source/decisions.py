@@ -220,7 +220,7 @@ def and_(x: Any, other: Callable[[], Any], is_test: bool = False) -> Any:
     if not isinstance(found, Tracer):
         return other() if found else x
     if is_test:
-        return choose(found, lambda: decided(other()), lambda: False)
+        return choose(found, lambda: _known_truth(other()), lambda: False)
     return choose(found, other, lambda: False if is_bounded(x) else x)
 
 
@@ -229,7 +229,13 @@ def or_(x: Any, other: Callable[[], Any], is_test: bool = False) -> Any:
     found = decided(x)
     if not isinstance(found, Tracer):
         return x if found else other()
-    return choose(found, lambda: True, lambda: decided(other())) if is_test else choose(found, lambda: x, other)
+    return choose(found, lambda: True, lambda: _known_truth(other())) if is_test else choose(found, lambda: x, other)
+
+
+def _known_truth(x: Any) -> Any:
+    """The truth of a part of a test; as such, where it is known."""
+    found = decided(x)
+    return found if isinstance(found, Tracer) else bool(found)
 
 
 def not_(x: Any) -> Any:

@@ -25,6 +25,7 @@ from bwcompiler.frontend.source.bodies.tries import try_
 from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
 from bwcompiler.frontend.source.bounded.dictionaries import merged
 from bwcompiler.frontend.source.bounded.sets import made as set_made
+from bwcompiler.frontend.source.bounded.stacks import handed_over
 from bwcompiler.frontend.source.bounded.stacks import made as stack_made
 from bwcompiler.frontend.source.calls import attribute as attribute_of
 from bwcompiler.frontend.source.calls import callable_for
@@ -92,10 +93,11 @@ from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "collected", "combined",
-           "combined_attribute", "computed", "defined", "each", "entered", "for_", "gathered", "generated", "header", "if_", "in_", "is_",
-           "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "merged", "method_of_item", "not_", "not_in", "or_",
-           "passing", "product", "put", "raised", "read_index", "read_items", "searched", "sifted", "sifted_into", "slice", "spread",
-           "summed", "sure", "taken_apart", "try_", "trying", "unary", "unrolled", "while_"]
+           "combined_attribute", "computed", "defined", "each", "entered", "for_", "gathered", "generated", "handed_over",
+           "header", "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "merged",
+           "method_of_item", "not_", "not_in", "or_", "passing", "product", "put", "raised", "read_index", "read_items",
+           "searched", "sifted", "sifted_into", "slice", "spread", "summed", "sure", "taken_apart", "try_", "trying", "unary",
+           "unrolled", "while_"]
 
 slice = builtins.slice
 
@@ -332,6 +334,8 @@ _ITEMS = (list, tuple, dict, str, np.ndarray, ArrayTracer)
 def taken_apart(items: Any, before: int, behind: int) -> Any:
     """What is assigned to so many names, and behind one with a star to some more (-1 where there is none)."""
     items = taken(items)
+    if isinstance(items, Selection) and behind < 0 and items.ndim and not isinstance(items.shape[0], int):
+        return keyed.all_of_selection(items, before)
     return keyed.taken_apart(items, before, behind) if has_gaps(items) else items
 
 

@@ -140,6 +140,7 @@ class Policy:
         self.table_rows: dict[int, tuple[Any, Any]] = {}            # lists that lists of lists hand out, and these;
         self.handing: dict[type, dict[Site, None]] = {}             # such loops, by the class of what they are handed
         self.containers: dict[int, tuple[Any, Site, int]] = {}      # where containers are made, and of what size;
+        self.given: dict[Site, set[Value]] = {}                     # flags of what those with room have given, by where they are made
         self.wishes: dict[Site, Any] = {}                           # those that are to have room, if all else is refused
         self.remembered: dict[Any, Any] = {}                        # what functions with a cache gave (`source.library.wrappers`),
         self.remembering: list[Any] = []                            # and those that are being called

@@ -20,6 +20,7 @@ from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Scope, scopes_around
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice, Options, is_unsure, joined
 from bwcompiler.frontend.source.undecided.kinds.identities import is_kept
+from bwcompiler.frontend.source.undecided.lists.gaps import Block, Maybe, packed, unpacked
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -29,7 +30,7 @@ DEEPEST = 32                   # things in things
 
 @dataclasses.dataclass(eq=False)
 class Box:
-    """The parts of something that can change."""
+    """The parts of something that can change; of a list with gaps whole blocks."""
 
     parts: list[Any]
     form: Form = dataclasses.field(metadata={"static": True})
@@ -61,8 +62,10 @@ def boxed(x: Any) -> Any:
 
 
 def _boxed(x: Any, depth: int) -> Any:
-    if isinstance(x, Tracer | np.ndarray | np.generic | int | float | complex | str):
+    if isinstance(x, Tracer | np.ndarray | np.generic | int | float | complex | str | Block):
         return x
+    if type(x) is Maybe:                           # one of a block that is not whole here
+        return Maybe(x.present, x.value)
     if is_kept(x):
         return joined(np.int64(0), None, Options([x]), False)
     form = None if type(x) is Choice and any(map(is_kept, x.options.things)) else form_of(x)
@@ -70,7 +73,7 @@ def _boxed(x: Any, depth: int) -> Any:
         return x
     if depth == DEEPEST:
         raise _Endless
-    parts = [_boxed(part, depth + 1) for part in form.parts(x)]
+    parts = [_boxed(part, depth + 1) for part in (packed(x) if type(x) is list else form.parts(x))]
     if form.is_fixed:
         return form.whole(parts)
     _register()
@@ -85,7 +88,10 @@ def unboxed(x: Any, double: bool = False) -> Any:
         return x.text
     if type(x) is Choice:
         return x.options.things[0] if len(x.options.things) == 1 and not x.has_value and not is_unsure(x) else x
-    return put_together(x.form, [unboxed(part, double) for part in x.parts], double) if type(x) is Box else x
+    if type(x) is not Box:
+        return x
+    parts = [unboxed(part, double) for part in x.parts]
+    return put_together(x.form, unpacked(parts) if x.form.kind is list else parts, double)
 
 
 def shared_box(x: Any) -> Any:

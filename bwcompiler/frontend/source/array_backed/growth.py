@@ -346,11 +346,11 @@ def require_gaps(growth: Growth, elements: Sequence[Element], region: Region) ->
                 isinstance(leaf, Moved) or (isinstance(leaf, Row) and leaf.leaf._chain) for leaf in one.leaves):
             raise _unbounded()
         if not is_anew and not isinstance(tree.unflatten(one.structure, range(len(one.leaves))), Block) and not (
-                one.present is not None and _depends(one.present, inputs)):
+                one.present is not None and depends(one.present, inputs)):
             raise _unbounded()
 
 
-def _depends(value: Value, inputs: set[Value]) -> bool:
+def depends(value: Value, inputs: set[Value]) -> bool:
     """Whether a value is made of any of some inputs."""
     pending, seen = [value], {value}
     while pending:

@@ -15,7 +15,9 @@ from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.source.array_backed.boxes import Box, boxed_as_value, boxed_in_side, is_made
 from bwcompiler.frontend.source.array_backed.growth import Unbounded
 from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, RETURNED, Arrays, Before, Side, merge, negated
-from bwcompiler.frontend.source.bounded.stacks import taken_over
+from bwcompiler.frontend.source.bounded.padded import padding
+from bwcompiler.frontend.source.bounded.stacks import Stack, taken_over
+from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of_side, held_once
 from bwcompiler.frontend.source.effects.checks import check, error_source, is_raised, raises_when_taken, together
 from bwcompiler.frontend.source.effects.places import Scope, attempted
@@ -51,7 +53,8 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     once, mark = held_once(entry), policy.mark()
     values: set[str] = set()
     is_merging = False
-    fitting = Fitting(policy, then, orelse)
+    kept = [name for name in variables.private if type(entry.get(name)) in (list, Stack)]
+    fitting = Fitting(policy, (then, orelse), padding, kept)
     scope.test = call(value_of, test)
     try:
         for _ in range(ATTEMPTS):
@@ -150,9 +153,13 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         for name in variables.private:             # it does not matter which of two lists it is that nobody else has
             if name in ends and taken_over(entry.get(name), ends[name]):
                 ends[name] = entry[name]
+            elif type(ends.get(name)) is Stack and type(entry.get(name)) not in (list, Stack):
+                ends[name] = own(ends[name].listed())
         appended = {f"{APPENDED}{number}": tail.taken() for number, tail in enumerate((scope.tails or {}).values())}
         alone = Alone(scope, [*[ends[name] for name in (*variables.results, RETURNED)], *appended.values()], once)
         ends.update({name: boxed_as_value(ends[name], alone) for name in values})
+        grown = {id(tail.base) for tail, items in zip((scope.tails or {}).values(), appended.values(), strict=True) if items}
+        made.update(fitting.apply_to_lists(ends, alone, lambda end: any(id(one) in grown for one in containers(end))))
         forms.update(_taken_apart(ends))
         made.update([name for name in forms if alone(ends[name])])
         fitting.apply(ends)

@@ -19,7 +19,7 @@ from bwcompiler.frontend.source.array_backed.growth import append
 from bwcompiler.frontend.source.bounded.dictionaries import wish as wish_for_key
 from bwcompiler.frontend.source.bounded.sites import stand_for
 from bwcompiler.frontend.source.bounded.stacks import hint as hint_for_stack
-from bwcompiler.frontend.source.bounded.stacks import wish
+from bwcompiler.frontend.source.bounded.stacks import wish, wish_like
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.parts import Form, containers, put_together
 from bwcompiler.frontend.source.containers.progressions import Progression
@@ -150,10 +150,8 @@ class _Merged:
         if self.dead[0] != self.dead[1] and self._is_from_before(name, other if self.dead[0] else one):
             self.after[name] = other if self.dead[0] else one
             return ()
-        if name in self.private and type(one) is list and type(other) is list:
-            appended = [item for side in self.sides for key, items in side.ends.items() if key.startswith(APPENDED) for item in items]
-            wish(one, *one, *other, *appended)
-            wish(other, *one, *other, *appended)
+        if name in self.private:
+            self._wish_for_lists_with_room(start, one, other)
         self._require_without_tail(name, one, other)
         is_missing = one is UNBOUND or other is UNBOUND
         options = None if is_missing and not self._may_be_unsure(name, one) else _choice(one, other, slot, self.scope)
@@ -174,6 +172,21 @@ class _Merged:
         else:
             self._on_one_side(slot, one, other)
         return ()
+
+    def _wish_for_lists_with_room(self, start: Any, one: Any, other: Any) -> None:
+        """A variable whose list nothing else can hold has one on one side, and one on the other: the one before it can hold either.
+
+        Where there was none before, both are to have room.
+        """
+        ends = (one, other) if type(start) is not list else (start,)
+        for items in ends:
+            wish_like(items, one, other)
+        if type(one) is list and type(other) is list:
+            tails = [tail.base for tail in (self.scope.tails or {}).values()]
+            appended = [item for side in self.sides for number, base in enumerate(tails) if base is one or base is other
+                        for item in side.ends[f"{APPENDED}{number}"]]
+            for items in ends:
+                wish(items, *one, *other, *appended)
 
     def _place(self, name: str) -> Place | None:
         """What a variable stands for that is none of the user's function."""

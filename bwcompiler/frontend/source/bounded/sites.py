@@ -33,6 +33,13 @@ class Added(NamedTuple):
     times: int
 
 
+class Held(NamedTuple):
+    """A container has held so many elements, or less, in the place of its own."""
+
+    table: Any
+    number: int
+
+
 def note(container: Any, has_gaps: bool = False) -> tuple[Site, Plan] | None:
     """A container was made in a line of the user's: which line, and what it is to be made as, if it is to have room.
 
@@ -129,8 +136,25 @@ def _counts(container: Any) -> list[int | None]:
 
 def added(container: Any, number: int = 1) -> int:
     """Note that so much is added, or less; how much there may be then."""
+    return _noted_event(container, Added(container, number * times(container)))
+
+
+def held(container: Any, number: int) -> int:
+    """Note that its elements are others from now on, so many or less; how many there may be until the end."""
+    return _noted_event(container, Held(container, number))
+
+
+def _noted_event(container: Any, event: Added | Held) -> int:
     policy = open_policy()
     assert policy is not None
-    policy.events.append(Added(container, number * times(container)))
-    total: int = sum(one.times for one in policy.events if one.table is container)
-    return min(total, MOST)
+    policy.events.append(event)
+    return bound(container)
+
+
+def bound(container: Any) -> int:
+    """How many elements there may be, by what was noted until now."""
+    policy = open_policy()
+    assert policy is not None
+    events = [event for event in policy.events if event.table is container]
+    total = sum([event.times for event in events if type(event) is Added])
+    return min(total + max([event.number for event in events if type(event) is Held], default=0), MOST)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import collections
 import functools
 import heapq
+import operator
 import types
 from collections.abc import Iterable
 from typing import Any
@@ -20,23 +21,26 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import boxed, shared_box, unboxed
-from bwcompiler.frontend.source.array_backed.growth import POISON
+from bwcompiler.frontend.source.array_backed.growth import POISON, depends, refuse_whole
 from bwcompiler.frontend.source.bounded import forms, sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, refused
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.concrete.contents import binary
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.effects.doubles import note_taken
+from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.undecided.kinds.orders import columns
 from bwcompiler.frontend.source.undecided.kinds.unbound import narrowed
 from bwcompiler.frontend.source.undecided.lists import gaps, moved
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.operators import Operation
 
 KINDS = (list, collections.deque)
 _HINT = f"\n  hint: {moved.STACK}"
@@ -84,7 +88,10 @@ class Stack(Bounded):
         self.most: int | None = getattr(of, "maxlen", None)
         self.store = Store(self, site, plan.room if self.most is None else self.most, plan.kinds)
         self.freed: tuple[Any, int] = (None, 0)    # in which body elements were taken last, and how many have not been replaced there
-        self.extend(of)
+        if self.most is None and gaps.has_gaps(of):
+            self.hold(list(of))
+        else:
+            self.extend(of)
 
     def append(self, element: Any) -> None:
         self.otherwise += sites.times(self)
@@ -116,6 +123,20 @@ class Stack(Bounded):
             return
         for element in elements:
             self.append(element)
+
+    def hold(self, elements: list[Any]) -> None:
+        """Hold these instead of its own, of which some may be such."""
+        self.clear()
+        if not elements:
+            return
+        self.otherwise += sites.times(self)
+        rests = [len(elements) - part.count for part in gaps.segments(elements) if isinstance(part, gaps.Block) and self._gave(part)]
+        known = [one if type(one) is gaps.Maybe else _known(one) for one in elements]
+        self.store.hold(moved.whole(known), rests[0] if rests else None)
+
+    def _gave(self, block: gaps.Block) -> bool:
+        """Whether a block is of what it gave when it was asked for its elements, or one that was made in the same line."""
+        return isinstance(block.present, Tracer) and depends(call(value_of, block.present), self.store.flags)
 
     def appendleft(self, element: Any) -> None:
         self.insert(0, element)
@@ -179,6 +200,11 @@ class Stack(Bounded):
     def __iadd__(self, elements: Iterable[Any]) -> Stack:  # type: ignore[misc]
         self.extend(elements)
         return self
+
+    def _operate(self, operation: Operation, *operands: Any) -> Any:
+        if operation is operator.add and all(type(one) is list or getattr(one, "kind", None) is list for one in operands):
+            return own([element for one in operands for element in gaps.taken(one)])
+        return self._refuse()
 
     def listed(self) -> list[Any]:
         return self.store.elements()
@@ -306,12 +332,41 @@ def made(container: Any) -> Any:
     return container if found is None else Stack(*found, container)
 
 
+def handed_over(x: Any, is_private: bool) -> Any:
+    """A list that a variable gives away, where nobody can tell a copy from it; is_private: to a variable whose list nothing else holds."""
+    if type(x) is list and scopes_around(x):       # which the body that is being traced may give away or not
+        wish(x)
+        refuse_whole(x)
+        return made(own(list(x)))
+    if type(x) is not Stack:
+        return x
+    if not is_private:
+        return made(own(x.listed()))
+    found = object.__new__(Stack)
+    found.kind, found.most, found.otherwise, found.freed = x.kind, x.most, x.otherwise, (None, 0)
+    found.store = x.store.copied()
+    return own(found)
+
+
+def wish_like(items: Any, *others: Any) -> None:
+    """A list is refused in the place of which there is one with room, as data decide: with room it may do, too."""
+    found = next((other for other in others if type(other) is Stack), None)
+    if type(items) in KINDS and found is not None:
+        sites.wish(items, (found.store.structure, found.store.kinds))
+
+
 def taken_over(x: Any, other: Any) -> bool:
-    """Whether both are lists with room; then x holds what the other one does, which nothing else can tell apart."""
-    if x is other or type(x) is not Stack or type(other) is not Stack or x.most is not None or other.most is not None:
+    """Whether one is a list with room, and the other one a list; then x holds what that does, which nothing else can tell apart."""
+    if x is other or type(x) is not Stack or x.most is not None:
         return False
-    x.store.replace(other.store)
-    x.otherwise, x.freed = max(x.otherwise, other.otherwise), (None, 0)
+    if type(other) is list:
+        x.hold(other)
+    elif type(other) is Stack and other.most is None:
+        x.store.replace(other.store)
+        x.otherwise = max(x.otherwise, other.otherwise)
+    else:
+        return False
+    x.freed = None, 0
     return True
 
 

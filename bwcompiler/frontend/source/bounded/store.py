@@ -22,12 +22,14 @@ from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.variables import open_policy
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import keep
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.frontend.tracing.truths import note_truth
+from bwcompiler.ir.op import Value
 from bwcompiler.operators import Operators
 
 _CAN_BE = ("real numbers, traced arrays, texts and the like that are known, and tuples of these, can be in it\n"
@@ -103,6 +105,8 @@ class Store:
         self.met: set[type] = set()                # classes of what was put in
         self.arrays = [_zeros((room, *shape), dtype) for _, dtype, shape in self.kinds]
         self.counter = _zeros((1,), "int64")
+        # Which elements there were, when those were asked for of containers that are made in the same line.
+        self.flags: set[Value] = policy.given.setdefault(site, set())
 
     def copied(self) -> Store:
         """Another one with the same elements.  It is planned together with this one: what is added to it may come back here, in a loop."""
@@ -145,23 +149,43 @@ class Store:
         in_all: the most that there can ever be.
         """
         needed = sites.added(self.owner, most)
-        if in_all is not None:
-            needed = min(needed, in_all + 1)       # one may be there already
+        self._require_room(needed if in_all is None else min(needed, in_all + 1))      # one may be there already
+        if open_region().parent is not None:       # elsewhere each element was counted
+            self._check_room(self.count + number)
+
+    def _require_room(self, needed: int) -> None:
         if needed > self.room:
             self.again(sites.Plan(min(max(needed, 2 * self.room), sites.MOST), (self.structure, self.kinds)))
-        if open_region().parent is None:
-            return                                 # where each element was counted
-        room = self.room
-        text = (f"a list or dictionary gets more than {room} elements: compiled code has room for {room}\n"
+
+    def _check_room(self, count: Any) -> None:
+        text = (f"a list or dictionary gets more than {self.room} elements: compiled code has room for {self.room}\n"
                 "  hint: an array that is made before, with as much room as it needs")
-        raise_where(self.count + number > room, TracerError(text))
+        raise_where(count > self.room, TracerError(text))
 
     def extend(self, block: gaps.Block) -> None:
         """Put the elements of a block that are there behind the others."""
+        self._put_behind(block, lambda number: self.make_room(block.count, number))
+
+    def hold(self, block: gaps.Block, rest: int | None) -> None:
+        """Hold the elements of a block that are there, instead of its own.
+
+        rest: how many of these are not taken of its own; None where all are.
+        """
+        needed = sites.held(self.owner, block.count) if rest is None else sites.added(self.owner, rest)
+
+        def require(number: Any) -> None:
+            self._require_room(needed)
+            if rest is not None:
+                self._check_room(number)
+        self.count = 0
+        self._put_behind(block, require)
+
+    def _put_behind(self, block: gaps.Block, require: Callable[[Any], None]) -> None:
+        """require: is told how many elements come."""
         self._require(forms.pattern_of_rows(block))
         leaves = [call(as_tracer, leaf) for leaf in tree.leaves(forms.fitted(block.value, self.pattern, block.count))]
         rank = np.cumsum(block.present)
-        self.make_room(block.count, rank[-1])
+        require(rank[-1])
         places = np.arange(self.room) - self.count
         chosen = np.minimum(np.searchsorted(rank, places + 1), block.count - 1)
         is_new = np.logical_and(places >= 0, places < rank[-1])
@@ -175,8 +199,8 @@ class Store:
         form = self.structure, self.kinds
         if (other.structure, other.kinds) != form:
             other.again(sites.Plan(other.room, form))
-        if other.room > self.room:
-            self.again(sites.Plan(other.room, form))
+        self._require_room(max(other.room, sites.bound(self.owner) if other.owner is self.owner else sites.held(
+            self.owner, sites.bound(other.owner))))
         for array, others in zip(self.arrays, other.arrays, strict=True):
             array[:other.room] = others
         self.count = other.count
@@ -239,9 +263,10 @@ class Store:
     def elements(self, chosen: Callable[[Any], Any] = lambda row: row) -> list[Any]:
         """All elements, or something of each, as a list with gaps: as they are now."""
         columns = tree.unflatten(self.structure, [_read_only(array) if array.ndim > 1 else array.copy() for array in self.arrays])
-        value = chosen(columns)
+        value, there = chosen(columns), self.is_there()
+        self.flags.add(call(value_of, there))
         kinds = tuple([leaf.kind[0] for leaf in tree.leaves(chosen(self.pattern))])
-        return own(gaps.unpacked([gaps.Block(self.is_there(), value, self.room, True, kinds)]))  # type: ignore[no-any-return]
+        return own(gaps.unpacked([gaps.Block(there, value, self.room, True, kinds)]))  # type: ignore[no-any-return]
 
 
 class Bounded(Operators):

@@ -175,7 +175,7 @@ def _form(fun: FunctionType, change: Callable[[ast.FunctionDef], ast.FunctionDef
     made = None if source is None or node is None else compiled(source._replace(node=node), code, (RUNTIME,))
     if made is None or set(made.co_freevars) - {RUNTIME} != set(code.co_freevars) or RUNTIME not in made.co_freevars:
         return Form(code, None, *outside, node is not None)
-    return Form(code, _renamed(made, code), *outside, True)
+    return Form(code, _renamed(made, code), _writes_globals(made), outside[1], True)
 
 
 _STORES = frozenset(dis.opmap[name] for name in ("STORE_GLOBAL", "STORE_NAME", "DELETE_GLOBAL"))

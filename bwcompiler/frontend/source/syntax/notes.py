@@ -42,3 +42,10 @@ IS_TEST: Note[bool] = Note("is_test", False)
 IS_SUMMED: Note[bool] = Note("is_summed", False)
 IS_SOURCE: Note[bool] = Note("is_source", False)
 IS_STATEMENT: Note[bool] = Note("is_statement", False)
+
+# By `analysis.private`: the name of a list that is handed over there, as nothing reads the variable afterwards; whether to a variable of
+# which this is also known.
+HANDED_OVER: Note[bool | None] = Note("handed_over", None)
+
+# By `definitions.assigned_globals`: that a call gives the variables of the module.
+IS_GLOBALS: Note[bool] = Note("is_globals", False)

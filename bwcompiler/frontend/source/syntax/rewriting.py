@@ -41,7 +41,17 @@ from bwcompiler.frontend.source.syntax.comprehensions import collected, listed
 from bwcompiler.frontend.source.syntax.definitions.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.names import ITEM, Variables
 from bwcompiler.frontend.source.syntax.nodes import around_star, copied, walk
-from bwcompiler.frontend.source.syntax.notes import FLAG, IS_SOURCE, IS_STATEMENT, IS_TAIL, IS_TEST, LIVE_HEAD, LIVE_OUT
+from bwcompiler.frontend.source.syntax.notes import (
+    FLAG,
+    HANDED_OVER,
+    IS_GLOBALS,
+    IS_SOURCE,
+    IS_STATEMENT,
+    IS_TAIL,
+    IS_TEST,
+    LIVE_HEAD,
+    LIVE_OUT,
+)
 from bwcompiler.frontend.source.syntax.searches import all_taken, search
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX, without_jumps
 from bwcompiler.frontend.source.syntax.statements.matches import without_matches
@@ -143,7 +153,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(made, node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        return search(self, node) or self.plain_call(node)
+        return node if IS_GLOBALS.of(node) else search(self, node) or self.plain_call(node)
 
     def plain_call(self, node: ast.Call) -> Any:
         """A call, of which the arguments are evaluated as they are written."""
@@ -213,9 +223,10 @@ class _Rewriter(ast.NodeTransformer):
         return found
 
     def visit_Name(self, node: ast.Name) -> Any:
-        """A variable that may have no value here, as data decide."""
-        is_unsure = node.id in self.unsure and isinstance(node.ctx, ast.Load)
-        return self.runtime("sure", node, node, ast.Constant(node.id)) if is_unsure else node
+        """A variable that may have no value here, as data decide; one with a list that is handed over."""
+        is_unsure, is_kept = node.id in self.unsure and isinstance(node.ctx, ast.Load), HANDED_OVER.of(node)
+        found = self.runtime("sure", node, node, ast.Constant(node.id)) if is_unsure else node
+        return found if is_kept is None else self.runtime("handed_over", node, found, ast.Constant(is_kept))
 
     def visit_BinOp(self, node: ast.BinOp) -> Any:
         """x + y, of which both may be concrete arrays; x @ y, of which one may be a sparse array of SciPy's."""

@@ -19,6 +19,7 @@ from bwcompiler.frontend.source.effects.checks import raise_where, raised
 from bwcompiler.frontend.source.effects.doubles import refuse_double
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice, Options, chosen_of, is_known, is_one_of_known
+from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.lists.ragged import are_ragged, one_of
 from bwcompiler.frontend.source.variables import is_bounded, is_number, not_capturable, open_policy, parts_of, same
 from bwcompiler.frontend.tracing.calls import call
@@ -159,6 +160,9 @@ def element(items: Any, index: Any) -> Any:
 
 
 _CHANGING = frozenset(("add", "append", "appendleft", "clear", "discard", "extend", "insert", "update"))
+_OF_LISTS = ("a list is changed that is in a list whose number of elements depends on data\n  hint: the one that is changed in a variable "
+             "of its own, which is put into the other one when it is complete: run.append(x); and where the next one begins, "
+             "runs.append(run); run = []")
 _MOST_CHANGED = 64             # containers of which data say which one is changed
 
 
@@ -169,6 +173,9 @@ def changing(items: Any, index: Any, name: str) -> Callable[..., None] | None:
     """
     if type(items) not in (list, tuple, *_DICTIONARIES) or name not in _CHANGING or not 0 < len(items) <= _MOST_CHANGED:
         return None
+    if has_gaps(items) and type(index) is int and any(type(one) is list for one in items) and has_gaps(
+            items[:index + 1] if index >= 0 else items[index:]):
+        raise TracerError(at(current_source(), _OF_LISTS))
     of_keys = type(items) in _DICTIONARIES
     if of_keys and is_one_of_known(index):
         things = index.options.things

@@ -346,3 +346,26 @@ def test_arrays_that_may_be_none_and_have_other_names(what):
             assert what != "nothing", error
         else:
             np.testing.assert_allclose(found, _rays(x, what), rtol=1e-13)
+
+
+def with_a_length_that_data_decide(x):
+    best = None
+    if x[0] > 0:
+        best = [v for v in x if v > 0.2]
+    return 0.5 * x[1] if best is None else sum(best) * len(best)
+
+
+def asked_for_all(x):
+    best = None
+    if x[0] > 0:
+        best = [v for v in x if v > 0.2]
+    if best is None:
+        return x[1]
+    found = max(best) + np.mean(best) + best[0] * best[-1] + sum(k * v for k, v in enumerate(best)) + np.sum(np.array(best) ** 2)
+    return found + len(sorted(best)) * sorted(best)[0] + (x[1] if best else x[2]) + (x[3] if x[2] in best else 1.0)
+
+
+@pytest.mark.parametrize("program", [with_a_length_that_data_decide, asked_for_all], ids=lambda one: one.__name__)
+def test_lists_of_nobody_knows_how_many(program):
+    x = np.array([0.63, -1.21, 0.84, -0.43, 1.52, 0.27])
+    as_python(program, x, -x, 2.0 - x)

@@ -278,7 +278,7 @@ def _inside_changes(x):
     if x[2] > 0:
         p = [x[1], inside]
     other[0] = 3.0
-    return p[1][0]
+    return p[1][0] + inside[0]
 
 
 def _after_a_loop(x):

@@ -1,6 +1,7 @@
 """Stacks, queues and heaps of which data decide what they hold: adaptive quadrature, trees, events, shortest paths."""
 
 import heapq
+import itertools
 from collections import deque
 
 import numpy as np
@@ -336,3 +337,91 @@ def test_lists_repeated_as_data_say():
     as_python(repeated, np.array([1.0, -2.0, 0.5, 1.5]), np.array([1.0, 2.0, 3.0, 4.0]))
     with pytest.raises(TracerError, match="more than 1000 elements"):
         bw.jit(lambda n: len([0.0] * n))(np.array(1500))
+
+
+def intervals_merged(x):
+    iv = sorted([(a, a + 0.5 + 0.1 * abs(b)) for a, b in zip(x[:4], x[4:], strict=True)])
+    merged = [iv[0]]
+    for a, b in iv[1:]:
+        la, lb = merged[-1]
+        if a <= lb:
+            merged[-1] = (la, max(lb, b))
+        else:
+            merged.append((a, b))
+    return sum(b - a for a, b in merged) * len(merged)
+
+
+def pooled(x):
+    blocks = []
+    for v in x:
+        blocks.append((v, 1.0))
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            b, n = blocks.pop()
+            a, m = blocks[-1]
+            blocks[-1] = ((a * m + b * n) / (m + n), m + n)
+    return sum(a * a * n + n for a, n in blocks)
+
+
+def near_ones_merged(x):
+    kept = [x[0]]
+    for v in x[1:]:
+        if abs(v - kept[-1]) < 0.5:
+            kept[-1] = 0.5 * (kept[-1] + v)
+        else:
+            kept.append(v)
+    return sum(k * (i + 1) for i, k in enumerate(kept)) / len(kept)
+
+
+def added_to_the_last(x):
+    sums = [0.0]
+    for v in x:
+        if v > 0.8:
+            sums.append(0.0)
+        sums[-1] += v
+    return sum(s * s for s in sums)
+
+
+def assigned_behind_a_branch(x):
+    sums = [0.0]
+    if x[0] > 0:
+        sums.append(x[1])
+    sums[-1] = 3.0 * x[2]
+    sums[0] += x[3]
+    return sum(s * s * (i + 1) for i, s in enumerate(sums))
+
+
+def assigned_by_another_name(x):
+    sums = [0.0]
+    other = sums
+    if x[0] > 0:
+        sums.append(x[1])
+    sums[-1] = 3.0 * x[2]
+    return sum(s * s * (i + 1) for i, s in enumerate(other))
+
+
+def the_first_changed(x):
+    rows = [[1.0]]
+    if x[0] > 0:
+        rows.append([x[1]])
+    rows[0].append(x[2])
+    return sum(sum(row) * len(row) for row in rows)
+
+
+@pytest.mark.parametrize("program", [intervals_merged, pooled, near_ones_merged, added_to_the_last, assigned_behind_a_branch, assigned_by_another_name, the_first_changed], ids=lambda program: program.__name__)
+def test_elements_assigned_to_of_nobody_knows_how_many(program):
+    x = np.array([0.63, -1.21, 0.84, -0.43, 1.52, 0.27, -0.91, 0.35])
+    as_python(program, x, -x, np.roll(x, 3))
+
+
+def test_what_to_write_in_the_place_of_lists_in_lists():
+    def bursts(x):
+        found = [[x[0]]]
+        for one, other in itertools.pairwise(x):
+            if other - one > 0.4:
+                found.append([other])
+            else:
+                found[-1].append(other)
+        return sum(sum(burst) ** 2 for burst in found)
+
+    with pytest.raises(TracerError, match=r"a list is changed that is in a list(?s:.)*runs.append\(run\)"):
+        bw.jit(bursts)(np.array([1.0, 3.0, 2.0]))

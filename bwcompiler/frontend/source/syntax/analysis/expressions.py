@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from bwcompiler.frontend.source.syntax.nodes import OWN_SCOPE, children
-from bwcompiler.frontend.source.syntax.notes import IS_TEST
+from bwcompiler.frontend.source.syntax.notes import IS_GLOBALS, IS_TEST
 
 RUNTIME = "__bw__"             # by which rewritten functions name what they call
 
@@ -122,9 +122,9 @@ _OF_FRAMES = frozenset(("locals", "vars", "globals", "eval", "exec", "dir"))    
 
 def sees_its_frame(scope: list[Any]) -> bool:
     """Whether a function asks for its own variables; vars(x) and dir(x) ask for those of an object."""
-    of_objects = {id(part.func) for part in inside(scope) if isinstance(part, ast.Call) and part.args and isinstance(part.func, ast.Name)
-                  and part.func.id in ("vars", "dir")}
-    return any(isinstance(part, ast.Name) and part.id in _OF_FRAMES and id(part) not in of_objects for part in inside(scope))
+    others = {id(part.func) for part in inside(scope) if isinstance(part, ast.Call) and (IS_GLOBALS.of(part) or (
+        part.args and isinstance(part.func, ast.Name) and part.func.id in ("vars", "dir")))}
+    return any(isinstance(part, ast.Name) and part.id in _OF_FRAMES and id(part) not in others for part in inside(scope))
 
 
 def length_bounds(test: ast.expr) -> list[ast.expr]:

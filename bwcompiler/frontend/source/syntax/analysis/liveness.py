@@ -26,6 +26,14 @@ def annotate(body: list[ast.stmt]) -> Names:
     return (_Liveness(everywhere).block(body, everywhere) & frozenset(stores(body))) - others
 
 
+def live_behind(body: list[ast.stmt]) -> dict[ast.stmt, Names]:
+    """Of the statements of a function's body that are no others' parts in a `match`: which names may be read behind them."""
+    everywhere = _NONE.union(*[_free(node) for node in walk(*body) if isinstance(node, _FUNCTIONS)])
+    walked = _Behind(everywhere)
+    walked.block(body, everywhere)
+    return walked.behind
+
+
 def loads(node: ast.AST | None) -> Names:
     """The names that are read anywhere in it, but for those that functions and comprehensions in it bind themselves."""
     found: set[str] = set()
@@ -205,6 +213,18 @@ class _Liveness:
         inside = self.block(node.body, self.block(node.orelse, final))
         self.handlers = outside
         return inside | caught
+
+
+class _Behind(_Liveness):
+    """Keeps what is live behind each statement; of those in loops what was found last, and most."""
+
+    def __init__(self, everywhere: Names) -> None:
+        super().__init__(everywhere)
+        self.behind: dict[ast.stmt, Names] = {}
+
+    def statement(self, node: ast.stmt, out: Names) -> Names:
+        self.behind[node] = out
+        return super().statement(node, out)
 
 
 def _unpacked(targets: Iterable[ast.expr]) -> Names:

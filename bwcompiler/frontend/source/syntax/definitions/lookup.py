@@ -15,6 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from bwcompiler.frontend.source.syntax.definitions.annotated import without_annotations
+from bwcompiler.frontend.source.syntax.definitions.assigned_globals import without_globals
 from bwcompiler.frontend.source.syntax.definitions.deleted import without_deletions
 from bwcompiler.frontend.source.syntax.definitions.private import with_class_names
 from bwcompiler.frontend.source.syntax.definitions.stored import mark_stored
@@ -80,6 +81,7 @@ def _defined(known: _File, code: CodeType) -> Source | None:
                 own = copied(found.node)
                 if isinstance(own, ast.FunctionDef):
                     without_annotations(own)
+                    without_globals(own)
                     without_deletions(own)
                     mark_stored(own)
                 return found._replace(node=own)

@@ -94,13 +94,14 @@ class Choice(Operators):
         return attribute(self, name)
 
     def __getitem__(self, index: Any) -> Any:
-        return decided(self)[index] if self.has_value else _of_each(self, lambda thing: HANDLERS["item_of"](thing, index))
+        item_of = HANDLERS["item_of"]
+        return item_of(decided(self), index) if self.has_value else _of_each(self, lambda thing: item_of(thing, index))
 
     def __iter__(self) -> Any:
         return iter(decided(self))
 
     def __len__(self) -> int:
-        return len(decided(self))
+        return HANDLERS["known_length"](decided(self))  # type: ignore[no-any-return]
 
     def __index__(self) -> int:
         return operator.index(decided(self))
@@ -181,6 +182,15 @@ def decided(x: Any) -> Any:
 def whole(x: Choice) -> Any:
     """The value of a choice, assembled of its parts."""
     return HANDLERS["unboxed"](x.value)
+
+
+def _list_of_choice(x: Any) -> Any:
+    """x; the list that it is, if it is None or one."""
+    is_list = type(x) is Choice and x.has_value and getattr(getattr(x.value, "form", None), "kind", None) is list
+    return decided(x) if is_list else x
+
+
+HANDLERS["list_of_choice"] = _list_of_choice
 
 
 def is_unsure(x: Choice) -> bool:

@@ -1,5 +1,5 @@
 """How what the sides of a branch give is made to be of one structure, so that it can be merged: numbers beside arrays (`two_shapes.py`),
-tuples with texts beside others or None (`tuples.py`).
+tuples with texts beside others or None (`tuples.py`), lists of different lengths (`padding`).
 
 The sides are traced once, which shows what they give, and then again with that fitted.  Branches in sides would be traced as often as two
 to the power of their depth; so it is remembered, by the text of a branch, what was fitted there.
@@ -8,7 +8,7 @@ to the power of their depth; so it is remembered, by the text of a branch, what 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from bwcompiler.frontend.source.undecided.kinds.tuples import fitted as fitted_tuple
@@ -20,17 +20,33 @@ from bwcompiler.frontend.tracing.policy import Policy
 
 
 class Fitting:
-    """What is fitted in one branch: per variable what makes of its end on a side what both sides can give."""
+    """What is fitted in one branch: per variable what makes of its end on a side what both sides can give.
 
-    def __init__(self, policy: Policy, *sides: Callable[[], Any]) -> None:
+    padding  gives that of two lists (`bounded.padded`); kept: variables for whose lists there is something better.
+    """
+
+    def __init__(self, policy: Policy, sides: Sequence[Callable[[], Any]], padding: Callable[[Any, Any], Any],
+                 kept: Collection[str]) -> None:
+        self.padding = padding
+        self.kept = kept
         codes = tuple([getattr(side, "__code__", None) for side in sides])
         self.memory = policy.fitting.setdefault(codes, {}) if None not in codes else {}
         self.remembered = set(self.memory)
         self.how = dict(self.memory)
 
     def apply(self, ends: dict[str, Any]) -> None:
-        """Fit what a side gives."""
-        ends.update({name: fit(ends[name]) for name, fit in self.how.items() if name in ends})
+        """Fit what a side gives, lists apart."""
+        ends.update({name: fit(ends[name]) for name, fit in self.how.items() if name in ends and not _is_padding(fit)})
+
+    def apply_to_lists(self, ends: dict[str, Any], alone: Callable[[Any], bool], grows: Callable[[Any], bool]) -> list[str]:
+        """Fit the lists that a side gives, before they are taken apart; the names of those that nothing else has.
+
+        grows: whether a list is one that the side appends to, which is without that here.
+        """
+        before = {name: ends[name] for name, fit in self.how.items() if name in ends and _is_padding(fit) and not grows(ends[name])}
+        own = [name for name, end in before.items() if type(end) is list and alone(end)]
+        ends.update({name: self.how[name](end) for name, end in before.items()})
+        return [name for name in own if ends[name] is not before[name]]
 
     def has_to_change(self, ends: tuple[dict[str, Any], dict[str, Any]], values: tuple[Collection[str], Collection[str]]) -> bool:
         """Whether the sides have to be traced again: they give other things than they were fitted for, or need no fitting.
@@ -39,7 +55,7 @@ class Fitting:
         """
         unneeded = {name for name in self.remembered & self.how.keys() if _is_known(*[end.get(name) for end in ends])}
         self.remembered -= unneeded
-        fits = {name: _fit(name, ends, values) for name in ends[0]}
+        fits = {name: self._fit(name, ends, values) for name in ends[0]}
         found = {name: fit for name, fit in fits.items() if fit is not None and _is_new(fit, self.how.get(name))}
         for name in unneeded:
             del self.how[name]
@@ -48,9 +64,28 @@ class Fitting:
         return bool(unneeded or found)
 
 
+    def _fit(self, name: str, ends: tuple[Mapping[str, Any], Mapping[str, Any]], values: tuple[Collection[str], Collection[str]]) -> Any:
+        one, other = ends[0][name], ends[1].get(name)
+        if name not in ends[1] or same(one, other):
+            return None
+        pattern = pattern_of(one, other) if all(name in known for known in values) else None
+        if pattern is not None:
+            return functools.partial(fitted_shape, pattern=pattern)
+        places = places_of(one, other)
+        if places is not None:
+            return functools.partial(fitted_tuple, places=places)
+        return None if name in self.kept else self.padding(one, other)
+
+
+def _is_padding(fit: Any) -> bool:
+    return hasattr(fit, "is_more_than")
+
+
 def _is_new(fit: Any, before: Any) -> bool:
     """Whether something is to be fitted that was not, or to more than it was."""
-    if before is None or fit.func is not before.func:
+    if _is_padding(fit):
+        return bool(fit.is_more_than(before))
+    if getattr(before, "func", None) is not fit.func:
         return True
     if fit.func is fitted_shape:
         return bool(fit.keywords["pattern"].shape != before.keywords["pattern"].shape)
@@ -60,14 +95,3 @@ def _is_new(fit: Any, before: Any) -> bool:
 def _is_known(one: Any, other: Any) -> bool:
     """Whether it is a number on both sides, or an array."""
     return type(one) is type(other) is TwoShapes and isinstance(one.is_array, bool) and one.is_array is other.is_array
-
-
-def _fit(name: str, ends: tuple[Mapping[str, Any], Mapping[str, Any]], values: tuple[Collection[str], Collection[str]]) -> Any:
-    one, other = ends[0][name], ends[1].get(name)
-    if name not in ends[1] or same(one, other):
-        return None
-    pattern = pattern_of(one, other) if all(name in known for known in values) else None
-    if pattern is not None:
-        return functools.partial(fitted_shape, pattern=pattern)
-    places = places_of(one, other)
-    return None if places is None else functools.partial(fitted_tuple, places=places)

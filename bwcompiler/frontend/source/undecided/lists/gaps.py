@@ -101,6 +101,14 @@ def of_block(block: Block, number: int) -> Maybe:
     return found
 
 
+def known_length(items: Any) -> int:
+    """len(items), where that has to be known."""
+    return refuse("len()") if has_gaps(items) else len(items)
+
+
+HANDLERS["known_length"] = known_length
+
+
 def refuse(what: str) -> NoReturn:
     """Something is asked of a list with gaps that cannot be had."""
     raise TracerError(at(current_source(), f"{what} {_HINT}"))
@@ -149,8 +157,10 @@ class Items:
 
 
 def taken(x: Any) -> Any:
-    """x; the elements of an iterator over a list with gaps, or of a container with room (`bounded`), as a list."""
-    return x.taken() if type(x) is Items else x.listed() if is_bounded(x) else x
+    """x; as a list, the elements of an iterator over a list with gaps, or of a container with room (`bounded`), or what may be None."""
+    if type(x) is Items:
+        return x.taken()
+    return x.listed() if is_bounded(x) else HANDLERS["list_of_choice"](x)
 
 
 def has_gaps(x: Any) -> bool:

@@ -97,12 +97,22 @@ def put_in_order(items: list[Any], key: Callable[[Any], Any] | None = None, reve
     moved.own_list(items, "sort")[:] = in_order(items, key, reverse)
 
 
+def _require_so_many(count: Any, number: int) -> None:
+    require(count >= number, f"not enough values to unpack (expected {number}, got fewer)", ValueError)
+    require(count <= number, f"too many values to unpack (expected {number})", ValueError)
+
+
+def all_of_selection(x: Any, number: int) -> tuple[Any, ...]:
+    """a, b = x[mask]."""
+    _require_so_many(x.shape[0], number)
+    return tuple([x[place] for place in range(number)])
+
+
 def taken_apart(items: Any, before: int, behind: int) -> Any:
     """a, b, c = items; behind: how many names stand behind one with a star, -1 where there is none."""
     count = gaps.length(items)
     if behind < 0:
-        require(count >= before, f"not enough values to unpack (expected {before}, got fewer)", ValueError)
-        require(count <= before, f"too many values to unpack (expected {before})", ValueError)
+        _require_so_many(count, before)
         return tuple([moved.item(items, place) for place in range(before)])
     require(count >= before + behind, f"not enough values to unpack (expected at least {before + behind}, got fewer)", ValueError)
     rest = list(moved.item(items, slice(before, -behind or None)))

@@ -96,8 +96,10 @@ def taking(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
             return args[0].store.count if function is len else args[0].kind if function is type else isinstance(args[0].kind(), args[1])
         if args and is_bounded(args[0]) and among(function, _COPYING):
             return args[0].as_dictionary(kwargs) if function is builtins.dict else args[0].copy()
-        args = tuple(map(taken, args)) if not among(function, _OF_ANY_ORDER) else tuple([
-            one.in_any_order() if is_bounded(one) else taken(one) for one in args])
+        if among(function, _OF_ANY_ORDER):
+            args = tuple([one.in_any_order() if is_bounded(one) else taken(one) for one in args])
+        elif function is len or not among(function, _OF_KINDS):
+            args = tuple(map(taken, args))
         found_items = gone_over(function, args, kwargs)
         if found_items is not None:
             return Items(found_items) if has_gaps(found_items) else iter(found_items)
