@@ -83,7 +83,7 @@ order_statistics: Op = define_op(
     "order_statistics", "library", doc="The elements that would be at some places of the sorted last axis; nan is last.  Cotangents go "
     "back to where the elements came from, for equal ones in their order.", attributes=(), shape=_statistics_shape,
     vjp=(Into(_statistics_vjp), not_differentiable("a place has no derivative")), jvp=_statistics_jvp, batch=LEADING_AXES,
-    reference=order_statistics_reference, kinds="fiu", cheap=False, library=Selection("selection of elements"),
+    reference=order_statistics_reference, kinds="fiu", keeps_zero=True, cheap=False, library=Selection("selection of elements"),
 )
 
 
