@@ -24,6 +24,7 @@ from bwcompiler.ir.contracts.program_interface import (
     LINALG_ERROR,
     MEMORY_ERROR,
     NEGATIVE_ERROR,
+    TAKE,
 )
 from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.op import REGISTRY, Value
@@ -32,7 +33,7 @@ from bwcompiler.ir.types import BOOL, C64, C128, F16, F32, F64, I8, I16, I32, I6
 from bwcompiler.lowering.libraries.call_texts import Libraries, Symbols, blas_symbol
 from bwcompiler.lowering.libraries.factorization_calls import is_written_out
 from bwcompiler.lowering.module import Callback
-from bwcompiler.runtime import blas_calls
+from bwcompiler.runtime import blas_calls, memory_pool
 from bwcompiler.runtime.addresses import blas, gufuncs
 from bwcompiler.runtime.addresses.sorting import sort_function
 
@@ -65,6 +66,8 @@ def native_addresses(symbols: frozenset[str]) -> dict[str, int]:
     The wrappers around BLAS are compiled for the first program that calls them.
     """
     known = {} if symbols.isdisjoint(blas_calls.names()) else blas_calls.symbols()
+    if TAKE in symbols:
+        known = {**known, **memory_pool.functions()}
     found = {symbol: known.get(symbol) or loop_address(symbol) for symbol in symbols}
     return {symbol: address for symbol, address in found.items() if address}
 

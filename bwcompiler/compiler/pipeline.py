@@ -78,6 +78,7 @@ from bwcompiler.passes.rewriting.add_products import add_products
 from bwcompiler.passes.rewriting.cancel_shifts import cancel_shifts
 from bwcompiler.passes.rewriting.defer_checks import defer_checks
 from bwcompiler.passes.rewriting.legalize import legalize
+from bwcompiler.passes.rewriting.narrow_sorts import narrow_sorts
 from bwcompiler.passes.rewriting.share_results import share_results
 from bwcompiler.passes.rewriting.simplify import simplify
 from bwcompiler.target import Target, current_target
@@ -127,6 +128,7 @@ PIPELINE: tuple[Pass, ...] = (
     Pass("set_once", set_once, "additions to zeros in loops, at most one per element -> assignments", graphs=_graph),
     Pass("forget_overwritten", forget_overwritten, "arrays that a loop overwrites before it reads them -> not set before the loop",
          graphs=_graph),
+    Pass("narrow_sorts", narrow_sorts, "sorts of long rows of which few elements are read -> selections of these elements", graphs=_graph),
     Pass("cancel_shifts", cancel_shifts, "extrema that are subtracted in log-sum-exps and softmaxes -> extrema without a derivative",
          graphs=_graph),
     Pass("expand_moved_rules", expand_moved_rules, "calls with their own derivative that were moved out of loops -> fwd, linked to bwd",
@@ -219,6 +221,9 @@ ORDER = (
     Before("hoist_invariants", "share_moved_bodies", "bodies from which the same values were hoisted are equal"),
     Before("share_moved_bodies", "expand_regions", "a shared body is cut in two once"),
     Before("expand_moved_rules", "expand_regions", "the remaining calls are in bodies, which expand_regions expands"),
+    Before("vectorize_loops", "narrow_sorts", "rows that a loop sorts become one sort, of rows"),
+    Before("narrow_sorts", "push_forward", "the tangents of a selection are few elements"),
+    Before("narrow_sorts", "expand_regions", "the cotangents of a selection go to few elements, without the positions of the others"),
     Before("vectorize_loops", "cancel_shifts", "a softmax that loops compute row by row becomes a softmax of arrays"),
     Before("cancel_shifts", "push_forward", "values without a derivative have no tangent"),
     Before("cancel_shifts", "expand_regions", "values without a derivative need no residuals"),
@@ -286,7 +291,7 @@ GRAPH_PASSES = tuple([step for step in PIPELINE if step.kind == GRAPH_PASS])    
 
 
 _OVER_ARRAYS = (narrow_sums, split_loops, select_branches, promote_elements, vectorize_loops, unroll_loops, hoist_invariants,
-                share_states, forget_unread, set_once, forget_overwritten)
+                share_states, forget_unread, set_once, forget_overwritten, narrow_sorts)
 
 
 def push(graph: Graph, wrt: Sequence[int], wanted: Sequence[bool] | None = None, options: PassOptions | None = None,

@@ -110,6 +110,20 @@ class Sort:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """Generated code that compares elements along the last axis, around NumPy's sort function of their dtype.
+
+    routine   what it does, for explain().
+    """
+
+    routine: str
+    failure: str | None = None
+
+    def text(self, attrs: Any = None) -> str:
+        return self.routine
+
+
+@dataclass(frozen=True)
 class Fourier:
     """NumPy's inner loops of its Fourier transforms, which work along any axis and take a factor; the ops have NumPy's names."""
 
@@ -139,4 +153,4 @@ def sort_symbol(positions: bool, dtype: DType, kind: int) -> str:
     return f"bw_{'argsort' if positions else 'sort'}_{dtype.name}_{kind}"
 
 
-Routine = InnerLoop | Native | Sort | Fourier
+Routine = InnerLoop | Native | Sort | Selection | Fourier

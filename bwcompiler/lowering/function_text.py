@@ -99,6 +99,17 @@ class FunctionText:
         self.do(f"br label %{head}")
         self.start(after)
 
+    def branches(self, condition: str) -> Iterator[bool]:
+        """`for yes in f.branches(c):` emits the code for c true, then that for c false."""
+        for yes in (True, False):
+            if yes:
+                inside, otherwise, after = self.fresh(), self.fresh(), self.fresh()
+                self.do(f"br i1 {condition}, label %{inside}, label %{otherwise}")
+            self.start(inside if yes else otherwise)
+            yield yes
+            self.do(f"br label %{after}")
+        self.start(after)
+
     def each(self, start: Index, stop: Index, unroll: bool = False, down: bool = False) -> Iterator[Index]:
         """A loop over start ... stop - 1 (`down`: backwards); with `unroll` the body is emitted for each integer."""
         if isinstance(start, int) and isinstance(stop, int) and (unroll or stop - start <= 1):
@@ -134,6 +145,42 @@ class FunctionText:
         if isinstance(x, int):
             return x * factor
         return x if factor == 1 else 0 if factor == 0 else self.let(f"mul nsw i64 {x}, {factor}")
+
+    def compare(self, relation: str, x: Index, y: Index) -> str:
+        return self.let(f"icmp {relation} i64 {x}, {y}")
+
+    def product(self, x: Index, y: Index) -> Index:
+        if isinstance(x, int) or isinstance(y, int):
+            return self.times(y, x) if isinstance(x, int) else self.times(x, int(y))
+        return self.let(f"mul nsw i64 {x}, {y}")
+
+    def quotient(self, x: Index, y: Index) -> str:
+        return self.let(f"sdiv i64 {x}, {y}")
+
+    def parts(self, x: Index, y: Index) -> str:
+        """x / y rounded up."""
+        return self.quotient(self.minus(self.plus(x, y), 1), y)
+
+    def least(self, x: Index, y: Index) -> str:
+        return self.pick(self.compare("slt", x, y), x, y)
+
+    def most(self, x: Index, y: Index) -> str:
+        return self.pick(self.compare("sgt", x, y), x, y)
+
+    def pick(self, condition: str, x: Index, y: Index, type_: str = "i64") -> str:
+        return self.let(f"select i1 {condition}, {type_} {x}, {type_} {y}")
+
+    # ----- variables
+    def variable(self, type_: str, start: Index) -> str:
+        slot = self.slot(type_)
+        self.do(f"store {type_} {start}, ptr {slot}")
+        return slot
+
+    def get(self, slot: str, type_: str = "i64") -> str:
+        return self.let(f"load {type_}, ptr {slot}")
+
+    def put(self, slot: str, value: Index, type_: str = "i64") -> None:
+        self.do(f"store {type_} {value}, ptr {slot}")
 
     # ----- elements
     def at(self, pointer: str, *terms: tuple[Index, int], type_: str | None = None) -> str:

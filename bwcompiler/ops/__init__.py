@@ -1,6 +1,6 @@
 """The ops of the graph: one file per family, one complete declaration per op.  Importing this package registers them all.
 
-    elements    elementwise, complex_parts; special/ (special functions); reduction, scan, sorting
+    elements    elementwise, complex_parts; special/ (special functions); reduction, scan, sorting, order_statistics
     moves       broadcasting (and the sum, its transpose), layout, indexing, sliding, creation
     matrices    contraction (products); linalg/ (solves, decompositions, determinants, eigenvalues); fourier
     calls       region (loops, branches), custom (the user's own rules), callback (Python functions)
@@ -163,6 +163,11 @@ from bwcompiler.ops.linalg.solves import (
     solve,
     triangular_solve,
 )
+from bwcompiler.ops.order_statistics import (
+    argpartition,
+    order_positions,
+    order_statistics,
+)
 from bwcompiler.ops.reduction import (
     argmax,
     argmin,
@@ -255,6 +260,7 @@ __all__ = [
     "arctanh",
     "argmax",
     "argmin",
+    "argpartition",
     "argsort",
     "barrier",
     "bitwise_and",
@@ -349,6 +355,8 @@ __all__ = [
     "nextafter",
     "normalize_index",
     "not_equal",
+    "order_positions",
+    "order_statistics",
     "orthonormal",
     "pad",
     "pinv",

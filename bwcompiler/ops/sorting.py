@@ -67,7 +67,7 @@ def _sort_jvp(tangents: Sequence[Value | None], out: Value, x: Value, *, axis: i
 sort: Op = define_op(
     "sort", "library", doc="The elements along an axis in ascending order; nan comes last.  Cotangents go back to where the elements came "
     "from, for equal ones in their order.", attributes=("axis", "kind"), shape=_sort_shape, vjp=(Into(_sort_vjp),), jvp=_sort_jvp,
-    batch=_sort_batch, reference=np.sort, cheap=False, library=Sort(positions=False),
+    batch=_sort_batch, reference=np.sort, keeps_zero=True, cheap=False, library=Sort(positions=False),
 )
 
 

@@ -252,6 +252,7 @@ LANES: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
     "cholesky": (lambda a: np.linalg.cholesky(positive(a)), (60, 30, 30)), "small solve": (lambda a: np.linalg.solve(a, a), (3000, 3, 3)),
     "sort": (lambda a: np.sort(a, -1), (500, 90)), "argsort": (lambda a: np.argsort(a, -1, kind="stable"), (50, 10, 90)),
     "odd number": (lambda a: np.linalg.svd(a)[1], (67, 7, 7)),
+    "selection": (lambda a: np.median(a, -1), (40, 700)), "partition": (lambda a: np.sort(np.partition(a, 9, -1)[:, :9], -1), (40, 700)),
 }
 
 

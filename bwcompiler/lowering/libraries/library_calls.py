@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from bwcompiler.ir.access import ArrayView
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.routine import Fourier, InnerLoop, Sort
+from bwcompiler.ir.routine import Fourier, InnerLoop, Selection, Sort
 from bwcompiler.lowering.libraries.call_texts import CallText, Libraries
 from bwcompiler.lowering.libraries.factorization_calls import factorization_text, is_written_out
 from bwcompiler.lowering.libraries.fourier_calls import fourier_text
 from bwcompiler.lowering.libraries.inner_loops import inner_loop_text
+from bwcompiler.lowering.libraries.selection_calls import selection_text
 from bwcompiler.lowering.libraries.sort_calls import sort_text
 
 
@@ -21,6 +22,8 @@ def library_call_text(name: str, value: Value, views: Sequence[ArrayView], libra
         return inner_loop_text(name, value, views, libraries)
     if isinstance(routine, Sort):
         return sort_text(name, value, views, libraries)
+    if isinstance(routine, Selection):
+        return selection_text(name, value, views, libraries)
     if isinstance(routine, Fourier):
         return fourier_text(name, value, views[0], libraries)
     return None if routine is None else factorization_text(name, value, views, libraries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from bwcompiler.ir.contracts.program_interface import PARALLEL, POLL
@@ -163,17 +163,6 @@ class Routine(FunctionText):
         return self.get(self.let(place), "ptr")
 
     # ----- branches
-    def branches(self, condition: str) -> Iterator[bool]:
-        """`for yes in f.branches(c):` emits the code for c true, then that for c false."""
-        for yes in (True, False):
-            if yes:
-                inside, otherwise, after = self.fresh(), self.fresh(), self.fresh()
-                self.do(f"br i1 {condition}, label %{inside}, label %{otherwise}")
-            self.start(inside if yes else otherwise)
-            yield yes
-            self.do(f"br label %{after}")
-        self.start(after)
-
     def leave_if(self, condition: str, result: str) -> None:
         """Return if the condition holds."""
         leave, go = self.fresh(), self.fresh()
@@ -187,46 +176,10 @@ class Routine(FunctionText):
         self.do(f"br i1 {condition}, label %{block}, label %{go}")
         self.start(go)
 
-    # ----- integers
-    def compare(self, relation: str, x: Index, y: Index) -> str:
-        return self.let(f"icmp {relation} i64 {x}, {y}")
-
-    def product(self, x: Index, y: Index) -> Index:
-        if isinstance(x, int) or isinstance(y, int):
-            return self.times(y, x) if isinstance(x, int) else self.times(x, int(y))
-        return self.let(f"mul nsw i64 {x}, {y}")
-
-    def quotient(self, x: Index, y: Index) -> str:
-        return self.let(f"sdiv i64 {x}, {y}")
-
-    def parts(self, x: Index, y: Index) -> str:
-        """x / y rounded up."""
-        return self.quotient(self.minus(self.plus(x, y), 1), y)
-
-    def least(self, x: Index, y: Index) -> str:
-        return self.pick(self.compare("slt", x, y), x, y)
-
-    def most(self, x: Index, y: Index) -> str:
-        return self.pick(self.compare("sgt", x, y), x, y)
-
-    def pick(self, condition: str, x: Index, y: Index, type_: str = "i64") -> str:
-        return self.let(f"select i1 {condition}, {type_} {x}, {type_} {y}")
-
     # ----- memory
     def moved(self, pointer: str, step: Index) -> str:
         """The address `step` bytes further."""
         return pointer if step == 0 else self.let(f"getelementptr i8, ptr {pointer}, i64 {step}")
-
-    def variable(self, type_: str, start: Index) -> str:
-        slot = self.slot(type_)
-        self.do(f"store {type_} {start}, ptr {slot}")
-        return slot
-
-    def get(self, slot: str, type_: str = "i64") -> str:
-        return self.let(f"load {type_}, ptr {slot}")
-
-    def put(self, slot: str, value: Index, type_: str = "i64") -> None:
-        self.do(f"store {type_} {value}, ptr {slot}")
 
     def prefetch(self, address: str) -> None:
         """Prefetch a cache line; the address may be invalid."""

@@ -21,8 +21,8 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.passes.derivatives.activity import active_values
-from bwcompiler.passes.derivatives.cotangents import LINEAR_IN_BOTH, MOVES, Cotangent, asked_for_zeros
-from bwcompiler.passes.derivatives.masks import overwrites, overwritten_values, wild_values
+from bwcompiler.passes.derivatives.cotangents import LINEAR_IN_BOTH, MOVES, PICKS, Cotangent, asked_for_zeros, under_zeros
+from bwcompiler.passes.derivatives.masks import is_made, leaves_out, overwrites, overwritten_values, wild_values
 from bwcompiler.passes.derivatives.roots import cotangent_under
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
@@ -80,8 +80,9 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
     record.learn(graph.body)
     with record:
         label = _Label(origins, names)
-        sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside), label,
-                       asked_for_zeros(graph.body), inside, overwritten_values(graph.body, inside))
+        has_missing = leaves_out(graph)
+        sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside or has_missing), label,
+                       asked_for_zeros(graph.body), inside, overwritten_values(graph.body, inside), has_missing and not inside)
         seed_inputs, positions = _seed(sweep, graph, seeds, masked)
         starts = [input_value(graph.inputs[k].type, f"{graph.inputs[k].label}.ct") for k in started_from]
         for k, start in zip(started_from, starts, strict=True):
@@ -158,7 +159,7 @@ class _Sweep:
     """The reverse sweep: cotangents per value, and the rules applied to them."""
 
     def __init__(self, record: Record, active: set[Value], primals: frozenset[Value], wild: set[Value], label: _Label,
-                 factors: set[Value], inside: bool, overwritten: set[Value]) -> None:
+                 factors: set[Value], inside: bool, overwritten: set[Value], has_missing: bool) -> None:
         self.record = record
         self.active = active
         self.primals = primals
@@ -167,6 +168,7 @@ class _Sweep:
         self.inside = inside
         self.factors = factors
         self.overwritten = overwritten
+        self.has_missing = has_missing               # elements of arrays, which what reads others leaves out
         self.cotangents: dict[Value, Cotangent] = {}
         self.items: dict[Value, dict[int, Cotangent]] = {}
         self.parts = _PartsOfZeros()
@@ -238,6 +240,7 @@ class _Sweep:
         if isinstance(rules, NotDifferentiable):
             return
         by_elements = op.kind == "elementwise" or op in MOVES
+        masked_result = ct.has_masked_zeros
         ct = ct.before_rule_by_elements(value, self.wild) if by_elements else ct.before_rule_that_mixes(op)
         for position, (operand, rule) in enumerate(zip(operands, rules, strict=False)):   # index operands of gathers have no rule
             if operand not in self.active or isinstance(rule, NotDifferentiable):
@@ -249,8 +252,11 @@ class _Sweep:
             if found is None:
                 self.stopped.append((value, position))
                 continue
+            reduces_wild = masked_result and op.kind == "reduction" and not op.keeps_zero and operand in self.wild
+            if reduces_wild:
+                found = under_zeros(ct.value, found, value.attrs["axes"])
             guard = rule(ct.guard, value, *operands, **value.attrs) if op in MOVES and ct.guard is not None else ct.guard
-            masked = position == 0 and overwrites(value, self.inside)
+            masked = reduces_wild or (position == 0 and overwrites(value, self.inside))
             self._add_of_rule(value, operand, ct.of_operand(value, found, guard), masked)
 
     def _add_of_rule(self, value: Value, operand: Value, found: Cotangent, masked: bool = False) -> None:
@@ -262,7 +268,8 @@ class _Sweep:
         present = self.cotangents.get(operand)
         accumulator = constant(0.0, operand.type) if present is None else present.settled()
         found = rule.rule(accumulator, ct.value, value, *value.operands, **value.attrs)
-        self.cotangents[operand] = Cotangent(found, masked=ct.has_masked_zeros and (present is None or present.has_masked_zeros))
+        masked = ct.has_masked_zeros or (self.has_missing and value.op in PICKS and is_made(operand))
+        self.cotangents[operand] = Cotangent(found, masked=masked and (present is None or present.has_masked_zeros))
 
     def _item_cotangents(self, value: Value) -> tuple[Value | None, ...]:
         items = self.items.pop(value)

@@ -22,6 +22,7 @@ from bwcompiler.passes.derivatives.masks import TAME, hides_nan, is_multiple
 
 LINEAR_IN_BOTH = (ops.multiply, ops.divide)                       # what rules multiply a cotangent with is multiplied with it
 MOVES = frozenset((ops.transpose, ops.reshape, ops.flip))         # what their rules do to a cotangent, they do to its guard
+PICKS = frozenset((ops.gather, ops.order_statistics))             # some elements, and may leave out what is nan
 
 
 class Cotangent(NamedTuple):
@@ -90,6 +91,12 @@ class Cotangent(NamedTuple):
             return Cotangent(found, masked=self.masked)
         keeps_zero = value.op.keeps_zero or is_multiple(value)
         return Cotangent(found, guard, self.dirty or not keeps_zero, self.hides, self.masked, self.asked)
+
+
+def under_zeros(ct: Value, found: Value, axes: Sequence[int]) -> Value:
+    """`found`, the cotangent of what was reduced along axes to what has the cotangent ct, with 0 instead of nan where ct is 0."""
+    kept = tuple([k for k in range(found.rank) if k not in axes])
+    return _without_nan(found, ops.broadcast(ops.invert(_is_zero(ct)), shape=found.shape, axes=kept))
 
 
 def _without_nan(value: Value, guard: Value) -> Value:

@@ -94,7 +94,7 @@ def test_every_pass_of_the_table_runs_once():
     both = (inline_custom_rules, prune_regions, share_results)                          # of the joint graph, and of what is lowered
     again = [step.name for step in PIPELINE if step.run in both]
     over_arrays = ["narrow_sums", "split_loops", "select_branches", "promote_elements", "vectorize_loops", "unroll_loops", "hoist_invariants",
-                   "share_states", "forget_unread", "set_once", "forget_overwritten"]
+                   "share_states", "forget_unread", "set_once", "forget_overwritten", "narrow_sorts"]
     again += 2 * over_arrays                                                           # pushed, derived and lowered
     again += ["cancel_shifts", "expand_moved_rules"]                                   # pushed and derived
     again += ["reroll_loops", "share_bodies"]                                          # pushed and lowered

@@ -21,6 +21,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64, DType, dtype_of
+from bwcompiler.ops.order_statistics import is_selected
 
 NOTHING = np._NoValue
 
@@ -44,20 +45,18 @@ def _between(low: Value, high: Value, fraction: float, dtype: DType) -> Value:
     return ops.subtract(high, ops.multiply(distance, constant(1.0 - fraction, low)))
 
 
-def _nan_if_any(result: Value, ordered: Value) -> Value:
-    """nan for lanes that contain one (after sorting, it is last)."""
-    if not ordered.dtype.is_differentiable:
+def _has_nan(lanes: Value, ordered: Value) -> Value:
+    """Whether a lane contains nan: after sorting it is last, but to look for it before is less than to select the last element."""
+    if is_selected(lanes.type, lanes.rank - 1):
+        return ops.any(ops.isnan(lanes), axes=(lanes.rank - 1,))
+    return ops.isnan(last_axis_element(ordered, ordered.shape[-1] - 1))
+
+
+def _nan_if_any(result: Value, lanes: Value, ordered: Value) -> Value:
+    """nan for lanes that contain one."""
+    if not lanes.dtype.is_differentiable:
         return result
-    return ops.select(ops.isnan(last_axis_element(ordered, ordered.shape[-1] - 1)), constant(math.nan, result), result)
-
-
-def _all_nan_if_any(ordered: Value) -> Value:
-    """Lanes with a nan (sorted, it is last) in which all are nan."""
-    if not ordered.dtype.is_differentiable or not ordered.shape[-1]:
-        return ordered
-    missing = ops.isnan(last_axis_element(ordered, ordered.shape[-1] - 1))
-    missing = ops.broadcast(missing, shape=ordered.shape, axes=tuple(range(ordered.rank - 1)))
-    return ops.select(missing, constant(math.nan, ordered), ordered)
+    return ops.select(_has_nan(lanes, ordered), constant(math.nan, result), result)
 
 
 @implements(np.median)
@@ -70,7 +69,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
     ordered = ordered if ordered.dtype.is_differentiable else cast(ordered, F64)
     low, high = last_axis_element(ordered, (count - 1) // 2), last_axis_element(ordered, count // 2)
     middle = low if count % 2 else ops.divide(ops.add(low, high), constant(2.0, low))
-    return finished(_nan_if_any(middle, ordered), x, axes, keepdims, out, "median")
+    return finished(_nan_if_any(middle, lanes, ordered), x, axes, keepdims, out, "median")
 
 
 def _checked_levels(q: Any, scale: float) -> Any:
@@ -86,16 +85,18 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         raise TypeError("a must be an array of real numbers")
     q = as_tracer(q) if is_traced(q) else q
     if isinstance(q, Tracer):
-        ordered = _all_nan_if_any(sorted_value(lanes, lanes.rank - 1))
-        return _at_traced_levels(name, x, ordered, filled(lanes.shape[-1], F64, lanes.shape[:-1]), q, axes, out, method, keepdims, scale)
+        ordered = sorted_value(lanes, lanes.rank - 1)
+        missing = _has_nan(lanes, ordered) if lanes.dtype.is_float and lanes.shape[-1] else None
+        count = filled(lanes.shape[-1], F64, lanes.shape[:-1])
+        return _at_traced_levels(name, x, ordered, count, q, axes, out, method, keepdims, scale, missing)
     levels = _checked_levels(q, scale)
-    count = lanes.shape[-1]
+    extent = lanes.shape[-1]
     ordered = sorted_value(lanes, lanes.rank - 1)
-    if count == 0:
+    if extent == 0:
         raise IndexError(f"np.{name} of no elements")
     # The position of the quantile between the sorted elements: NumPy's quantile of the elements 0, 1, 2, ...
     numpy: Any = np.quantile if scale == 1.0 else np.percentile
-    places = numpy(np.arange(count, dtype=np.float64), q, method=method)
+    places = numpy(np.arange(extent, dtype=np.float64), q, method=method)
     whole = bool((places == np.floor(places)).all()) and (
         method in _OF_ELEMENTS or _is_of_ends(q, method, scale))
     dtype = ordered.dtype if whole else _quantile_dtype(ordered.dtype, q)
@@ -107,10 +108,10 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
         if whole or (place == below and ordered.dtype.is_integer):
             result = cast(low, dtype)
         else:
-            before = place == 0 and method in _PLOTTING_POSITIONS and _plotting_position(count, level, method) < 0
-            above = below if before else min(below + 1, count - 1)
+            before = place == 0 and method in _PLOTTING_POSITIONS and _plotting_position(extent, level, method) < 0
+            above = below if before else min(below + 1, extent - 1)
             result = _between(low, last_axis_element(ordered, above), float(place) - below, dtype)
-        results.append(_nan_if_any(result, ordered))
+        results.append(_nan_if_any(result, lanes, ordered))
     return _collected(results, x, axes, levels, keepdims, out, name)
 
 
@@ -183,7 +184,7 @@ def _weighted_quantile(name: str, a: Any, q: Any, weights: Any, axis: Any, out: 
         place = np.minimum(place, lanes.shape[-1] - 1)[..., None]
         found = at_positions(value_of(ordered), value_of(place), lanes.rank - 1)
         result = last_axis_element(found, 0)
-        results.append(result if skips_nan else _nan_if_any(result, value_of(ordered)))
+        results.append(result if skips_nan else _nan_if_any(result, lanes, value_of(ordered)))
     found_all = _collected(results, x, axes, levels, keepdims, out, name)
     return found_all if out is not None else fresh_array(value_of(found_all))
 
@@ -203,9 +204,9 @@ def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_inpu
 # ----- order statistics that skip nan: their positions depend on the number of remaining elements
 def _counted(lanes: Value) -> tuple[Value, Value]:
     """The lanes sorted (nan last), and their numbers of elements that are not nan, as floats."""
-    ordered = sorted_value(lanes if lanes.dtype.is_differentiable else cast(lanes, F64), lanes.rank - 1)
-    present = cast(ops.invert(ops.isnan(ordered)), F64)
-    return ordered, reduce_value(ops.sum, present, (ordered.rank - 1,))
+    lanes = lanes if lanes.dtype.is_differentiable else cast(lanes, F64)
+    present = cast(ops.invert(ops.isnan(lanes)), F64)
+    return sorted_value(lanes, lanes.rank - 1), reduce_value(ops.sum, present, (lanes.rank - 1,))
 
 
 def _index(place: Value) -> Value:
@@ -213,15 +214,27 @@ def _index(place: Value) -> Value:
     return cast(ops.maximum(place, constant(0.0, place)), I64)
 
 
-def _at_traced(ordered: Value, place: Value) -> Value:
-    """The elements of the last axis at (float) positions, one per lane."""
+def _at_two(ordered: Value, places: tuple[Value, Value]) -> list[Value]:
+    """The elements of the last axis at (float) positions, one per lane, or several, which may be out of range: an IndexError at run time.
+
+    Both are found together.
+    """
+    columns = [_index(place) for place in places]
+    if columns[0].rank == ordered.rank:
+        count = columns[0].shape[-1]
+        index = index_value(fresh(ops.concatenate(*columns, axis=ordered.rank - 1)), ordered.shape[-1])
+    else:
+        count, index = 1, ops.concatenate(*[reshape(column, (*column.shape, 1)) for column in columns], axis=ordered.rank - 1)
+    found = at_positions(ordered, index, ordered.rank - 1)
+    return [reshape(ops.slice_axis(found, found.rank - 1, start, count), columns[0].shape) for start in (0, count)]
+
+
+def _at_one(ordered: Value, place: Value) -> Value:
+    """Likewise at one position per lane."""
     index = _index(place)
+    if index.rank == ordered.rank:
+        return at_positions(ordered, index_value(fresh(index), ordered.shape[-1]), ordered.rank - 1)
     return reshape(at_positions(ordered, reshape(index, (*index.shape, 1)), ordered.rank - 1), index.shape)
-
-
-def _at_checked(ordered: Value, place: Value) -> Value:
-    """The elements of the last axis at (float) positions, several per lane, that may be out of range: an IndexError at run time."""
-    return at_positions(ordered, index_value(fresh(_index(place)), ordered.shape[-1]), ordered.rank - 1)
 
 
 def _interpolated(ordered: Value, place: Value, count: Value, dtype: DType, method: str) -> Value:
@@ -231,8 +244,7 @@ def _interpolated(ordered: Value, place: Value, count: Value, dtype: DType, meth
     place = ops.maximum(place, zero)
     below = ops.floor(place)
     above = ops.select(before, below, ops.minimum(ops.add(below, one), ops.subtract(count, one)))
-    elements = _at_checked if place.rank == ordered.rank else _at_traced
-    low, high = [elements(ordered, one) for one in (below, above)]
+    low, high = _at_two(ordered, (below, above))
     rest = ops.subtract(place, below)
     if method == "averaged_inverted_cdf":          # the element behind the position, or the mean of it and that at the position
         rest = ops.select(ops.equal(rest, zero), constant(0.5, rest), one)
@@ -283,8 +295,11 @@ _PLOTTING_POSITIONS = {"interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0
 
 
 def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Tracer, axes: tuple[int, ...], out: Any, method: str,
-                      keepdims: Any, scale: float) -> Any:
-    """Quantiles at traced levels among the first `count` sorted elements; an invalid level is an IndexError at run time."""
+                      keepdims: Any, scale: float, missing: Value | None = None) -> Any:
+    """Quantiles at traced levels among the first `count` sorted elements; an invalid level is an IndexError at run time.
+
+    missing: the lanes whose quantiles are nan.
+    """
     dtype, levels_in = _quantile_dtype(ordered.dtype, q), _place_dtype(q)
     lead, extent, many = ordered.shape[:-1], ordered.shape[-1], q.size
     level = ops.divide(cast(value_of(q), levels_in), filled(scale, levels_in, q.shape))
@@ -294,9 +309,11 @@ def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Trac
     inside = ops.bitwise_and(ops.greater_equal(level, constant(0.0, level)), ops.less_equal(level, constant(1.0, level)))
     place = ops.select(inside, place, filled(extent, levels_in, place.shape))
     if method in _OF_ELEMENTS or _is_of_ends(q, method, scale):
-        found = _at_checked(ordered, place)
+        found = _at_one(ordered, place)
     else:
         found = _interpolated(ordered, place, counts, dtype, method)
+    if missing is not None:
+        found = ops.select(ops.broadcast(missing, shape=found.shape, axes=tuple(range(len(lead)))), constant(math.nan, found), found)
     found = ops.transpose(found, axes=(found.rank - 1, *range(found.rank - 1)))
     kept = [1 if k in axes else n for k, n in enumerate(x.shape)] if keepdims is not NOTHING and keepdims else lead
     found = reshape(found, (*q.shape, *kept))
@@ -326,7 +343,7 @@ def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, k
     results = []
     for level in np.ravel(levels):
         place = _place_of(count, constant(float(level), count), method)
-        results.append(_at_traced(ordered, place) if of_elements else _interpolated(ordered, place, count, dtype, method))
+        results.append(_at_one(ordered, place) if of_elements else _interpolated(ordered, place, count, dtype, method))
     return _collected(results, x, axes, levels, keepdims, out, name)
 
 
@@ -349,7 +366,7 @@ def nanmedian(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = 
         return mean(fresh(x), axes, out=out, keepdims=keepdims)
     ordered, count = _counted(lanes)
     middle = ops.multiply(ops.subtract(count, constant(1.0, count)), constant(0.5, count))
-    low, high = _at_traced(ordered, ops.floor(middle)), _at_traced(ordered, ops.ceil(middle))
+    low, high = _at_two(ordered, (ops.floor(middle), ops.ceil(middle)))
     average = ops.divide(ops.add(low, high), constant(2.0, low))
     whole = ops.equal(middle, ops.floor(middle))                              # an odd number of elements: inf + inf is still inf
     return finished(ops.select(whole, low, average), x, axes, keepdims, out, "nanmedian")

@@ -17,8 +17,10 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import C64, C128, I64
+from bwcompiler.ops.order_statistics import is_selected, known_places, swap_with_last
 
 NOTHING = np._NoValue
+_MOST_PLACES = 4               # of a partition by selection
 
 
 def _kind(kind: Any, stable: Any) -> str | None:
@@ -74,24 +76,49 @@ def sort_complex(a: Any) -> Any:
 
 @implements(np.partition)
 def partition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    """Sorted completely: one of the valid results of np.partition."""
-    _check_kth(a, kth, axis, "partition")
-    return sort(a, axis, None, order)
+    """A few elements are sorted completely, which is one of the valid results of np.partition."""
+    refuse_options("np.partition", order=(order, None))
+    places = _places(a, kth, axis, "partition")
+    x, place = _line(a, axis)
+    return fresh(_partitioned(x, place, places))
 
 
 @implements(np.argpartition)
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> Any:
-    _check_kth(a, kth, axis, "argpartition")
-    return argsort(a, axis, None, order)
+    refuse_options("np.argpartition", order=(order, None))
+    places = _places(a, kth, axis, "argpartition")
+    x, place = _line(a, axis)
+    if not _is_selected(x, place, places):
+        return argsort(a, axis)
+    return fresh(swap_with_last(_around(swap_with_last(x, place), places), place))
 
 
-def _check_kth(a: Any, kth: Any, axis: Any, name: str) -> None:
+def _places(a: Any, kth: Any, axis: Any, name: str) -> list[int]:
+    """The places, in order."""
     require_known(kth, name, "kth")
     x, place = _line(a, axis)
     extent = x.shape[place]
     for position in np.ravel(kth):
         if extent and not -extent <= position < extent:
             raise ValueError(f"kth(={position}) out of bounds ({extent})")
+    return sorted({int(position) % extent for position in np.ravel(kth)}) if extent else []
+
+
+def _is_selected(x: Value, axis: int, places: list[int]) -> bool:
+    return 0 < len(places) <= _MOST_PLACES and is_selected(x.type, axis)
+
+
+def _around(x: Value, places: list[int]) -> Value:
+    """Positions along the last axis that put the elements around those at the places."""
+    return ops.argpartition(x, ops.order_statistics(x, known_places(places, x.shape[:-1])))
+
+
+def _partitioned(x: Value, axis: int, places: list[int]) -> Value:
+    """x partitioned along an axis; cotangents go back to the original positions."""
+    if not _is_selected(x, axis, places):
+        return sorted_value(x, axis)
+    lanes = swap_with_last(x, axis)
+    return swap_with_last(at_positions(lanes, _around(lanes, places), lanes.rank - 1), axis)
 
 
 def require_known(value: Any, name: str, argument: str) -> None:
@@ -107,8 +134,9 @@ def sort_method(x: Tracer, axis: Any = -1, kind: Any = None, order: Any = None, 
 
 def partition_method(x: Tracer, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None) -> None:
     """x.partition(kth): in place."""
-    _check_kth(x, kth, axis, "partition")
-    sort_method(x, axis, None, order)
+    refuse_options("np.ndarray.partition", order=(order, None))
+    places = _places(x, kth, axis, "partition")
+    assign(x, _partitioned(value_of(x), normalize_axis(axis, x.ndim), places))
 
 
 @implements(np.lexsort)

@@ -185,31 +185,35 @@ def _at(x: Selection, place: Any) -> Any:
     return np.take(x.array, np.clip(place, 0, max(x.array.shape[x.lead] - 1, 0)), axis=x.lead)
 
 
-def _ordered(a: Selection, axis: Any, name: str) -> Selection | None:
+def _ordered(a: Selection, axis: Any, name: str) -> tuple[Selection, Any] | None:
+    """The elements in order, and whether there is no number for them: one is nan, or there are none."""
     x = _along_own(a, axis)
     if x is not None and x.dtype.kind not in "fiub":
         refuse(f"np.{name} of {x.dtype} numbers")
     if x is not None and x.dtype.kind != "f":
         x = with_all(x, x.array.astype(np.float64))
-    return None if x is None else sort(x, x.lead)
+    if x is None:
+        return None
+    ordered = sort(x, x.lead)
+    return ordered, np.logical_or(np.any(np.isnan(filled(x, x.dtype.type(0))), axis=x.lead), ordered.count == 0)
 
 
-def _or_nan(x: Selection, found: Any) -> Any:
-    """The number; nan if one of the selected elements is nan, or none is selected."""
-    last = _at(x, x.count - 1)
-    return np.where(np.logical_or(np.isnan(last), x.count == 0), np.nan, found)[()].astype(x.dtype)
+def _or_nan(x: Selection, missing: Any, found: Any) -> Any:
+    return np.where(missing, np.nan, found)[()].astype(x.dtype)
 
 
 @selected(np.median)
 def median(a: Selection, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
     if out is not None or keepdims:
         refuse("np.median with out= or keepdims=")
-    x = _ordered(a, axis, "median")
-    if x is None:
+    found = _ordered(a, axis, "median")
+    if found is None:
         x = merged(a)
         place = selected_axis(x, axis)
         return with_all(x, np.median(x.array, axis=place), x.lead - (place < x.lead))
-    return _or_nan(x, (_at(x, (x.count - 1) // 2) + _at(x, x.count // 2)) / 2)
+    x, missing = found
+    middle = _at(x, np.stack([(x.count - 1) // 2, x.count // 2]))           # both are found together
+    return _or_nan(x, missing, np.sum(middle, axis=x.lead) / 2)
 
 
 @selected(np.quantile)
@@ -217,9 +221,10 @@ def quantile(a: Selection, q: Any, axis: Any = None, out: Any = None, overwrite_
              keepdims: Any = False, **options: Any) -> Any:
     if out is not None or keepdims or method != "linear" or options:
         refuse("np.quantile with such options")
-    x = _ordered(a, axis, "quantile")
-    if x is None or x.ndim != 1:
+    found = _ordered(a, axis, "quantile")
+    if found is None or found[0].ndim != 1:
         refuse("np.quantile of rows")
+    x, missing = found
     if not isinstance(q, Tracer) and not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 1)):
         raise ValueError("Quantiles must be in the range [0, 1]")
     position = np.asarray(q, x.dtype) * (x.count - 1) if not isinstance(q, Tracer) else q * (x.count - 1)
@@ -227,7 +232,7 @@ def quantile(a: Selection, q: Any, axis: Any = None, out: Any = None, overwrite_
     share = position - low
     below, above = _at(x, low.astype(np.int64)), _at(x, low.astype(np.int64) + np.where(low < x.count - 1, 1, 0))
     step = above - below
-    return _or_nan(x, np.where(share >= 0.5, above - step * (1 - share), below + step * share))
+    return _or_nan(x, missing, np.where(share >= 0.5, above - step * (1 - share), below + step * share))
 
 
 @selected(np.percentile)

@@ -24,6 +24,7 @@ from bwcompiler.ops.complex_parts import conj
 from bwcompiler.ops.contraction import is_matrix_transpose, matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows, svd_parts
 from bwcompiler.ops.linalg.solves import identity_like, triangle
+from bwcompiler.ops.order_statistics import swap_with_last
 from bwcompiler.passes.rewriting.rewriter import Rule
 
 
@@ -200,9 +201,7 @@ def _along_last_axis(sorting: Op) -> Rule:
     def rule(type_: TensorType, x: Value, *, axis: int, kind: str | None) -> Value | None:
         if axis == x.rank - 1:
             return None
-        order = list(range(x.rank))
-        order[axis], order[-1] = order[-1], order[axis]
-        return ops.transpose(sorting(ops.transpose(x, axes=tuple(order)), axis=x.rank - 1, kind=kind), axes=tuple(order))
+        return swap_with_last(sorting(swap_with_last(x, axis), axis=x.rank - 1, kind=kind), axis)
     return rule
 
 

@@ -1,0 +1,188 @@
+"""Arrays with missing elements (nan): what a program leaves out has no derivative, wherever it is left out, by nan itself, a mask or positions.
+
+Values are NumPy's, first derivatives those of differences, second ones those of differences of the first.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.compiler.pipeline import derive
+from bwcompiler.frontend.tracing.trace import trace
+from bwcompiler.passes.derivatives.autodiff import ONE
+
+T = np.linspace(0.0, 1.0, 40).reshape(8, 5)
+DATA = np.sin(3 * T) + 0.1 * np.cos(9 * T)
+DATA[[0, 2, 5, 5], [1, 3, 0, 1]] = np.nan
+M = ~np.isnan(DATA)
+ROWS = M.all(1)
+K = np.nonzero(M)
+
+
+@pytest.fixture(autouse=True)
+def _no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)            # of NumPy, on the nan
+        yield
+
+
+def set_to_zero(x):
+    x = x.copy()
+    x[np.isnan(x)] = 0.0
+    return np.sum(x ** 3)
+
+
+def set_by_a_mask(x):
+    y = x * x
+    y[~M] = 0.0
+    return np.sum(y * y)
+
+
+def set_at_positions(x):
+    y = np.sum(x * x, axis=1)
+    y[[0, 2, 5]] = 1.0
+    return np.sum(np.sqrt(y))
+
+
+def filled_forward(x):
+    y = x.copy()
+    for j in range(1, x.shape[1]):
+        y[:, j] = np.where(np.isnan(y[:, j]), y[:, j - 1], y[:, j])
+    return np.sum(np.nan_to_num(y) ** 2)
+
+
+def filled_with_means(x):
+    x = x.copy()
+    mean = np.nanmean(x, 0)
+    i, j = np.where(np.isnan(x))
+    x[i, j] = mean[j]
+    return np.sum(np.sin(x) * x)
+
+
+def asked_in_loops(x):
+    total = 0.0
+    for row in x:
+        found = np.sum(row ** 3)
+        if not np.isnan(found):
+            total += found
+    return total
+
+
+def rows_in_a_norm(x):
+    y = np.linalg.norm(x, axis=1)
+    y[np.isnan(y)] = 0.0
+    return np.sum(y)
+
+
+def distances(x):
+    d = x[:, None] - x[None]
+    return np.sum(np.where(ROWS[:, None] & ROWS[None], np.sum(d * d, -1), 0.0))
+
+
+OF_ARRAYS: dict[str, Callable[..., Any]] = {
+    **{function.__name__: function for function in (set_to_zero, set_by_a_mask, set_at_positions, filled_forward, filled_with_means,
+                                                     asked_in_loops, rows_in_a_norm, distances)},
+    "where": lambda x: np.sum(np.where(np.isnan(x), 0.0, x) ** 2), "nan_to_num": lambda x: np.sum(np.nan_to_num(x, nan=0.5) ** 2),
+    "nanmean": lambda x: np.sum(np.nanmean(x, 0) ** 2) + np.nanmean(x) ** 2, "nansum": lambda x: np.nansum(x * x),
+    "nanvar": lambda x: np.sum(np.nanvar(x, 1)) + np.nanstd(x), "nanprod": lambda x: np.nanprod(x[:3]), "nanmax": lambda x: np.nanmax(x ** 2, 0) @ T[0],
+    "nanmedian": lambda x: np.nanmedian(x ** 2) + np.sum(np.nanquantile(x ** 2, 0.3, axis=0)), "where=": lambda x: np.sum(x ** 2, where=M),
+    "selected": lambda x: np.sum(x[~np.isnan(x)] ** 2), "selected later": lambda x: np.sum((x ** 2)[~np.isnan(x)]),
+    "a known mask": lambda x: np.sum(np.where(M, x ** 2, 0.0)), "rows": lambda x: np.sum(np.where(ROWS, np.sum(x ** 2, 1), 0.0)),
+    "rows that are nan": lambda x: np.nansum(np.sqrt(np.sum(x ** 2, 1))), "sums of rows": lambda x: np.sum(np.sum(x ** 2, 1)[ROWS]),
+    "elements by a mask": lambda x: np.sum((x ** 2)[M]), "at positions": lambda x: np.sum(np.sum(x * x, 1)[[1, 3]] ** 2),
+    "functions of rows": lambda x: np.sum(np.where(ROWS, np.exp(-np.sum(np.sin(x) ** 2, 1)), 0.0)),
+    "products": lambda x: np.sum(np.where(ROWS, np.prod(x, 1), 0.0)), "largest": lambda x: np.sum(np.where(ROWS, np.max(x * x, 1), 0.0)),
+    "variances": lambda x: np.sum(np.where(ROWS, np.var(x, 1), 0.0)), "einsum": lambda x: np.nansum(np.einsum("ij,ij->i", x, x) ** 2),
+    "parts": lambda x: np.nansum((x * x).reshape(4, 10)[:, ::2]), "x != x": lambda x: np.sum(np.where(x != x, 0.0, x * x * 2)[1:]),
+    "standardised": lambda x: np.nansum(((x - np.nanmean(x, 0)) / np.nanstd(x, 0)) ** 3),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_elements_of_the_argument_are_missing(name: str, rng: np.random.Generator) -> None:
+    loss = OF_ARRAYS[name]
+    gradient, product = bw.value_and_grad(loss), bw.hvp(loss)
+    full = 0.3 + rng.standard_normal(DATA.shape)
+    for x in (full, np.where(M, full, np.nan), np.where(M, full[::-1] * 0.7, np.nan)):
+        v, missing = rng.standard_normal(x.shape), np.isnan(x)
+        v = np.where(missing, 0.0, v)
+        near = [np.where(missing, x, x + step * v) for step in (1e-6, -1e-6)]
+        value, found = gradient(x)
+        np.testing.assert_allclose(value, loss(x.copy()), rtol=1e-10)
+        assert not np.any(found[missing])
+        np.testing.assert_allclose(np.sum(found * v), (loss(near[0].copy()) - loss(near[1].copy())) / 2e-6, rtol=2e-5, atol=1e-6)
+        second = (gradient(near[0])[1] - gradient(near[1])[1]) / 2e-6
+        np.testing.assert_allclose(product(x, v), second, rtol=1e-4, atol=1e-5 * max(1.0, np.max(np.abs(second))))
+
+
+def residual(p, d):
+    return d - p[0] * np.sin(p[1] * T) - p[2]
+
+
+def a_filter(p, d):
+    """A Kalman filter that skips what is missing."""
+    mean, variance, total = 0.0, 1.0, 0.0
+    for k in range(5):
+        variance = variance + p[0] ** 2
+        e, s = d[5, k] - mean * p[1], variance + 0.1
+        gain, seen = variance / s, ~np.isnan(d[5, k])
+        total = total + np.where(seen, np.log(s) + e * e / s, 0.0)
+        mean, variance = np.where(seen, mean + gain * e, mean), np.where(seen, (1 - gain) * variance, variance)
+    return total
+
+
+def set_after(p, d):
+    r = residual(p, d) ** 2
+    r[~M] = 0.0
+    return np.sum(r)
+
+
+OF_MODELS: dict[str, Callable[..., Any]] = {
+    "a_filter": a_filter, "set_after": set_after,
+    "a mask": lambda p, d: np.sum((residual(p, d) ** 2)[M]), "a mask of the data": lambda p, d: np.sum((residual(p, d) ** 2)[~np.isnan(d)]),
+    "data from outside": lambda p, d: np.sum((residual(p, DATA) ** 2)[M]), "nansum": lambda p, d: np.nansum(residual(p, d) ** 2),
+    "nanmean": lambda p, d: np.nanmean(residual(p, d) ** 2), "rows": lambda p, d: np.sum(np.sum(residual(p, d) ** 2, 1)[ROWS]),
+    "positions": lambda p, d: np.sum((residual(p, d) ** 2)[K[0], K[1]]), "nonzero": lambda p, d: np.sum((residual(p, d) ** 2)[np.nonzero(M)]),
+    "take": lambda p, d: np.mean(np.take((residual(p, d) ** 2).ravel(), np.flatnonzero(M))),
+    "compress": lambda p, d: np.sum(np.compress(M.ravel(), residual(p, d).ravel() ** 2)), "extract": lambda p, d: np.sum(np.extract(M, residual(p, d) ** 2)),
+    "where": lambda p, d: np.sum(np.where(ROWS, np.sum(residual(p, d) ** 2, 1), 0.0)), "likelihood": lambda p, d: np.nansum(
+        np.log(np.sum(residual(p, d) ** 2, 1))), "medians": lambda p, d: np.median(residual(p, d)[M] ** 2) + np.nanmedian(residual(p, d) ** 2),
+    "extremes": lambda p, d: np.nanmin(np.sum(residual(p, d) ** 2, 1)) + np.nanmax(residual(p, d) ** 2),
+    "norms": lambda p, d: np.nanmean(np.linalg.norm(residual(p, d), axis=1)), "exponentials": lambda p, d: np.sum(np.exp(-residual(p, d) ** 2)[ROWS]),
+    "products": lambda p, d: np.nansum(np.sum(residual(p, d) * d, 1) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", OF_MODELS)
+def test_data_are_missing(name: str) -> None:
+    loss = OF_MODELS[name]
+    gradient, hessian = bw.value_and_grad(loss), bw.hessian(loss)
+    for p in (np.array([1.1, 2.5, 0.1]), np.array([0.7, 3.5, -0.2])):
+        value, found = gradient(p, DATA)
+        np.testing.assert_allclose(value, loss(p.copy(), DATA), rtol=1e-10)
+        steps = 1e-6 * np.eye(3)
+        np.testing.assert_allclose(found, [(loss(p + h, DATA) - loss(p - h, DATA)) / 2e-6 for h in steps], rtol=1e-5, atol=1e-6)
+        second = [(gradient(p + h, DATA)[1] - gradient(p - h, DATA)[1]) / 2e-6 for h in steps]
+        np.testing.assert_allclose(hessian(p, DATA), second, rtol=1e-4, atol=1e-4)
+
+
+def test_what_was_read_shows() -> None:
+    """nan that is not left out is the gradient's, too."""
+    x = np.where(M, T, np.nan)
+    found = bw.grad(lambda x: np.sum(x[:4] ** 2) + np.nansum(x[4:] ** 2))(x)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(x) & (np.arange(8)[:, None] < 4))
+
+
+@pytest.mark.parametrize("loss", [
+    lambda x: np.sum((np.sin(x) * x)[1:] * x[:-1]), lambda x: np.sum(x[np.array([2, 1])] ** 2), lambda x: np.sum(np.sort(x * x, 1)[:, :2]),
+    lambda x: np.sum((x * x)[np.argmax(x, 0), np.arange(5)]), lambda x: np.sum(np.where(x > 0, np.sum(x * x), x)[1:]),
+], ids=["slices", "elements of an argument", "a sort", "positions made of numbers", "a choice by size"])
+def test_nothing_is_asked_of_programs_that_leave_out_nothing(loss: Callable[..., Any]) -> None:
+    joint = derive(trace(loss, (T,)).graph, (0,), [ONE]).graph
+    assert "absolute" not in [value.op.name for value in joint.body]
