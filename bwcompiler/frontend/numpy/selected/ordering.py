@@ -24,6 +24,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     with_all,
 )
 from bwcompiler.frontend.numpy.selected.reducing import lowest
+from bwcompiler.frontend.numpy.selected.shapes import transpose
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -346,35 +347,7 @@ def repeat(a: Selection, repeats: Any, axis: Any = None) -> Selection:
     return Selection(np.repeat(x.array, repeats, axis=place), np.repeat(x.where, repeats), x.lead)
 
 
-# ----- shapes
-@selected(np.ravel)
-def ravel(a: Selection, order: Any = "C") -> Selection:
-    if order not in ("C", "K", "A") or (order != "C" and a.ndim > 1):
-        refuse("np.ravel in another order")
-    return as_view(a, flat(a))
-
-
-@selected(np.transpose)
-def transpose(a: Selection, axes: Any = None) -> Selection:
-    if a.ndim == 1:
-        return a
-    x = merged(a)
-    order = tuple(reversed(range(x.ndim))) if axes is None else tuple([selected_axis(x, one) for one in axes])
-    found = as_view(a, with_all(x, np.transpose(x.array, order), order.index(x.lead)))
-    found.of_rows = a.of_rows
-    return found
-
-
-@selected(np.reshape)
-def reshape(a: Selection, /, shape: Any = None, order: Any = "C", **options: Any) -> Selection:
-    shape = (shape,) if isinstance(shape, int | np.integer | Tracer) else tuple(shape or ())
-    if order != "C" or options or any(isinstance(one, Tracer) or one not in (-1, 1) for one in shape) or shape.count(-1) != 1:
-        refuse("a reshape to other than -1 and 1")
-    x = flat(a)
-    place = shape.index(-1)
-    return as_view(a, with_all(x, x.array.reshape((*shape[:place], x.array.shape[0], *shape[place + 1:])), place))
-
-
+# ----- others
 @selected(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     if not isinstance(xp, Selection) and not isinstance(fp, Selection):
