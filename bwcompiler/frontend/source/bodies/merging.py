@@ -23,6 +23,7 @@ from bwcompiler.frontend.source.bounded.stacks import wish
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.parts import Form, containers, put_together
 from bwcompiler.frontend.source.containers.progressions import Progression
+from bwcompiler.frontend.source.containers.selections import stands_for
 from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, Scope, is_plain_object
@@ -300,9 +301,14 @@ def _whole(name: str, sides: Sequence[Side], after: dict[str, Any], is_private: 
     if form.kind is Progression:
         return form.whole([after.get(one, sides[0].ends[one]) for one in names])
     is_double = not is_private and any(name not in side.made for side in sides)
+    parts = [after.get(one, sides[0].ends[one]) for one in names]
+    if form.layout is not None:
+        found = put_together(form, parts, is_double)
+        stands_for(found, *[side.ends[name] for side in sides])
+        return found
     if is_double:
         note_double(*[side.ends[name] for side in sides if not isinstance(side.ends[name], tuple)])
-    return put_together(form, [after.get(one, sides[0].ends[one]) for one in names], is_double)
+    return put_together(form, parts, is_double)
 
 
 def _appended(name: str, sides: Sequence[Side]) -> list[Slot]:
