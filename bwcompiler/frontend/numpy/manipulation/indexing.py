@@ -206,11 +206,11 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         parsed = cached_parse(tuple(entries), x.shape)
     except TracedSizeError:
         try:
-            found, source = data_slice(x, entries)
+            found = data_slice(x, entries)
         except TracerIndexError as error:
             parsed = _with_windows(x, entries, error)
         else:
-            set_where(source, found.where, 0, value)
+            set_where(found.array, found.where, found.lead, value)
             return
     base = basic_part(x, parsed)
     if isinstance(value, Tracer) and value._storage is x._storage and _is_view_by(parsed, base, value):

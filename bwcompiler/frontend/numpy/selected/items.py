@@ -13,13 +13,13 @@ from bwcompiler.frontend.numpy.selected.elementwise import of_selections, requir
 from bwcompiler.frontend.numpy.selected.ordering import sliced
 from bwcompiler.frontend.numpy.selected.packing import (
     aligned,
-    as_view,
     fixed,
     guarded,
     has_mask_of,
     merged,
     number,
     packed,
+    part_of,
     require,
     with_all,
 )
@@ -41,8 +41,7 @@ def item(x: Selection, index: Any) -> Any:
         wrong = "index 0 is out of bounds for axis 0 with size 0" if x.lead else (
             "too many indices for array: array is 1-dimensional, but 2 were indexed")
         require(number(x) > 0, IndexError(wrong))
-    part, own = _with_other_axes(x, index)
-    x = part if part is x else as_view(x, part)
+    x, own = _with_other_axes(x, index)
     if isinstance(own, slice):
         return sliced(x, own)
     if isinstance(own, Selection):
@@ -84,11 +83,11 @@ def _with_other_axes(x: Selection, index: tuple[Any, ...]) -> tuple[Selection, A
     others = [one for number, one in enumerate(whole) if number != axes[x.lead]]
     if all(isinstance(one, slice) and one == slice(None) for one in others):
         return x, own
-    x = merged(x)
+    given, x = x, merged(x)
     if not all(one is None or isinstance(one, int | np.integer | slice) for one in others):
         refuse("an index by arrays along other axes")
     array = x.array[tuple([slice(None) if number == axes[x.lead] else one for number, one in enumerate(whole)])]
-    return with_all(x, array, sum(one is None or isinstance(one, slice) for one in whole[:axes[x.lead]])), own
+    return part_of(given, array, sum(one is None or isinstance(one, slice) for one in whole[:axes[x.lead]])), own
 
 
 def _by_selection(x: Selection, index: Selection) -> Selection:

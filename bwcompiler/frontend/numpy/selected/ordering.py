@@ -53,7 +53,7 @@ def sliced(x: Selection, part: slice) -> Selection:
         return np.clip(place, first, last)
     start, stop = bound(part.start, first if step > 0 else last), bound(part.stop, last if step > 0 else first)
     if isinstance(given, DataSlice) and step == 1:
-        return DataSlice(given.array, given.start + start, given.start + np.maximum(stop, start))
+        return DataSlice(given.array, given.start + start, given.start + np.maximum(stop, start), given.lead)
     left = np.maximum((stop - start + step - (1 if step > 0 else -1)) // step, 0)
     room = -(-size // abs(step))
     if step > 0 and isinstance(part.stop, int | np.integer) and part.stop >= 0:
@@ -237,12 +237,12 @@ def percentile(a: Selection, q: Any, *args: Any, **options: Any) -> Any:
 
 
 # ----- joining
-def _parts(arrays: Any) -> list[Selection]:
+def _parts(arrays: Any, lead: int) -> list[Selection]:
     found = []
     for x in arrays:
         if not isinstance(x, Selection):
             array = as_tracer(x)
-            x = prefix(array, array.shape[0], 0)
+            x = prefix(array, array.shape[lead], lead)
         found.append(merged(x))
     return found
 
@@ -251,12 +251,18 @@ def _parts(arrays: Any) -> list[Selection]:
 def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **options: Any) -> Selection:
     arrays = list(arrays)
     first = next(x for x in arrays if isinstance(x, Selection))
-    if out is not None or options or (axis is None and first.ndim != 1) or (axis is not None and selected_axis(first, axis) != first.lead):
-        refuse("np.concatenate along another axis")
-    if first.lead:
-        refuse("np.concatenate behind other axes")
-    parts = _parts(arrays)
-    return Selection(np.concatenate([x.array for x in parts]), np.concatenate([x.where for x in parts]))
+    if out is not None or options or (axis is None and first.ndim != 1):
+        refuse("np.concatenate of rows into one, or with out=,")
+    if any(np.ndim(x) != first.ndim or (isinstance(x, Selection) and x.lead != first.lead) for x in arrays):
+        refuse("np.concatenate with arrays of other axes")
+    place = 0 if axis is None else selected_axis(first, axis)
+    if place == first.lead:
+        parts = _parts(arrays, first.lead)
+        return Selection(np.concatenate([x.array for x in parts], axis=place), np.concatenate([x.where for x in parts]), place)
+    if not all(isinstance(x, Selection) for x in arrays):
+        refuse("np.concatenate along another axis, with arrays of known size,")
+    parts = [merged(x) for x in aligned(arrays)]
+    return with_all(parts[0], np.concatenate([x.array for x in parts], axis=place))
 
 
 @selected(np.hstack)

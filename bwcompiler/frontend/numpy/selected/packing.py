@@ -100,7 +100,7 @@ def packed(x: Selection) -> Selection:
         return with_all(x, guarded(x))
     size = x.where.shape[0]
     if isinstance(x, DataSlice) and size:
-        return prefix(np.take(x.array, np.minimum(x.start + np.arange(size), size - 1), axis=0), x.number, 0)
+        return prefix(np.take(x.array, np.minimum(x.start + np.arange(size), size - 1), axis=x.lead), x.number, x.lead)
     if not size:
         return prefix(x.array, np.sum(x.where), x.lead)
     rank = np.cumsum(x.where)                      # the rank of each selected element, from 1
@@ -170,6 +170,11 @@ def _broadcast(selections: list[Selection]) -> list[Selection]:
 def with_all(x: Selection, array: Any, lead: int | None = None) -> Selection:
     """A selection of other elements by the same mask."""
     return Selection(array, x.where, x.lead if lead is None else lead, x.count)
+
+
+def part_of(x: Selection, array: Any, lead: int) -> Selection:
+    """What the mask of x, merged, selects of a view of its elements: of a slice a slice, which follows later changes."""
+    return DataSlice(array, x.start, x.stop, lead) if isinstance(x, DataSlice) else as_view(x, with_all(merged(x), array, lead))
 
 
 def as_view(x: Selection, view: Selection) -> Selection:

@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.packing import as_view, flat, merged, packed, prefix, require, selected, selected_axis, with_all
+from bwcompiler.frontend.numpy.selected.packing import (
+    as_view,
+    flat,
+    merged,
+    packed,
+    part_of,
+    prefix,
+    require,
+    selected,
+    selected_axis,
+    with_all,
+)
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -25,7 +36,7 @@ def transpose(a: Selection, axes: Any = None) -> Selection:
         return a
     x = merged(a)
     order = tuple(reversed(range(x.ndim))) if axes is None else tuple([selected_axis(x, one) for one in axes])
-    found = as_view(a, with_all(x, np.transpose(x.array, order), order.index(x.lead)))
+    found = part_of(a, np.transpose(x.array, order), order.index(x.lead))
     found.of_rows = a.of_rows
     return found
 

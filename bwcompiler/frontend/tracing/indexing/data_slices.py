@@ -1,4 +1,4 @@
-"""`x[start:stop]` with bounds that are data: a slice whose number of elements is not known while tracing.
+"""`x[start:stop]`, `x[:, start:stop]` with bounds that are data: a slice whose number of elements is not known while tracing.
 
 It supports what a selection by a mask does (`masked_selection`), where the mask contains the positions between the bounds.  It is a view:
 later writes to the array are seen in it, and what is written into it is written into the array.
@@ -27,13 +27,14 @@ from bwcompiler.ir.types import I64
 
 
 class DataSlice(Selection):
-    """What `array[start:stop]` gives, as the array is when it is asked for; start and stop as numbers from 0 to its length."""
+    """What `array[start:stop]` gives, behind `lead` axes, as the array is when it is asked for; start and stop as numbers from 0 to the
+    extent of the axis."""
 
     __slots__ = ("start", "stop")
 
-    def __init__(self, source: Tracer, start: Tracer, stop: Tracer) -> None:
-        positions = fresh(ops.iota(shape=source.shape[:1], axis=0, dtype=I64))
-        super().__init__(source, np.logical_and(positions >= start, positions < stop))
+    def __init__(self, source: Tracer, start: Tracer, stop: Tracer, lead: int = 0) -> None:
+        positions = fresh(ops.iota(shape=source.shape[lead:lead + 1], axis=0, dtype=I64))
+        super().__init__(source, np.logical_and(positions >= start, positions < stop), lead)
         self.start = start
         self.stop = stop
 
@@ -50,7 +51,7 @@ MOST_FOR_KNOWN_SIZES = 256     # iterations of loops that are unrolled so that s
 def sized_by_data(x: Tracer, entries: list[Any]) -> Selection:
     """x[...] where data says how many elements there are: with a mask, or with a slice."""
     if not any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
-        return data_slice(x, entries)[0]
+        return data_slice(x, entries)
     found = masked(x, entries)
     if found is None:
         raise TracerIndexError("x[mask, ...] with a traced mask: the number of elements is not known while tracing\n"
@@ -90,25 +91,28 @@ def _is_number(entry: Any) -> bool:
 
 
 def _is_plain(entry: Any) -> bool:
-    """Whether it is an index behind the slice that leaves a view of which the size is known."""
-    if isinstance(entry, slice):
-        return not any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step))
-    return entry is Ellipsis or entry is None or _is_number(entry)
+    """Whether it is an index beside the slice that leaves a view of which the size is known."""
+    return not _is_sized_by_data(entry) if isinstance(entry, slice) else entry is None or _is_number(entry)
 
 
-def data_slice(x: Tracer, entries: list[Any]) -> tuple[DataSlice, Tracer]:
-    """x[...] with one slice whose bounds are data, with numbers before it; and the part of x that the other indices leave."""
-    place = next(number for number, entry in enumerate(entries) if isinstance(entry, slice))
-    bounds, numbers, further = entries[place], entries[:place], entries[place + 1:]
-    plain = all(map(_is_number, numbers)) and known(bounds.step) in (None, 1)
-    if not plain or not all(map(_is_plain, further)) or is_known_in_each_iteration([bounds]):
+def _is_sized_by_data(entry: Any) -> bool:
+    return isinstance(entry, slice) and any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step))
+
+
+def data_slice(x: Tracer, entries: list[Any]) -> DataSlice:
+    """x[...] with one slice whose bounds are data; its array is the part of x that the other indices leave."""
+    entries = spelled_out(entries, x.ndim)
+    place = next(number for number, entry in enumerate(entries) if _is_sized_by_data(entry))
+    bounds, before, behind = entries[place], entries[:place], entries[place + 1:]
+    if known(bounds.step) not in (None, 1) or not all(map(_is_plain, [*before, *behind])) or is_known_in_each_iteration([bounds]):
         raise TracerIndexError(TRACED_BOUND)
-    source = x[(*numbers, slice(None), *further)] if numbers or further else x
-    size = source._type.shape[0]
+    source = x[(*before, slice(None), *behind)] if before or behind else x
+    lead = sum([isinstance(entry, slice | None) for entry in before])
+    size = source._type.shape[lead]
     if not isinstance(size, int):
         raise TracerIndexError(TRACED_BOUND)
     _look_for_a_window(bounds, size)
-    return DataSlice(source, _bound(bounds.start, 0, size), _bound(bounds.stop, size, size)), source
+    return DataSlice(source, _bound(bounds.start, 0, size), _bound(bounds.stop, size, size), lead)
 
 
 def _look_for_a_window(bounds: slice, size: int) -> None:
