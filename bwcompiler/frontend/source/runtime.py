@@ -86,7 +86,7 @@ from bwcompiler.frontend.source.undecided.lists.taking import by_test, gone_over
 from bwcompiler.frontend.source.undecided.lookups import changing
 from bwcompiler.frontend.source.variables import among, is_bounded, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import SizedByData
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.provenance.source import is_library, is_plain_python
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -312,7 +312,7 @@ def item(array: Any, index: Any) -> Any:
     if method is not None and open_policy() is not None:
         return call(MethodType(method, array))(index)
     array, index = live(array), live(index)
-    if isinstance(array, np.ndarray | Tracer | Selection):
+    if isinstance(array, np.ndarray | Tracer | SizedByData):
         index = positions(index)
     concrete = isinstance(array, np.ndarray) or isinstance(index, np.ndarray) or (
         type(index) is tuple and any(isinstance(part, np.ndarray) for part in index))

@@ -10,6 +10,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections, require_unshared
+from bwcompiler.frontend.numpy.selected.grid_positions import are_crossed, by_crossed
 from bwcompiler.frontend.numpy.selected.ordering import sliced
 from bwcompiler.frontend.numpy.selected.packing import (
     aligned,
@@ -24,9 +25,10 @@ from bwcompiler.frontend.numpy.selected.packing import (
     with_all,
 )
 from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse, same_value, selection, spread
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, SizedByData, refuse, same_value, selection, spread
 from bwcompiler.frontend.tracing.operands import as_tracer, materialise, operand, without_imaginary_part
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer
@@ -41,7 +43,19 @@ def item(x: Selection, index: Any) -> Any:
         wrong = "index 0 is out of bounds for axis 0 with size 0" if x.lead else (
             "too many indices for array: array is 1-dimensional, but 2 were indexed")
         require(number(x) > 0, IndexError(wrong))
-    x, own = _with_other_axes(x, index)
+    if _has_arrays_across(x, index):
+        return HANDLERS["item_of_grid"](Grid(merged(x).array, {x.lead: Line(merged(x).where, x.count)}), index)
+    return item_along(*_with_other_axes(x, index))
+
+
+def _has_arrays_across(x: Selection, index: tuple[Any, ...]) -> bool:
+    """Whether axes that are not the mask's are indexed by positions or masks."""
+    entries = [entry for entry in _whole(x, list(index)) if entry is not None] if x.ndim > 1 else []
+    return any(axis != x.lead and not (isinstance(entry, slice) or _is_number(entry)) for axis, entry in enumerate(entries))
+
+
+def item_along(x: Selection, own: Any) -> Any:
+    """Indexed along the axis of the mask alone."""
     if isinstance(own, slice):
         return sliced(x, own)
     if isinstance(own, Selection):
@@ -108,7 +122,7 @@ def _taken(x: Selection, index: Selection) -> Any:
     return np.take(x.array, np.clip(places, 0, max(x.array.shape[x.lead] - 1, 0)), axis=x.lead)
 
 
-def _place(x: Selection, index: Any) -> Any:
+def place_among(x: Selection, index: Any) -> Any:
     """The positions among all elements for given positions among the selected ones."""
     rank = np.cumsum(x.where) if x.count is None else None
     count = x.count if rank is None else rank[-1] if x.where.shape[0] else 0
@@ -129,7 +143,7 @@ def _at(x: Selection, index: Any) -> Any:
                          f"indices, not {index!r}")
     if not x.where.shape[0]:
         raise IndexError(f"index {index} is out of bounds: no element is selected")
-    return guarded(x)[(*[slice(None)] * x.lead, _place(x, index))]
+    return guarded(x)[(*[slice(None)] * x.lead, place_among(x, index))]
 
 
 def set_item(x: Selection, index: Any, value: Any) -> None:
@@ -145,15 +159,15 @@ def set_item(x: Selection, index: Any, value: Any) -> None:
         found = of_selections("add", zeros, value) if not isinstance(value, Selection) else value
         set_where(part.array, part.where, part.lead, found)
     elif isinstance(own, slice) and part.where.ndim == 1:
-        set_where(part.array, _of_slice(part, own), part.lead, value)
+        set_where(part.array, of_slice(part, own), part.lead, value)
     elif isinstance(own, int | np.integer | ScalarTracer) and part.where.ndim == 1 and not is_mask(own):
-        part.array[(*[slice(None)] * part.lead, _place(part, int(own) if isinstance(own, np.integer) else own))] = value
+        part.array[(*[slice(None)] * part.lead, place_among(part, int(own) if isinstance(own, np.integer) else own))] = value
     else:
         refuse("an assignment to a part of it")
     x.places = None
 
 
-def _of_slice(x: Selection, part: slice) -> Any:
+def of_slice(x: Selection, part: slice) -> Any:
     """The mask of the elements in a slice of the selected ones."""
     step = 1 if part.step is None else part.step
     if isinstance(step, Tracer) or step < 1:
@@ -175,8 +189,8 @@ HANDLERS.update(item_of_selection=item, set_item_of_selection=set_item)
 
 # ----- x[positions that a mask selects]
 def is_selecting(entries: Sequence[Any]) -> bool:
-    """Whether one of the indices is a selection, or one row of positions."""
-    return any(isinstance(entry, Selection) or _in_a_row(entry) is not None for entry in entries)
+    """Whether one of the indices is a selection, a grid, or one row of positions."""
+    return any(isinstance(entry, SizedByData) or _in_a_row(entry) is not None for entry in entries)
 
 
 def _in_a_row(entry: Any) -> Selection | None:
@@ -200,8 +214,10 @@ def _whole(x: Any, entries: list[Any]) -> list[Any]:
     return [*entries[:place], *rest, *entries[place + 1:]]
 
 
-def by_selections(x: Any, entries: list[Any]) -> Selection:
+def by_selections(x: Any, entries: list[Any]) -> Any:
     """x[entries] with entries that are positions or booleans selected by a mask."""
+    if are_crossed(entries, _in_a_row):
+        return by_crossed(x, _whole(x, entries))
     entries, has_rows = _without_rows(entries)
     if has_rows:
         inner = by_selections(x, entries)
@@ -247,6 +263,9 @@ def mask_of_places(x: Any, entries: list[Any]) -> Any:
 
 def set_selected(x: Any, entries: list[Any], value: Any) -> None:
     """x[entries] = value."""
+    if are_crossed(entries, _in_a_row):
+        HANDLERS["set_crossed"](x, _whole(x, entries), value)
+        return
     entries, has_rows = _without_rows(entries)
     part, chosen, lead = focused(x, entries)
     if has_rows:

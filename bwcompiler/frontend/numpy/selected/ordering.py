@@ -14,6 +14,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     filled,
     fixed,
     flat,
+    lowest,
     merged,
     number,
     packed,
@@ -23,7 +24,6 @@ from bwcompiler.frontend.numpy.selected.packing import (
     selected_axis,
     with_all,
 )
-from bwcompiler.frontend.numpy.selected.reducing import lowest
 from bwcompiler.frontend.numpy.selected.shapes import transpose
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse

@@ -79,6 +79,17 @@ def filled(x: Selection, value: Any) -> Any:
     return np.where(spread(x), x.array, value)
 
 
+def lowest(dtype: Any, largest: bool) -> Any:
+    """The neutral element of the maximum of a dtype (of the minimum if not `largest`)."""
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if largest else np.inf)
+    if dtype.kind == "b":
+        return np.bool_(not largest)
+    if dtype.kind not in "iu":
+        refuse(f"the order of {dtype} numbers")
+    return dtype.type(np.iinfo(dtype).min if largest else np.iinfo(dtype).max)
+
+
 def zeroed(x: Selection) -> Any:
     """All elements, with 0 for those that are not selected."""
     return filled(x, np.zeros((), x.dtype)[()])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections
-from bwcompiler.frontend.numpy.selected.packing import filled, merged, number, require, selected, selected_axis, with_all, zeroed
+from bwcompiler.frontend.numpy.selected.packing import filled, lowest, merged, number, require, selected, selected_axis, with_all, zeroed
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, spread
 from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -89,17 +89,6 @@ def _truth(function: Any) -> Callable[..., Any]:
 
 
 SELECTED.update({np.var: _moment(np.var), np.std: _moment(np.std), np.any: _truth(np.any), np.all: _truth(np.all)})
-
-
-def lowest(dtype: Any, largest: bool) -> Any:
-    """The neutral element of the maximum of a dtype (of the minimum if not `largest`)."""
-    if dtype.kind == "f":
-        return dtype.type(-np.inf if largest else np.inf)
-    if dtype.kind == "b":
-        return np.bool_(not largest)
-    if dtype.kind not in "iu":
-        refuse(f"the order of {dtype} numbers")
-    return dtype.type(np.iinfo(dtype).min if largest else np.iinfo(dtype).max)
 
 
 def _extreme(function: Any) -> Callable[..., Any]:

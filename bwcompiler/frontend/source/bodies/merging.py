@@ -40,7 +40,7 @@ from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import SizedByData
 from bwcompiler.frontend.tracing.operands import is_in_c_order
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import Kind, strong
@@ -212,7 +212,7 @@ class _Merged:
         """A variable that is a value at the end of one side at most."""
         name = slot.name
         if one is not UNBOUND and other is not UNBOUND:
-            if isinstance(one, Selection) or isinstance(other, Selection):
+            if isinstance(one, SizedByData) or isinstance(other, SizedByData):
                 not_capturable(f"{_called(name)} is x[mask] on one side, of as many elements as data say, and something else on the other",
                                hint="choose the mask in the branch, keep = mask & (x > 0), and select behind it: x[keep]")
             own = "an object that was made there" if self.scope.owns(one) or self.scope.owns(other) else "no array or number"

@@ -14,9 +14,10 @@ from bwcompiler import ops
 from bwcompiler.errors import DTypeError, TracerIndexError
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_windows import window_of
+from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import TRACED_BOUND, is_mask
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, SizedByData, selection
 from bwcompiler.frontend.tracing.operands import known, value_as
 from bwcompiler.frontend.tracing.registry import TAKING
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
@@ -48,10 +49,10 @@ TAKING.append(DataSlice)
 MOST_FOR_KNOWN_SIZES = 256     # iterations of loops that are unrolled so that slices have known sizes; each is program text
 
 
-def sized_by_data(x: Tracer, entries: list[Any]) -> Selection:
+def sized_by_data(x: Tracer, entries: list[Any]) -> SizedByData:
     """x[...] where data says how many elements there are: with a mask, or with a slice."""
     if not any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
-        return data_slice(x, entries)
+        return data_slices(x, entries)
     found = masked(x, entries)
     if found is None:
         raise TracerIndexError("x[mask, ...] with a traced mask: the number of elements is not known while tracing\n"
@@ -113,6 +114,19 @@ def data_slice(x: Tracer, entries: list[Any]) -> DataSlice:
         raise TracerIndexError(TRACED_BOUND)
     _look_for_a_window(bounds, size)
     return DataSlice(source, _bound(bounds.start, 0, size), _bound(bounds.stop, size, size), lead)
+
+
+def data_slices(x: Tracer, entries: list[Any]) -> SizedByData:
+    """x[...] with slices whose bounds are data, a view: along one axis, or a grid.  Blocks of known sizes are windows (`data_windows`)."""
+    entries = spelled_out(entries, x.ndim)
+    places = [place for place, entry in enumerate(entries) if _is_sized_by_data(entry)]
+    if len(places) == 1:
+        return data_slice(x, entries)
+    slices = [data_slice(x, [slice(None) if other in places and other != place else entry for other, entry in enumerate(entries)])
+              for place in places]
+    if all(window_of(entries[place], one.array._type.shape[one.lead]) is not None for place, one in zip(places, slices, strict=True)):
+        raise TracerIndexError(TRACED_BOUND)
+    return Grid(slices[0].array, {one.lead: Line(one.where, None) for one in slices}, is_view=True)
 
 
 def _look_for_a_window(bounds: slice, size: int) -> None:
