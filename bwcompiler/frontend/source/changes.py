@@ -109,7 +109,7 @@ class _PartsOf:
         self.whole = whole
 
     def __getitem__(self, index: Any) -> Any:
-        part = self.whole[index]  # type: ignore[index]
+        part = self.whole[index]
         return copied(part) if isinstance(part, SizedByData) else part
 
     def __setitem__(self, index: Any, value: Any) -> None:

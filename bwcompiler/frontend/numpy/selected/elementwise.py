@@ -24,15 +24,13 @@ from bwcompiler.frontend.tracing.tracer import fresh
 
 def elementwise(function: Callable[..., Any], *inputs: Any) -> Any:
     """function(*inputs) of selections, grids, and of arrays that broadcast against them."""
-    if any(isinstance(x, Grid) for x in inputs):
+    behind = {_behind(x) for x in inputs if isinstance(x, Selection)}
+    if any(isinstance(x, Grid) for x in inputs) or len(behind) > 1:                # x[mask][:, None] is a column
         return grids.elementwise(function, *inputs)
     found = iter(aligned([x for x in inputs if isinstance(x, Selection)], broadcast=True))
     inputs = tuple([next(found) if isinstance(x, Selection) else as_tracer(x) if is_traced(x) else x for x in inputs])
     selections = [x for x in inputs if isinstance(x, Selection)]
     first = selections[0]
-    behind = {_behind(x) for x in selections}
-    if len(behind) > 1:                            # x[mask][:, None] is a column
-        return grids.elementwise(function, *inputs)
     rows, = behind
     extents = {np.shape(x)[-rows - 1] for x in inputs if not isinstance(x, Selection) and np.ndim(x) > rows} - {1}
     if extents:                                    # as many elements as another array has
@@ -137,7 +135,7 @@ def imag(val: Selection) -> Selection:
 
 
 @selected(np.copy)
-def copy(a: Selection, order: Any = "K", subok: Any = False) -> Selection:
+def copy(a: Selection, order: Any = "K", subok: Any = False) -> Any:
     return copied(a)
 
 

@@ -10,31 +10,25 @@ from bwcompiler import ops
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections, require_unshared
 from bwcompiler.frontend.numpy.selected.grid_positions import crossed
 from bwcompiler.frontend.numpy.selected.grids import Parts, along, made, parts_of, seen_as, spread, with_line, without_line
-from bwcompiler.frontend.numpy.selected.items import item_along, of_slice, place_among, set_where
+from bwcompiler.frontend.numpy.selected.items import item_along, of_slice, place_among, set_where, whole_index
 from bwcompiler.frontend.numpy.selected.packing import fixed, has_mask_of, packed, require
 from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.indexing.data_slices import is_number
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
-from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, SizedByData, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer, materialise, operand, without_imaginary_part
 from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.op import Value
 
 
-def _is_number(entry: Any) -> bool:
-    return isinstance(entry, int | np.integer | Tracer) and not isinstance(entry, bool) and np.ndim(entry) == 0 and not is_mask(entry)
-
-
-def _whole(rank: int, index: Any) -> list[Any]:
-    """The entries of an index, one for each of so many axes and each new axis."""
-    entries = list(index) if isinstance(index, tuple) else [index]
-    rest = rank - sum([entry is not None and entry is not Ellipsis for entry in entries])
-    if rest < 0:
-        raise IndexError(f"too many indices for array: array is {rank}-dimensional, but {rank - rest} were indexed")
-    place = next((place for place, entry in enumerate(entries) if entry is Ellipsis), len(entries))
-    return [*entries[:place], *[slice(None)] * rest, *entries[place + 1:]]
+def _entries(x: Grid, index: Any) -> list[Any]:
+    """The entries of an index, one for each axis and each new axis."""
+    entries = whole_index(x, list(index) if isinstance(index, tuple) else [index])
+    count = sum([entry is not None for entry in entries])
+    if count > x.ndim:
+        raise IndexError(f"too many indices for array: array is {x.ndim}-dimensional, but {count} were indexed")
+    return entries
 
 
 def _is_all(entry: Any) -> bool:
@@ -44,16 +38,16 @@ def _is_all(entry: Any) -> bool:
 # ----- a[index]
 def item_of_grid(x: Grid, index: Any) -> Any:
     """a[i, 1:k], a[positions], of which at most one axis is indexed by positions."""
-    entries = _whole(x.ndim, index)
+    entries = _entries(x, index)
     own = [entry for entry in entries if entry is not None]
-    if sum(not (isinstance(entry, slice) or _is_number(entry)) for entry in own) > 1:
+    if sum(not (isinstance(entry, slice) or is_number(entry)) for entry in own) > 1:
         refuse("an index of several arrays")
     parts = Parts(x.array, x.lines)
     for axis in reversed(range(len(own))):
         if not _is_all(own[axis]):
             parts = _at(parts, axis, own[axis])
     found = made(*_with_new_axes(parts, entries))
-    return seen_as(x, found) if all(isinstance(entry, slice) or entry is None or _is_number(entry) for entry in entries) else found
+    return seen_as(x, found) if all(isinstance(entry, slice) or entry is None or is_number(entry) for entry in entries) else found
 
 
 def _at(parts: Parts, axis: int, entry: Any) -> Parts:
@@ -61,7 +55,7 @@ def _at(parts: Parts, axis: int, entry: Any) -> Parts:
     line = parts.lines.get(axis)
     found = parts.array[(*[slice(None)] * axis, entry)] if line is None else item_along(along(parts, axis), entry)
     others = {place: one for place, one in parts.lines.items() if place != axis}
-    if _is_number(entry):
+    if is_number(entry):
         return Parts(found, {place - (place > axis): one for place, one in others.items()})
     if isinstance(found, Selection):
         return with_line(Parts(found.array, others), axis, found)
@@ -71,7 +65,7 @@ def _at(parts: Parts, axis: int, entry: Any) -> Parts:
 
 
 def _with_new_axes(parts: Parts, entries: list[Any]) -> Parts:
-    kept = [entry for entry in entries if entry is None or not _is_number(entry)]
+    kept = [entry for entry in entries if entry is None or not is_number(entry)]
     if not any(entry is None for entry in kept):
         return parts
     axes = [place for place, entry in enumerate(kept) if entry is not None]
@@ -83,29 +77,31 @@ def _with_new_axes(parts: Parts, entries: list[Any]) -> Parts:
 def set_item_of_grid(x: Grid, index: Any, value: Any) -> None:
     """a[i, 1:k] = value, for numbers, arrays, selections and grids."""
     require_unshared(x)
-    entries = _whole(x.ndim, index)
-    if any(entry is None for entry in entries) or not all(isinstance(entry, slice) or _is_number(entry) for entry in entries):
+    entries = _entries(x, index)
+    if any(entry is None for entry in entries) or not all(isinstance(entry, slice) or is_number(entry) for entry in entries):
         refuse("an assignment to such a part of it")
     _write(Parts(x.array, x.lines), entries, value)
 
 
 def _write(parts: Parts, entries: list[Any], value: Any) -> None:
     """Assign to a part of an array: numbers and slices, one for each axis."""
-    view, masks = parts.array, {}
-    for axis in reversed(range(len(entries))):
-        entry, line = entries[axis], parts.lines.get(axis)
-        index: Any = (*[slice(None)] * axis, entry)
-        if line is not None and _is_number(entry):
-            index = (*[slice(None)] * axis, place_among(along(parts, axis), int(entry) if isinstance(entry, np.integer) else entry))
-        if line is not None and isinstance(entry, slice):
-            masks[axis] = line.where if _is_all(entry) else of_slice(along(parts, axis), entry)
-            continue
-        view = view[index]
-        if _is_number(entry):
-            masks = {place - 1: mask for place, mask in masks.items()}
-        elif isinstance(view, Selection):          # a slice with bounds that are data
-            masks[axis], view = view.where, view.array
-    fill(view, {axis: Line(mask, None) for axis, mask in masks.items()}, value)
+    masks: dict[int, Any] = {}
+    index = list(entries)
+    for axis, entry in enumerate(entries):
+        line = parts.lines.get(axis)
+        if line is not None and is_number(entry):
+            index[axis] = place_among(along(parts, axis), int(entry) if isinstance(entry, np.integer) else entry)
+        elif line is not None:
+            masks[axis], index[axis] = (line.where if _is_all(entry) else of_slice(along(parts, axis), entry)), slice(None)
+    kept = [axis for axis, entry in enumerate(entries) if isinstance(entry, slice)]
+    if not kept:
+        parts.array[tuple(index)] = value
+        return
+    view = parts.array[tuple(index)]
+    lines = {kept.index(axis): Line(mask, None) for axis, mask in masks.items()}
+    if isinstance(view, SizedByData):              # beside slices with bounds that are data
+        lines, view = {**lines, **parts_of(view).lines}, view.array
+    fill(view, lines, value)
 
 
 def fill(view: Any, lines: dict[int, Line], value: Any) -> None:

@@ -8,33 +8,19 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.selected.grids import elementwise, made, parts_of, spread
-from bwcompiler.frontend.numpy.selected.packing import selected
 from bwcompiler.frontend.tracing.indexing.grids import Grid
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
-from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, refuse
-from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer
 
 
-@selected(np.ix_)
-def ix_(*args: Any) -> tuple[Any, ...]:
-    """The positions as they broadcast against each other."""
-    found = []
-    for axis, one in enumerate(args):
-        row = one if isinstance(one, Selection) else as_tracer(one)
-        if row.ndim != 1:
-            raise ValueError("Cross index must be 1 dimensional")
-        row = np.nonzero(row)[0] if row.dtype == bool else row
-        found.append(row[tuple([slice(None) if place == axis else None for place in range(len(args))])])
-    return tuple(found)
-
-
-GRIDDED[np.ix_] = ix_
-
-
 def are_crossed(entries: list[Any], in_a_row: Callable[[Any], Any]) -> bool:
-    """Whether positions lie along several axes; in_a_row: what those that lie along one axis behind a new one are without it, or None."""
-    return any(isinstance(one, Grid) or (isinstance(one, Selection) and one.ndim > 1 and in_a_row(one) is None) for one in entries)
+    """Whether positions lie along several axes, or stand beside arrays; in_a_row: what those along one axis, behind a new one, are without
+    it, or None."""
+    if any(isinstance(one, Grid) or (isinstance(one, Selection) and one.ndim > 1 and in_a_row(one) is None) for one in entries):
+        return True
+    arrays = [one for one in entries if isinstance(one, Tracer | np.ndarray | list) and in_a_row(one) is None and np.ndim(one)]
+    return bool(arrays) and any(isinstance(one, Selection) for one in entries) and not any(map(is_mask, arrays))
 
 
 def _broadcast(*arrays: Any) -> tuple[Any, ...]:

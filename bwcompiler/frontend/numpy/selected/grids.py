@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.packing import aligned, fixed, has_mask_of, lowest, merged, packed, prefix, require
-from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.numpy.selected.packing import aligned, copied, fixed, has_mask_of, lowest, merged, packed, prefix, require
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, SizedByData, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced, value_as
@@ -141,8 +140,8 @@ def _axis(a: Grid, axis: Any) -> int:
     return found % a.ndim
 
 
-def copy(a: Grid, order: Any = "K", subok: Any = False) -> Grid:
-    return Grid(fresh(value_of(a.array)), a.lines)
+def copy(a: Grid, order: Any = "K", subok: Any = False) -> Any:
+    return copied(a)
 
 
 def transpose(a: Any, axes: Any = None) -> Any:

@@ -25,6 +25,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     with_all,
 )
 from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.indexing.data_slices import is_number
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
@@ -50,8 +51,8 @@ def item(x: Selection, index: Any) -> Any:
 
 def _has_arrays_across(x: Selection, index: tuple[Any, ...]) -> bool:
     """Whether axes that are not the mask's are indexed by positions or masks."""
-    entries = [entry for entry in _whole(x, list(index)) if entry is not None] if x.ndim > 1 else []
-    return any(axis != x.lead and not (isinstance(entry, slice) or _is_number(entry)) for axis, entry in enumerate(entries))
+    entries = [entry for entry in whole_index(x, list(index)) if entry is not None] if x.ndim > 1 else []
+    return any(axis != x.lead and not (isinstance(entry, slice) or is_number(entry)) for axis, entry in enumerate(entries))
 
 
 def item_along(x: Selection, own: Any) -> Any:
@@ -207,7 +208,7 @@ def _without_rows(entries: list[Any]) -> tuple[list[Any], bool]:
     return [entry if row is None else row for entry, row in zip(entries, rows, strict=True)], any(row is not None for row in rows)
 
 
-def _whole(x: Any, entries: list[Any]) -> list[Any]:
+def whole_index(x: Any, entries: list[Any]) -> list[Any]:
     """The entries, one for each axis of x and each new axis."""
     rest = [slice(None)] * (x.ndim - sum(entry is not None and entry is not Ellipsis for entry in entries))
     place = next((k for k, entry in enumerate(entries) if entry is Ellipsis), len(entries))
@@ -217,7 +218,7 @@ def _whole(x: Any, entries: list[Any]) -> list[Any]:
 def by_selections(x: Any, entries: list[Any]) -> Any:
     """x[entries] with entries that are positions or booleans selected by a mask."""
     if are_crossed(entries, _in_a_row):
-        return by_crossed(x, _whole(x, entries))
+        return by_crossed(x, whole_index(x, entries))
     entries, has_rows = _without_rows(entries)
     if has_rows:
         inner = by_selections(x, entries)
@@ -225,7 +226,7 @@ def by_selections(x: Any, entries: list[Any]) -> Any:
     found = mask_of_places(x, entries)
     if found is not None:
         return selection(x, found)
-    entries, where, lead = _adjacent(_whole(x, entries))
+    entries, where, lead = _adjacent(whole_index(x, entries))
     positions = [np.where(where, entry.array, 0) if isinstance(entry, Selection) else entry for entry in entries]
     return Selection(x[tuple(positions)], where, lead)
 
@@ -237,16 +238,12 @@ def _adjacent(entries: list[Any]) -> tuple[list[Any], Any, int]:
         refuse("an index of another kind")
     found = iter([merged(entry) for entry in aligned(selections)])
     entries = [next(found) if isinstance(entry, Selection) else entry for entry in entries]
-    if not all(isinstance(entry, Selection | slice) or entry is None or _is_number(entry) for entry in entries):
+    if not all(isinstance(entry, Selection | slice) or entry is None or is_number(entry) for entry in entries):
         refuse("an index of other arrays beside it")
     advanced = [place for place, entry in enumerate(entries) if not (isinstance(entry, slice) or entry is None)]
     together = advanced == list(range(advanced[0], advanced[-1] + 1))
     where = next(entry.where for entry in entries if isinstance(entry, Selection))
     return entries, where, advanced[0] if together else 0
-
-
-def _is_number(entry: Any) -> bool:
-    return isinstance(entry, int | np.integer | Tracer) and not isinstance(entry, bool) and np.ndim(entry) == 0 and not is_mask(entry)
 
 
 def mask_of_places(x: Any, entries: list[Any]) -> Any:
@@ -264,7 +261,7 @@ def mask_of_places(x: Any, entries: list[Any]) -> Any:
 def set_selected(x: Any, entries: list[Any], value: Any) -> None:
     """x[entries] = value."""
     if are_crossed(entries, _in_a_row):
-        HANDLERS["set_crossed"](x, _whole(x, entries), value)
+        HANDLERS["set_crossed"](x, whole_index(x, entries), value)
         return
     entries, has_rows = _without_rows(entries)
     part, chosen, lead = focused(x, entries)
@@ -307,9 +304,9 @@ def focused(x: Any, entries: list[Any]) -> tuple[Any, list[Any], int]:
     """(view of x, positions along neighbouring axes of it, number of axes in front of them): what entries with positions stand for."""
     positions = [entry for entry in entries if isinstance(entry, Selection)]
     if any(one.ndim != 1 or one.dtype.kind not in "iu" for one in positions) or not all(
-            isinstance(entry, Selection | slice) or entry is Ellipsis or _is_number(entry) for entry in entries):
+            isinstance(entry, Selection | slice) or entry is Ellipsis or is_number(entry) for entry in entries):
         refuse("an assignment at such positions")
-    whole = _whole(x, entries)
+    whole = whole_index(x, entries)
     where = positions[0].where                     # a number that is data, along with positions, is one for each of them
     whole = [Selection(np.zeros(where.shape, np.int64) + entry, where) if isinstance(entry, Tracer) and not isinstance(entry, IndexTracer)
              else entry for entry in whole]

@@ -11,7 +11,8 @@ import numpy as np
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
-from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, same_value, spread
+from bwcompiler.frontend.tracing.indexing.grids import Grid
+from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, SizedByData, refuse, same_value, spread
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -206,6 +207,8 @@ def selected_axis(x: Selection, axis: Any) -> int:
     return found % x.ndim
 
 
-def copied(x: Selection) -> Selection:
+def copied(x: SizedByData) -> Any:
     """A copy that does not change with x."""
-    return Selection(fresh(value_of(x.array)), x.where, x.lead, x.count, x.places)
+    if isinstance(x, Selection):
+        return Selection(fresh(value_of(x.array)), x.where, x.lead, x.count, x.places)
+    return Grid(fresh(value_of(x.array)), x.lines) if isinstance(x, Grid) else x

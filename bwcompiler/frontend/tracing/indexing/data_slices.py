@@ -66,7 +66,7 @@ def masked(x: Tracer, entries: list[Any], anywhere: bool = False) -> tuple[Trace
     None where there are indices of another kind, or NumPy would put the axis of the mask elsewhere, unless it may be `anywhere`."""
     entries = spelled_out(entries, x.ndim)
     place = next((place for place, entry in enumerate(entries) if isinstance(entry, Tracer) and is_mask(entry)), None)
-    if place is None or not all(_is_number(entry) or isinstance(entry, slice | None) for entry in (*entries[:place], *entries[place + 1:])):
+    if place is None or not all(is_number(entry) or isinstance(entry, slice | None) for entry in (*entries[:place], *entries[place + 1:])):
         return None
     before, mask, behind = entries[:place], entries[place], entries[place + 1:]
     numbers = [number for number, entry in enumerate(entries) if number == place or not isinstance(entry, slice | None)]
@@ -87,13 +87,14 @@ def spelled_out(entries: list[Any], rank: int) -> list[Any]:
     return [*others[:place], *[slice(None)] * (rank - taken), *others[place:]]
 
 
-def _is_number(entry: Any) -> bool:
+def is_number(entry: Any) -> bool:
+    """Whether an index is one number, known or traced."""
     return isinstance(entry, int | np.integer | Tracer) and not isinstance(entry, bool) and np.ndim(entry) == 0 and not is_mask(entry)
 
 
 def _is_plain(entry: Any) -> bool:
     """Whether it is an index beside the slice that leaves a view of which the size is known."""
-    return not _is_sized_by_data(entry) if isinstance(entry, slice) else entry is None or _is_number(entry)
+    return not _is_sized_by_data(entry) if isinstance(entry, slice) else entry is None or is_number(entry)
 
 
 def _is_sized_by_data(entry: Any) -> bool:

@@ -53,10 +53,6 @@ class Grid(SizedByData):
         return int(self.array.ndim)
 
     @property
-    def dtype(self) -> Any:
-        return self.array.dtype
-
-    @property
     def shape(self) -> tuple[Any, ...]:
         return call(HANDLERS["shape_of_grid"], self)  # type: ignore[no-any-return]
 

@@ -58,6 +58,17 @@ class SizedByData(UpdatingOperators):
     __slots__ = ()
 
     is_grid = False
+    array: Any
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotImplementedError
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise NotImplementedError
 
 
 def run_selected(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -109,10 +120,6 @@ class Selection(SizedByData):
     @property
     def ndim(self) -> int:
         return int(self.array.ndim - self.where.ndim + 1)
-
-    @property
-    def dtype(self) -> Any:
-        return self.array.dtype
 
     @property
     def shape(self) -> tuple[Any, ...]:
