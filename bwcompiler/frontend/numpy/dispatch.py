@@ -14,7 +14,19 @@ from bwcompiler.frontend.numpy.linalg import decompositions, diagonals, einsum, 
 from bwcompiler.frontend.numpy.manipulation import creation, flat_positions, indexing, joining, layout, padding, pieces, selection  # noqa: F401
 from bwcompiler.frontend.numpy.manipulation.indexing import fitted
 from bwcompiler.frontend.numpy.reductions import comparisons, nan, quantiles, reductions, searching, sorting  # noqa: F401
-from bwcompiler.frontend.numpy.selected import accumulating, elementwise, fitting, items, ordering, positions, products, reducing, sets  # noqa: F401
+from bwcompiler.frontend.numpy.selected import (  # noqa: F401
+    accumulating,
+    elementwise,
+    fitting,
+    grid_items,
+    grid_products,
+    items,
+    ordering,
+    positions,
+    products,
+    reducing,
+    sets,
+)
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.operands import mask_as, materialise, operand
 from bwcompiler.frontend.tracing.promotion import require_cast, strong

@@ -24,7 +24,7 @@ from bwcompiler.frontend.source.undecided.kinds.two_shapes import refuse as refu
 from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.lists.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.variables import is_bounded, open_policy
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import SizedByData
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -52,7 +52,7 @@ HANDLERS["altered"] = altered
 def changed(x: Any) -> Any:
     """x, of which an element is assigned to."""
     policy = open_policy()
-    if policy is None or isinstance(x, (Tracer, Selection, np.generic, *VALUES)) or x is None:
+    if policy is None or isinstance(x, (Tracer, SizedByData, np.generic, *VALUES)) or x is None:
         return x
     if type(x) is Choice and is_one_of_objects(x):
         return OneOf(x)
@@ -88,7 +88,7 @@ def combined(x: Any) -> Any:
     """x, of which an element or an attribute is combined with something in place."""
     if type(x) is np.ndarray:
         read_contents(x)                           # as it was before
-    if isinstance(x, Selection):
+    if isinstance(x, SizedByData):
         return _PartsOf(x)
     found, policy = changed(x), open_policy()
     if found is not x or policy is None or isinstance(x, Tracer | np.ndarray):
@@ -98,7 +98,7 @@ def combined(x: Any) -> Any:
 
 def combined_attribute(x: Any) -> Any:
     """x, of which an attribute is combined with something in place."""
-    return altered(x) if isinstance(x, np.ndarray | Selection) else combined(x)
+    return altered(x) if isinstance(x, np.ndarray | SizedByData) else combined(x)
 
 
 class _PartsOf:
@@ -106,12 +106,12 @@ class _PartsOf:
 
     __slots__ = ("whole",)
 
-    def __init__(self, whole: Selection) -> None:
+    def __init__(self, whole: SizedByData) -> None:
         self.whole = whole
 
     def __getitem__(self, index: Any) -> Any:
         part = self.whole[index]
-        return copied(part) if isinstance(part, Selection) else part
+        return copied(part) if isinstance(part, SizedByData) else part
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.whole[index] = value
@@ -120,7 +120,7 @@ class _PartsOf:
 def added(x: Any, value: Any) -> Any:
     """value, which an augmented assignment (`x += value`) combines with a variable."""
     policy = open_policy()
-    if policy is None or isinstance(x, Tracer | Selection):
+    if policy is None or isinstance(x, Tracer | SizedByData):
         return value
     read_contents(value)
     refuse_double(x)

@@ -186,10 +186,12 @@ def elements(source: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def kept(found: Any, element: Callable[[], Any]) -> None:
-    """An element of the list that a comprehension makes, or of the sum that stands for it."""
+    """An element of the list that a comprehension makes, or of the sum that stands for it; of one that `extend` makes longer."""
     if type(found) is dict:
         one = element()
         changed(found)[TOTAL] = binary("add", found[TOTAL], one)
+    elif is_bounded(found):
+        HANDLERS["call_of"](found.append)(element())
     else:
         append(found, element())
 

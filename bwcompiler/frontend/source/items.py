@@ -30,7 +30,7 @@ from bwcompiler.frontend.source.undecided.lookups import element as element_at
 from bwcompiler.frontend.source.undecided.lookups import has_choices, is_among, is_traced_key, look_up, may_miss
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import SizedByData
 from bwcompiler.frontend.tracing.operands import known_parts
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -125,7 +125,7 @@ def _is_traced(index: Any) -> bool:
         return any(map(_is_traced, index))
     if isinstance(index, slice):
         return any(map(_is_traced, (index.start, index.stop, index.step)))
-    return isinstance(index, Tracer | Selection)
+    return isinstance(index, Tracer | SizedByData)
 
 
 def iterable(source: Any) -> Any:

@@ -12,6 +12,7 @@ import itertools
 import operator
 import sys
 from collections import deque
+from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -84,16 +85,16 @@ from bwcompiler.frontend.source.undecided.lists.moved import positions
 from bwcompiler.frontend.source.undecided.lists.searches import searched
 from bwcompiler.frontend.source.undecided.lists.taking import by_test, gone_over, taking
 from bwcompiler.frontend.source.undecided.lookups import changing
-from bwcompiler.frontend.source.variables import among, open_policy
+from bwcompiler.frontend.source.variables import among, is_bounded, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import SizedByData
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.provenance.source import is_library, is_plain_python
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
 
 __all__ = ["altered", "and_", "assert_", "attribute", "augmented", "binary", "call", "changed", "choose", "collected", "combined",
-           "combined_attribute", "computed", "defined", "each", "entered", "for_", "gathered", "generated", "handed_over",
+           "combined_attribute", "computed", "defined", "each", "entered", "extended", "for_", "gathered", "generated", "handed_over",
            "header", "if_", "in_", "is_", "is_not", "item", "iterable", "kept", "leaving", "listed", "made", "merged",
            "method_of_item", "not_", "not_in", "or_", "passing", "product", "put", "raised", "read_index", "read_items",
            "searched", "sifted", "sifted_into", "slice", "spread", "summed", "sure", "taken_apart", "try_", "trying", "unary",
@@ -313,7 +314,7 @@ def item(array: Any, index: Any) -> Any:
     if method is not None and open_policy() is not None:
         return call(MethodType(method, array))(index)
     array, index = live(array), live(index)
-    if isinstance(array, np.ndarray | Tracer | Selection):
+    if isinstance(array, np.ndarray | Tracer | SizedByData):
         index = positions(index)
     concrete = isinstance(array, np.ndarray) or isinstance(index, np.ndarray) or (
         type(index) is tuple and any(isinstance(part, np.ndarray) for part in index))
@@ -363,6 +364,15 @@ def gathered(source: Any, kind: str) -> Any:
     def fill(found: Any) -> None:
         each(source, lambda item: kept(found, lambda: item))
     return made((summed if kind == "summed" else listed)(fill))
+
+
+def extended(function: Any, as_written: Callable[[], Any], fill: Callable[[Any], Any]) -> Any:
+    """function(generator), where the name of the function is `extend`; for a list, fill(list) appends what the generator would give."""
+    found, owner = call(function), getattr(function, "__self__", None)
+    if open_policy() is None or (type(owner) is not list and not is_bounded(owner)):
+        return found(as_written())
+    fill(owner)
+    return None
 
 
 def header(function: Any, *parts: Any, **options: Any) -> Any:

@@ -14,7 +14,7 @@ from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
 from bwcompiler.frontend.numpy.selected.counted import arange as counted_arange
-from bwcompiler.frontend.numpy.selected.counted import filled_by_count, is_count
+from bwcompiler.frontend.numpy.selected.counted import eye_by_count, filled_by_count, is_count
 from bwcompiler.frontend.numpy.selected.counted import linspace as counted_linspace
 from bwcompiler.frontend.tracing.calls import call, call_numpy
 from bwcompiler.frontend.tracing.handles import value_of
@@ -152,7 +152,10 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float, order: Any
     return _in_order(call(_eye_traced, N, N if M is None else M, k, F64 if dtype is None else asked(dtype)), order)
 
 
-def _eye_traced(rows: Any, columns: Any, k: Any, dtype: DType) -> Tracer:
+def _eye_traced(rows: Any, columns: Any, k: Any, dtype: DType) -> Any:
+    counted = eye_by_count(_eye_traced, rows, columns, k, dtype)
+    if counted is not None:
+        return counted
     shape = as_extents(known_parts((rows, columns)))
     distance = ops.subtract(*[ops.iota(shape=shape, axis=axis, dtype=I64) for axis in (1, 0)])
     return fresh_array(cast(ops.equal(distance, materialise(operand(k)[0], I64, shape)), dtype))

@@ -8,6 +8,8 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import DTypeError
+from bwcompiler.frontend.numpy.selected.packing import selected
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, value_as
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
@@ -25,15 +27,16 @@ def _in_range(index: Any, extent: int) -> Value:
 
 
 @implements(np.ix_)
+@selected(np.ix_)
 def ix_(*args: Any) -> Any:
     found = []
     for place, sequence in enumerate(args):
-        x = sequence if isinstance(sequence, Tracer) else np.asarray(sequence)
+        x: Any = sequence if isinstance(sequence, Tracer | Selection) else np.asarray(sequence)
         if x.ndim != 1:
             raise ValueError("Cross index must be 1 dimensional")
         if x.dtype == bool:
-            x = np.flatnonzero(x)                           # for a traced mask an error with a hint
-        x = x if x.size or isinstance(x, Tracer) else x.astype(np.intp)
+            x = np.flatnonzero(x)                           # for a traced mask a selection
+        x = x.astype(np.intp) if isinstance(x, np.ndarray) and not x.size else x
         found.append(np.reshape(x, [-1 if k == place else 1 for k in range(len(args))]))
     return tuple(found)
 

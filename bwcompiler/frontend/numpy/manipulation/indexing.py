@@ -12,11 +12,12 @@ from bwcompiler.errors import DTypeError, ShapeError, TracerIndexError, Unsuppor
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
+from bwcompiler.frontend.numpy.selected.grid_items import fill_between
 from bwcompiler.frontend.numpy.selected.items import by_selections, filling, is_selecting, set_selected, set_where
 from bwcompiler.frontend.numpy.selected.positions import nonzero
 from bwcompiler.frontend.tracing.calls import lying_as
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.indexing.data_slices import data_slice, is_known_in_each_iteration, masked, sized_by_data
+from bwcompiler.frontend.tracing.indexing.data_slices import data_slices, is_known_in_each_iteration, masked, sized_by_data
 from bwcompiler.frontend.tracing.indexing.data_windows import WindowsView
 from bwcompiler.frontend.tracing.indexing.index_parsing import (
     ParsedIndex,
@@ -27,7 +28,7 @@ from bwcompiler.frontend.tracing.indexing.index_parsing import (
     is_mask,
     parse,
 )
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import SizedByData, selection
 from bwcompiler.frontend.tracing.operands import (
     Payload,
     as_tracer,
@@ -58,7 +59,7 @@ def getitem(x: Tracer, index: Any) -> Any:
     """x[index]: a view for basic indices, else a copy."""
     if isinstance(index, Tracer) and is_mask(index):
         return selection(x, index)
-    if isinstance(index, Selection | tuple | list):
+    if isinstance(index, SizedByData | tuple | list):
         given = list(index) if type(index) is tuple else [index]
         if is_selecting(given):
             return by_selections(x, given)
@@ -206,11 +207,11 @@ def setitem(x: Tracer, index: Any, value: Any) -> None:
         parsed = cached_parse(tuple(entries), x.shape)
     except TracedSizeError:
         try:
-            found, source = data_slice(x, entries)
+            found = data_slices(x, entries)
         except TracerIndexError as error:
             parsed = _with_windows(x, entries, error)
         else:
-            set_where(source, found.where, 0, value)
+            fill_between(found, value)
             return
     base = basic_part(x, parsed)
     if isinstance(value, Tracer) and value._storage is x._storage and _is_view_by(parsed, base, value):

@@ -33,7 +33,7 @@ def on_sequences(function: Any) -> Callable[..., Any] | None:
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if active_region() is not None and (function in _MAKERS or any(is_traced(arg) for arg in (*args, *kwargs.values()))) and (
-                not holds_selection(*args)):
+                not holds_selection(*args, *kwargs.values())):
             return call_function(function, *args, **kwargs)
         if function is np.piecewise and active_region() is not None:
             return _piecewise(*args, **kwargs)

@@ -1,7 +1,7 @@
 """Arrays of data-dependent length: np.arange(n), np.ones(n), np.linspace(a, b, n), where n is a count of selected elements.
 
 They are allocated for an upper bound of n, which is derived from its computation (`most`), and are selections of their first n
-elements.
+elements; np.zeros((n, m)) is a grid.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import TracerIndexError, UnsupportedError
+from bwcompiler.frontend.numpy.selected.grids import first, made
 from bwcompiler.frontend.numpy.selected.packing import prefix, require
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
@@ -62,19 +63,29 @@ def settled(extent: Any) -> Any:
 
 # ----- np.zeros, ones, empty, full
 def filled_by_count(make: Callable[..., Any], shape: Any, *args: Any) -> Any:
-    """make(shape, *args) for a shape with one data-dependent extent; None if it has none."""
+    """make(shape, *args) for a shape with data-dependent extents; None if it has none."""
     given = list(shape) if isinstance(shape, tuple | list) else [shape]
     extents = list(map(settled, given))
     if any(one is not extent for one, extent in zip(given, extents, strict=True)):
         return make(tuple(extents), *args)
     places = [place for place, extent in enumerate(extents) if is_count(extent)]
-    if len(places) != 1:
+    if not places:
         return None
-    place, = places
-    count = extents[place]
-    extents[place] = _room(count)
-    require(count >= 0, ValueError("negative dimensions are not allowed"))
-    return prefix(make(tuple(extents), *args), count, place)
+    counts = {place: extents[place] for place in places}
+    for place, count in counts.items():
+        extents[place] = _room(count)
+        require(count >= 0, ValueError("negative dimensions are not allowed"))
+    array = make(tuple(extents), *args)
+    return made(array, {place: first(array, place, count) for place, count in counts.items()})
+
+
+def eye_by_count(make: Callable[..., Any], rows: Any, columns: Any, *args: Any) -> Any:
+    """np.eye(rows, columns) of data-dependent extents; None if it has none."""
+    counts = {place: extent for place, extent in enumerate(map(settled, (rows, columns))) if is_count(extent)}
+    if not counts:
+        return None
+    array = make(*[_room(counts[place]) if place in counts else known(extent) for place, extent in enumerate((rows, columns))], *args)
+    return made(array, {place: first(array, place, count) for place, count in counts.items()})
 
 
 # ----- np.arange, np.linspace

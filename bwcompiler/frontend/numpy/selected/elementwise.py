@@ -11,9 +11,11 @@ import numpy as np
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
 from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
+from bwcompiler.frontend.numpy.selected import grids
 from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, copied, fixed, has_mask_of, selected, with_all
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse
+from bwcompiler.frontend.tracing.indexing.grids import Grid
+from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, SELECTED, Selection, SizedByData, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, is_traced
 from bwcompiler.frontend.tracing.promotion import require_cast
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -21,14 +23,14 @@ from bwcompiler.frontend.tracing.tracer import fresh
 
 
 def elementwise(function: Callable[..., Any], *inputs: Any) -> Any:
-    """function(*inputs) of selections and of arrays that broadcast against them."""
+    """function(*inputs) of selections, grids, and of arrays that broadcast against them."""
+    behind = {_behind(x) for x in inputs if isinstance(x, Selection)}
+    if any(isinstance(x, Grid) for x in inputs) or len(behind) > 1:                # x[mask][:, None] is a column
+        return grids.elementwise(function, *inputs)
     found = iter(aligned([x for x in inputs if isinstance(x, Selection)], broadcast=True))
     inputs = tuple([next(found) if isinstance(x, Selection) else as_tracer(x) if is_traced(x) else x for x in inputs])
     selections = [x for x in inputs if isinstance(x, Selection)]
     first = selections[0]
-    behind = {_behind(x) for x in selections}
-    if len(behind) > 1:
-        refuse("broadcasting its number of elements against another axis (x[mask][:, None] is a column)")
     rows, = behind
     extents = {np.shape(x)[-rows - 1] for x in inputs if not isinstance(x, Selection) and np.ndim(x) > rows} - {1}
     if extents:                                    # as many elements as another array has
@@ -62,14 +64,15 @@ def of_selections(name: str, *inputs: Any) -> Any:
     return elementwise(evaluated, *inputs)
 
 
-def require_unshared(x: Selection) -> None:
-    """Raise if a selection that is changed in place has views."""
-    if x.viewed is not None or (_has_views(x) and (gc.collect() or True) and _has_views(x)):      # views may be garbage
+def require_unshared(x: Any) -> None:
+    """Raise if a selection or grid that is changed in place has views."""
+    is_seen = x.viewed is not None or (isinstance(x, Grid) and x.is_seen)
+    if is_seen or (_has_views(x) and (gc.collect() or True) and _has_views(x)):      # views may be garbage
         raise UnsupportedError("x[mask] with a traced mask cannot be changed while it has views\n  hint: y = y + 1, which makes "
                                "a new array, or y = y[1:].copy()")
 
 
-def _has_views(x: Selection) -> bool:
+def _has_views(x: Any) -> bool:
     return any(view() is not None for view in x.views)
 
 
@@ -99,7 +102,7 @@ _PLACES: dict[Any, int] = {np.where: 3, np.clip: 3, np.round: 1, np.around: 1, n
 
 def _by_places(function: Any, count: int) -> Callable[..., Any]:
     def handler(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(x, Selection) for x in (*args[count:], *kwargs.values())):
+        if any(isinstance(x, SizedByData) for x in (*args[count:], *kwargs.values())):
             refuse(f"np.{function.__name__} with it in that place")
         return elementwise(lambda *arrays: function(*arrays, *args[count:], **kwargs), *args[:count])
     return handler
@@ -132,7 +135,7 @@ def imag(val: Selection) -> Selection:
 
 
 @selected(np.copy)
-def copy(a: Selection, order: Any = "K", subok: Any = False) -> Selection:
+def copy(a: Selection, order: Any = "K", subok: Any = False) -> Any:
     return copied(a)
 
 
@@ -145,4 +148,9 @@ def polyval(p: Any, x: Any) -> Any:
 
 @selected(np.result_type)
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    return np.result_type(*[x.array if isinstance(x, Selection) else x for x in arrays_and_dtypes])
+    return np.result_type(*[x.array if isinstance(x, SizedByData) else x for x in arrays_and_dtypes])
+
+
+GRIDDED.update({function: SELECTED[function] for function in (*_PLACES, np.select, np.polyval, np.result_type)
+                if function is not np.where})
+GRIDDED[np.where] = _where

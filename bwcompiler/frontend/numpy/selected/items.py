@@ -10,23 +10,26 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections, require_unshared
+from bwcompiler.frontend.numpy.selected.grid_positions import are_crossed, by_crossed
 from bwcompiler.frontend.numpy.selected.ordering import sliced
 from bwcompiler.frontend.numpy.selected.packing import (
     aligned,
-    as_view,
     fixed,
     guarded,
     has_mask_of,
     merged,
     number,
     packed,
+    part_of,
     require,
     with_all,
 )
 from bwcompiler.frontend.tracing.handles import assign, value_of
+from bwcompiler.frontend.tracing.indexing.data_slices import is_number
+from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse, same_value, selection, spread
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, SizedByData, refuse, same_value, selection, spread
 from bwcompiler.frontend.tracing.operands import as_tracer, materialise, operand, without_imaginary_part
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer
@@ -41,8 +44,19 @@ def item(x: Selection, index: Any) -> Any:
         wrong = "index 0 is out of bounds for axis 0 with size 0" if x.lead else (
             "too many indices for array: array is 1-dimensional, but 2 were indexed")
         require(number(x) > 0, IndexError(wrong))
-    part, own = _with_other_axes(x, index)
-    x = part if part is x else as_view(x, part)
+    if _has_arrays_across(x, index):
+        return HANDLERS["item_of_grid"](Grid(merged(x).array, {x.lead: Line(merged(x).where, x.count)}), index)
+    return item_along(*_with_other_axes(x, index))
+
+
+def _has_arrays_across(x: Selection, index: tuple[Any, ...]) -> bool:
+    """Whether axes that are not the mask's are indexed by positions or masks."""
+    entries = [entry for entry in whole_index(x, list(index)) if entry is not None] if x.ndim > 1 else []
+    return any(axis != x.lead and not (isinstance(entry, slice) or is_number(entry)) for axis, entry in enumerate(entries))
+
+
+def item_along(x: Selection, own: Any) -> Any:
+    """Indexed along the axis of the mask alone."""
     if isinstance(own, slice):
         return sliced(x, own)
     if isinstance(own, Selection):
@@ -84,11 +98,11 @@ def _with_other_axes(x: Selection, index: tuple[Any, ...]) -> tuple[Selection, A
     others = [one for number, one in enumerate(whole) if number != axes[x.lead]]
     if all(isinstance(one, slice) and one == slice(None) for one in others):
         return x, own
-    x = merged(x)
+    given, x = x, merged(x)
     if not all(one is None or isinstance(one, int | np.integer | slice) for one in others):
         refuse("an index by arrays along other axes")
     array = x.array[tuple([slice(None) if number == axes[x.lead] else one for number, one in enumerate(whole)])]
-    return with_all(x, array, sum(one is None or isinstance(one, slice) for one in whole[:axes[x.lead]])), own
+    return part_of(given, array, sum(one is None or isinstance(one, slice) for one in whole[:axes[x.lead]])), own
 
 
 def _by_selection(x: Selection, index: Selection) -> Selection:
@@ -109,7 +123,7 @@ def _taken(x: Selection, index: Selection) -> Any:
     return np.take(x.array, np.clip(places, 0, max(x.array.shape[x.lead] - 1, 0)), axis=x.lead)
 
 
-def _place(x: Selection, index: Any) -> Any:
+def place_among(x: Selection, index: Any) -> Any:
     """The positions among all elements for given positions among the selected ones."""
     rank = np.cumsum(x.where) if x.count is None else None
     count = x.count if rank is None else rank[-1] if x.where.shape[0] else 0
@@ -130,7 +144,7 @@ def _at(x: Selection, index: Any) -> Any:
                          f"indices, not {index!r}")
     if not x.where.shape[0]:
         raise IndexError(f"index {index} is out of bounds: no element is selected")
-    return guarded(x)[(*[slice(None)] * x.lead, _place(x, index))]
+    return guarded(x)[(*[slice(None)] * x.lead, place_among(x, index))]
 
 
 def set_item(x: Selection, index: Any, value: Any) -> None:
@@ -146,15 +160,15 @@ def set_item(x: Selection, index: Any, value: Any) -> None:
         found = of_selections("add", zeros, value) if not isinstance(value, Selection) else value
         set_where(part.array, part.where, part.lead, found)
     elif isinstance(own, slice) and part.where.ndim == 1:
-        set_where(part.array, _of_slice(part, own), part.lead, value)
+        set_where(part.array, of_slice(part, own), part.lead, value)
     elif isinstance(own, int | np.integer | ScalarTracer) and part.where.ndim == 1 and not is_mask(own):
-        part.array[(*[slice(None)] * part.lead, _place(part, int(own) if isinstance(own, np.integer) else own))] = value
+        part.array[(*[slice(None)] * part.lead, place_among(part, int(own) if isinstance(own, np.integer) else own))] = value
     else:
         refuse("an assignment to a part of it")
     x.places = None
 
 
-def _of_slice(x: Selection, part: slice) -> Any:
+def of_slice(x: Selection, part: slice) -> Any:
     """The mask of the elements in a slice of the selected ones."""
     step = 1 if part.step is None else part.step
     if isinstance(step, Tracer) or step < 1:
@@ -176,8 +190,8 @@ HANDLERS.update(item_of_selection=item, set_item_of_selection=set_item)
 
 # ----- x[positions that a mask selects]
 def is_selecting(entries: Sequence[Any]) -> bool:
-    """Whether one of the indices is a selection, or one row of positions."""
-    return any(isinstance(entry, Selection) or _in_a_row(entry) is not None for entry in entries)
+    """Whether one of the indices is a selection, a grid, or one row of positions."""
+    return any(isinstance(entry, SizedByData) or _in_a_row(entry) is not None for entry in entries)
 
 
 def _in_a_row(entry: Any) -> Selection | None:
@@ -194,15 +208,17 @@ def _without_rows(entries: list[Any]) -> tuple[list[Any], bool]:
     return [entry if row is None else row for entry, row in zip(entries, rows, strict=True)], any(row is not None for row in rows)
 
 
-def _whole(x: Any, entries: list[Any]) -> list[Any]:
+def whole_index(x: Any, entries: list[Any]) -> list[Any]:
     """The entries, one for each axis of x and each new axis."""
     rest = [slice(None)] * (x.ndim - sum(entry is not None and entry is not Ellipsis for entry in entries))
     place = next((k for k, entry in enumerate(entries) if entry is Ellipsis), len(entries))
     return [*entries[:place], *rest, *entries[place + 1:]]
 
 
-def by_selections(x: Any, entries: list[Any]) -> Selection:
+def by_selections(x: Any, entries: list[Any]) -> Any:
     """x[entries] with entries that are positions or booleans selected by a mask."""
+    if are_crossed(entries, _in_a_row):
+        return by_crossed(x, whole_index(x, entries))
     entries, has_rows = _without_rows(entries)
     if has_rows:
         inner = by_selections(x, entries)
@@ -210,7 +226,7 @@ def by_selections(x: Any, entries: list[Any]) -> Selection:
     found = mask_of_places(x, entries)
     if found is not None:
         return selection(x, found)
-    entries, where, lead = _adjacent(_whole(x, entries))
+    entries, where, lead = _adjacent(whole_index(x, entries))
     positions = [np.where(where, entry.array, 0) if isinstance(entry, Selection) else entry for entry in entries]
     return Selection(x[tuple(positions)], where, lead)
 
@@ -222,16 +238,12 @@ def _adjacent(entries: list[Any]) -> tuple[list[Any], Any, int]:
         refuse("an index of another kind")
     found = iter([merged(entry) for entry in aligned(selections)])
     entries = [next(found) if isinstance(entry, Selection) else entry for entry in entries]
-    if not all(isinstance(entry, Selection | slice) or entry is None or _is_number(entry) for entry in entries):
+    if not all(isinstance(entry, Selection | slice) or entry is None or is_number(entry) for entry in entries):
         refuse("an index of other arrays beside it")
     advanced = [place for place, entry in enumerate(entries) if not (isinstance(entry, slice) or entry is None)]
     together = advanced == list(range(advanced[0], advanced[-1] + 1))
     where = next(entry.where for entry in entries if isinstance(entry, Selection))
     return entries, where, advanced[0] if together else 0
-
-
-def _is_number(entry: Any) -> bool:
-    return isinstance(entry, int | np.integer | Tracer) and not isinstance(entry, bool) and np.ndim(entry) == 0 and not is_mask(entry)
 
 
 def mask_of_places(x: Any, entries: list[Any]) -> Any:
@@ -248,6 +260,9 @@ def mask_of_places(x: Any, entries: list[Any]) -> Any:
 
 def set_selected(x: Any, entries: list[Any], value: Any) -> None:
     """x[entries] = value."""
+    if are_crossed(entries, _in_a_row):
+        HANDLERS["set_crossed"](x, whole_index(x, entries), value)
+        return
     entries, has_rows = _without_rows(entries)
     part, chosen, lead = focused(x, entries)
     if has_rows:
@@ -289,9 +304,9 @@ def focused(x: Any, entries: list[Any]) -> tuple[Any, list[Any], int]:
     """(view of x, positions along neighbouring axes of it, number of axes in front of them): what entries with positions stand for."""
     positions = [entry for entry in entries if isinstance(entry, Selection)]
     if any(one.ndim != 1 or one.dtype.kind not in "iu" for one in positions) or not all(
-            isinstance(entry, Selection | slice) or entry is Ellipsis or _is_number(entry) for entry in entries):
+            isinstance(entry, Selection | slice) or entry is Ellipsis or is_number(entry) for entry in entries):
         refuse("an assignment at such positions")
-    whole = _whole(x, entries)
+    whole = whole_index(x, entries)
     where = positions[0].where                     # a number that is data, along with positions, is one for each of them
     whole = [Selection(np.zeros(where.shape, np.int64) + entry, where) if isinstance(entry, Tracer) and not isinstance(entry, IndexTracer)
              else entry for entry in whole]

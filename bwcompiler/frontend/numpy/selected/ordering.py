@@ -14,6 +14,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     filled,
     fixed,
     flat,
+    lowest,
     merged,
     number,
     packed,
@@ -23,7 +24,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     selected_axis,
     with_all,
 )
-from bwcompiler.frontend.numpy.selected.reducing import lowest
+from bwcompiler.frontend.numpy.selected.shapes import transpose
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -52,7 +53,7 @@ def sliced(x: Selection, part: slice) -> Selection:
         return np.clip(place, first, last)
     start, stop = bound(part.start, first if step > 0 else last), bound(part.stop, last if step > 0 else first)
     if isinstance(given, DataSlice) and step == 1:
-        return DataSlice(given.array, given.start + start, given.start + np.maximum(stop, start))
+        return DataSlice(given.array, given.start + start, given.start + np.maximum(stop, start), given.lead)
     left = np.maximum((stop - start + step - (1 if step > 0 else -1)) // step, 0)
     room = -(-size // abs(step))
     if step > 0 and isinstance(part.stop, int | np.integer) and part.stop >= 0:
@@ -241,12 +242,12 @@ def percentile(a: Selection, q: Any, *args: Any, **options: Any) -> Any:
 
 
 # ----- joining
-def _parts(arrays: Any) -> list[Selection]:
+def _parts(arrays: Any, lead: int) -> list[Selection]:
     found = []
     for x in arrays:
         if not isinstance(x, Selection):
             array = as_tracer(x)
-            x = prefix(array, array.shape[0], 0)
+            x = prefix(array, array.shape[lead], lead)
         found.append(merged(x))
     return found
 
@@ -255,12 +256,18 @@ def _parts(arrays: Any) -> list[Selection]:
 def concatenate(arrays: Any, axis: Any = 0, out: Any = None, **options: Any) -> Selection:
     arrays = list(arrays)
     first = next(x for x in arrays if isinstance(x, Selection))
-    if out is not None or options or (axis is None and first.ndim != 1) or (axis is not None and selected_axis(first, axis) != first.lead):
-        refuse("np.concatenate along another axis")
-    if first.lead:
-        refuse("np.concatenate behind other axes")
-    parts = _parts(arrays)
-    return Selection(np.concatenate([x.array for x in parts]), np.concatenate([x.where for x in parts]))
+    if out is not None or options or (axis is None and first.ndim != 1):
+        refuse("np.concatenate of rows into one, or with out=,")
+    if any(np.ndim(x) != first.ndim or (isinstance(x, Selection) and x.lead != first.lead) for x in arrays):
+        refuse("np.concatenate with arrays of other axes")
+    place = 0 if axis is None else selected_axis(first, axis)
+    if place == first.lead:
+        parts = _parts(arrays, first.lead)
+        return Selection(np.concatenate([x.array for x in parts], axis=place), np.concatenate([x.where for x in parts]), place)
+    if not all(isinstance(x, Selection) for x in arrays):
+        refuse("np.concatenate along another axis, with arrays of known size,")
+    parts = [merged(x) for x in aligned(arrays)]
+    return with_all(parts[0], np.concatenate([x.array for x in parts], axis=place))
 
 
 @selected(np.hstack)
@@ -351,35 +358,7 @@ def repeat(a: Selection, repeats: Any, axis: Any = None) -> Selection:
     return Selection(np.repeat(x.array, repeats, axis=place), np.repeat(x.where, repeats), x.lead)
 
 
-# ----- shapes
-@selected(np.ravel)
-def ravel(a: Selection, order: Any = "C") -> Selection:
-    if order not in ("C", "K", "A") or (order != "C" and a.ndim > 1):
-        refuse("np.ravel in another order")
-    return as_view(a, flat(a))
-
-
-@selected(np.transpose)
-def transpose(a: Selection, axes: Any = None) -> Selection:
-    if a.ndim == 1:
-        return a
-    x = merged(a)
-    order = tuple(reversed(range(x.ndim))) if axes is None else tuple([selected_axis(x, one) for one in axes])
-    found = as_view(a, with_all(x, np.transpose(x.array, order), order.index(x.lead)))
-    found.of_rows = a.of_rows
-    return found
-
-
-@selected(np.reshape)
-def reshape(a: Selection, /, shape: Any = None, order: Any = "C", **options: Any) -> Selection:
-    shape = (shape,) if isinstance(shape, int | np.integer | Tracer) else tuple(shape or ())
-    if order != "C" or options or any(isinstance(one, Tracer) or one not in (-1, 1) for one in shape) or shape.count(-1) != 1:
-        refuse("a reshape to other than -1 and 1")
-    x = flat(a)
-    place = shape.index(-1)
-    return as_view(a, with_all(x, x.array.reshape((*shape[:place], x.array.shape[0], *shape[place + 1:])), place))
-
-
+# ----- others
 @selected(np.interp)
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     if not isinstance(xp, Selection) and not isinstance(fp, Selection):

@@ -11,7 +11,8 @@ import numpy as np
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
-from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, same_value, spread
+from bwcompiler.frontend.tracing.indexing.grids import Grid
+from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, SizedByData, refuse, same_value, spread
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
@@ -79,6 +80,17 @@ def filled(x: Selection, value: Any) -> Any:
     return np.where(spread(x), x.array, value)
 
 
+def lowest(dtype: Any, largest: bool) -> Any:
+    """The neutral element of the maximum of a dtype (of the minimum if not `largest`)."""
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if largest else np.inf)
+    if dtype.kind == "b":
+        return np.bool_(not largest)
+    if dtype.kind not in "iu":
+        refuse(f"the order of {dtype} numbers")
+    return dtype.type(np.iinfo(dtype).min if largest else np.iinfo(dtype).max)
+
+
 def zeroed(x: Selection) -> Any:
     """All elements, with 0 for those that are not selected."""
     return filled(x, np.zeros((), x.dtype)[()])
@@ -100,7 +112,7 @@ def packed(x: Selection) -> Selection:
         return with_all(x, guarded(x))
     size = x.where.shape[0]
     if isinstance(x, DataSlice) and size:
-        return prefix(np.take(x.array, np.minimum(x.start + np.arange(size), size - 1), axis=0), x.number, 0)
+        return prefix(np.take(x.array, np.minimum(x.start + np.arange(size), size - 1), axis=x.lead), x.number, x.lead)
     if not size:
         return prefix(x.array, np.sum(x.where), x.lead)
     rank = np.cumsum(x.where)                      # the rank of each selected element, from 1
@@ -172,6 +184,11 @@ def with_all(x: Selection, array: Any, lead: int | None = None) -> Selection:
     return Selection(array, x.where, x.lead if lead is None else lead, x.count)
 
 
+def part_of(x: Selection, array: Any, lead: int) -> Selection:
+    """What the mask of x, merged, selects of a view of its elements: of a slice a slice, which follows later changes."""
+    return DataSlice(array, x.start, x.stop, lead) if isinstance(x, DataSlice) else as_view(x, with_all(merged(x), array, lead))
+
+
 def as_view(x: Selection, view: Selection) -> Selection:
     """A view of x that does not follow later changes; x must not change while it exists."""
     if isinstance(x, DataSlice):
@@ -190,6 +207,8 @@ def selected_axis(x: Selection, axis: Any) -> int:
     return found % x.ndim
 
 
-def copied(x: Selection) -> Selection:
+def copied(x: SizedByData) -> Any:
     """A copy that does not change with x."""
-    return Selection(fresh(value_of(x.array)), x.where, x.lead, x.count, x.places)
+    if isinstance(x, Selection):
+        return Selection(fresh(value_of(x.array)), x.where, x.lead, x.count, x.places)
+    return Grid(fresh(value_of(x.array)), x.lines) if isinstance(x, Grid) else x

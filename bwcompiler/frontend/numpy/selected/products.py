@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.numpy.selected.grid_products import contracted
 from bwcompiler.frontend.numpy.selected.packing import aligned, merged, selected, with_all, zeroed
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
+from bwcompiler.frontend.tracing.indexing.grids import Grid
+from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, SizedByData, refuse
 
 
 @selected(np.matmul, np.dot)
@@ -21,7 +23,7 @@ def matmul(x: Any, y: Any, out: Any = None) -> Any:
 
 @selected(np.inner, np.vdot)
 def inner(x: Any, y: Any, /) -> Any:
-    if np.ndim(x) != 1 or np.ndim(y) != 1 or (isinstance(x, Selection) and x.dtype.kind == "c"):
+    if np.ndim(x) != 1 or np.ndim(y) != 1 or (isinstance(x, SizedByData) and x.dtype.kind == "c"):
         refuse("np.inner or np.vdot of rows or complex numbers")
     return einsum("j,j->", x, y)
 
@@ -41,13 +43,13 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
     terms = inputs.split(",")
     if not arrow:
         output = "".join(sorted(letter for letter in set(inputs) - {","} if inputs.count(letter) == 1))
+    if any(isinstance(x, Grid) for x in operands) or len({
+            term[x.lead] for x, term in zip(operands, terms, strict=True) if isinstance(x, Selection)}) > 1:
+        return contracted(inputs, output, operands)
     found = iter([merged(x) for x in aligned([x for x in operands if isinstance(x, Selection)])])
     operands = tuple([next(found) if isinstance(x, Selection) else x for x in operands])
     selections = [(x, term[x.lead]) for x, term in zip(operands, terms, strict=True) if isinstance(x, Selection)]
-    letters = {letter for _, letter in selections}
-    if len(letters) > 1:
-        refuse("a product with more than one axis of that kind")
-    letter, = letters
+    letter = selections[0][1]
     for x, term in zip(operands, terms, strict=True):
         if letter in term and not (isinstance(x, Selection) and term.count(letter) == 1):
             refuse("a product with an array that has not been selected by the mask")
@@ -58,3 +60,6 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
     if terms == [letter] * len(operands):                      # numbers beside each other: one sum, in which `narrow_sums` sees the mask
         return np.sum(zeroed(with_all(first, functools.reduce(np.multiply, [x.array for x, _ in selections]))))
     return np.einsum(f"{inputs}->{output}", *[zeroed(x) if isinstance(x, Selection) else x for x in operands])
+
+
+GRIDDED.update({np.matmul: matmul, np.dot: matmul, np.inner: inner, np.vdot: inner, np.outer: outer, np.einsum: einsum})

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections
-from bwcompiler.frontend.numpy.selected.packing import filled, merged, number, require, selected, selected_axis, with_all, zeroed
+from bwcompiler.frontend.numpy.selected.packing import filled, lowest, merged, number, require, selected, selected_axis, with_all, zeroed
 from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Selection, refuse, spread
-from bwcompiler.frontend.tracing.operands import value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, value_as
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import I64
@@ -91,17 +91,6 @@ def _truth(function: Any) -> Callable[..., Any]:
 SELECTED.update({np.var: _moment(np.var), np.std: _moment(np.std), np.any: _truth(np.any), np.all: _truth(np.all)})
 
 
-def lowest(dtype: Any, largest: bool) -> Any:
-    """The neutral element of the maximum of a dtype (of the minimum if not `largest`)."""
-    if dtype.kind == "f":
-        return dtype.type(-np.inf if largest else np.inf)
-    if dtype.kind == "b":
-        return np.bool_(not largest)
-    if dtype.kind not in "iu":
-        refuse(f"the order of {dtype} numbers")
-    return dtype.type(np.iinfo(dtype).min if largest else np.iinfo(dtype).max)
-
-
 def _extreme(function: Any) -> Callable[..., Any]:
     largest = function in (np.max, np.amax)
 
@@ -135,15 +124,31 @@ def count_nonzero(a: Selection, axis: Any = None, *, keepdims: Any = False) -> A
 
 @selected(np.average)
 def average(a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = False) -> Any:
-    if returned:
-        refuse("np.average with returned=True")
-    if weights is None:
+    keepdims = bool(keepdims)
+    if weights is None and not returned:
         return SELECTED[np.mean](a, axis, None, None, keepdims)
+    if weights is None:
+        weights = np.ones_like(a, dtype=np.result_type(a.dtype, np.float16))
+    elif np.ndim(weights) != np.ndim(a):
+        weights = _weights_along(a, weights, axis)
     products = of_selections("multiply", a, weights)
-    if np.ndim(weights) != np.ndim(a) or not isinstance(products, Selection):
-        refuse("np.average with weights of another shape")
-    total = SELECTED[np.sum](weights, axis, None, None, keepdims) if isinstance(weights, Selection) else np.sum(weights, axis=axis)
-    return SELECTED[np.sum](products, axis, None, None, keepdims) / total
+    total = np.sum(weights, axis=axis, keepdims=keepdims)
+    found = np.sum(products, axis=axis, keepdims=keepdims) / total
+    return (found, np.zeros_like(found) + total) if returned else found
+
+
+def _weights_along(a: Any, weights: Any, axis: Any) -> Any:
+    """Weights of the axes that are averaged, as they broadcast against all elements."""
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    rank = int(np.ndim(a))
+    axes = [int(one) % rank for one in (axis if isinstance(axis, tuple) else (axis,))]
+    if np.ndim(weights) != len(axes):
+        raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
+    if axes != sorted(axes):
+        refuse("np.average along axes in another order, with weights of them,")
+    array = weights if isinstance(weights, Selection) else as_tracer(weights)
+    return array[tuple([slice(None) if one in axes else None for one in range(rank)])]
 
 
 def place(function: Any) -> Callable[..., Any]:

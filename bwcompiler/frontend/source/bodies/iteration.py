@@ -183,7 +183,7 @@ def elements_of(source: Any) -> Elements | None:
         return _of_steps(source)
     if isinstance(source, ArrayTracer):
         return Elements(source._type.shape[0], lambda k: source[k])
-    if type(source) is DataSlice:
+    if type(source) is DataSlice and not source.lead:
         return Elements(source.number, lambda k: source.array[source.start + k])
     if isinstance(source, Selection) and not source.lead:
         rows = call(packed, source)

@@ -23,6 +23,7 @@ from bwcompiler.frontend.source.bounded.stacks import wish, wish_like
 from bwcompiler.frontend.source.concrete.makers import shown
 from bwcompiler.frontend.source.containers.parts import Form, containers, put_together
 from bwcompiler.frontend.source.containers.progressions import Progression
+from bwcompiler.frontend.source.containers.selections import stands_for
 from bwcompiler.frontend.source.effects.checks import note
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Place, Scope, is_plain_object
@@ -39,7 +40,7 @@ from bwcompiler.frontend.tracing.control_flow.loops import as_truth
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, possible, share
 from bwcompiler.frontend.tracing.control_flow.twins import can_link, link
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import SizedByData
 from bwcompiler.frontend.tracing.operands import is_in_c_order
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.promotion import Kind, strong
@@ -224,7 +225,7 @@ class _Merged:
         """A variable that is a value at the end of one side at most."""
         name = slot.name
         if one is not UNBOUND and other is not UNBOUND:
-            if isinstance(one, Selection) or isinstance(other, Selection):
+            if isinstance(one, SizedByData) or isinstance(other, SizedByData):
                 not_capturable(f"{_called(name)} is x[mask] on one side, of as many elements as data say, and something else on the other",
                                hint="choose the mask in the branch, keep = mask & (x > 0), and select behind it: x[keep]")
             own = "an object that was made there" if self.scope.owns(one) or self.scope.owns(other) else "no array or number"
@@ -313,9 +314,14 @@ def _whole(name: str, sides: Sequence[Side], after: dict[str, Any], is_private: 
     if form.kind is Progression:
         return form.whole([after.get(one, sides[0].ends[one]) for one in names])
     is_double = not is_private and any(name not in side.made for side in sides)
+    parts = [after.get(one, sides[0].ends[one]) for one in names]
+    if form.layout is not None:
+        found = put_together(form, parts, is_double)
+        stands_for(found, *[side.ends[name] for side in sides])
+        return found
     if is_double:
         note_double(*[side.ends[name] for side in sides if not isinstance(side.ends[name], tuple)])
-    return put_together(form, [after.get(one, sides[0].ends[one]) for one in names], is_double)
+    return put_together(form, parts, is_double)
 
 
 def _appended(name: str, sides: Sequence[Side]) -> list[Slot]:

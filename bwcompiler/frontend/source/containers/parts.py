@@ -2,8 +2,8 @@
 
 These become ordinary variables of the body: numbers are carried, an object that is the same in all iterations stays the same, and nested
 objects are split in turn.  Each iteration, and the code after the loop, has an object that is assembled from them: a double
-(`effects.doubles`), which the program must not be able to tell from Python's object.  Lists, tuples, dictionaries, and objects of the
-user's classes can be split, and those in the place of SciPy's (splines, sparse arrays).
+(`effects.doubles`), which the program must not be able to tell from Python's object.  Lists, tuples, dictionaries, objects of the
+user's classes and those in the place of SciPy's (splines, sparse arrays), and what data select (`selections`) can be split.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bwcompiler.frontend.source.containers import selections
 from bwcompiler.frontend.source.containers.progressions import Progression, parts_of
 from bwcompiler.frontend.source.effects.doubles import is_double, note_double
 from bwcompiler.frontend.source.effects.places import Scope
@@ -24,6 +25,7 @@ from bwcompiler.frontend.source.undecided.kinds.choices import Choice, attribute
 from bwcompiler.frontend.source.undecided.kinds.identities import is_kept
 from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
 from bwcompiler.frontend.tracing.stand_ins import StandIn
 from bwcompiler.frontend.tracing.storages.region import active_region
@@ -36,15 +38,19 @@ _LEAVES = (Tracer, TwoShapes, np.ndarray, np.generic, type, enum.Enum, BaseExcep
 
 
 class Form(NamedTuple):
-    """What objects are that are taken apart into equal parts.  keys: names of attributes or fields, keys, or numbers of items."""
+    """What objects are that are taken apart into equal parts.  keys: names of attributes or fields, keys, or numbers of items.
+
+    layout   of selections.
+    """
 
     kind: type
     keys: tuple[Any, ...]
+    layout: selections.Layout | None = None
 
     @property
     def is_fixed(self) -> bool:
         """Whether such objects cannot change."""
-        return issubclass(self.kind, tuple)
+        return issubclass(self.kind, tuple | Selection)
 
     def name(self, whole: str, key: Any) -> str:
         """What a part is called."""
@@ -56,12 +62,16 @@ class Form(NamedTuple):
             return [attribute(x, key) for key in self.keys]
         if self.kind is Progression:
             return parts_of(x)
+        if self.kind is Selection:
+            return selections.parts_of(x)
         if isinstance(x, tuple | list):
             return list(x)
         return list(x.values()) if self.kind in _DICTIONARIES else [_held(x, key) for key in self.keys]
 
     def whole(self, parts: Sequence[Any]) -> Any:
         """An object of these parts."""
+        if self.layout is not None:
+            return selections.whole(self.layout, *parts)
         if self.kind in _DICTIONARIES:
             return self.kind(zip(self.keys, parts, strict=True))
         if issubclass(self.kind, tuple) and self.kind is not tuple:
@@ -101,13 +111,19 @@ def form_of(x: Any) -> Form | None:
     return found if len(found.keys) <= MOST else None
 
 
+def form_of_variable(x: Any) -> Form | None:
+    """How what a variable holds is taken apart, which is bound anew: as elsewhere, and selections."""
+    layout = selections.layout_of(x)
+    return form_of(x) if layout is None else Form(Selection, selections.KEYS, layout)
+
+
 def form_of_side(x: Any) -> Form | None:
     """How what a variable holds at the end of a side of a branch is taken apart: as elsewhere, and ranges; no objects that refer to
     each other.
     """
     if type(x) in (range, Progression):
         return Form(Progression, tuple(Progression.__slots__))
-    return None if type(x) is Choice or (_is_object(x) and _leads_to_itself(x)) else form_of(x)
+    return None if type(x) is Choice or (_is_object(x) and _leads_to_itself(x)) else form_of_variable(x)
 
 
 def _leads_to_itself(x: Any) -> bool:
@@ -252,8 +268,8 @@ class Apart:
 
     def finds(self, name: str, start: Any, end: Any) -> bool:
         """Whether a variable, another object after an iteration than before it, is to be taken apart."""
-        form = form_of(start)
-        if form is None or name in self.loop.carried or form_of(end) != form:
+        form = form_of_variable(start)
+        if form is None or name in self.loop.carried or form_of_variable(end) != form:
             return False
         self.found.append(name)
         return True
@@ -267,7 +283,7 @@ class Apart:
     def add(self, name: str) -> None:
         """Take a variable apart."""
         loop, start = self.loop, self.loop.entry[name]
-        form = form_of(start)
+        form = form_of_variable(start)
         if form is None:
             return
         names = []
@@ -291,7 +307,9 @@ class Apart:
     def begin(self) -> None:
         """Before an iteration, and before the test of one: the variables hold objects of what their parts are then."""
         for name, (form, names) in reversed(self.forms.items()):
-            self.loop.names[name] = put_together(form, [self.loop.names[one] for one in names], self._may_be_shared(name))
+            found = self.loop.names[name] = put_together(form, [self.loop.names[one] for one in names], self._may_be_shared(name))
+            if form.layout is not None:
+                selections.stands_for(found, self.loop.entry[name])
 
     def _may_be_shared(self, name: str) -> bool:
         return name in self.shared or id(self.loop.entry[name]) not in self.once
@@ -306,7 +324,7 @@ class Apart:
         alone = Alone(self.loop.scope, [names[name] for name in read if name not in parts])
         for name, (form, names_of) in self.forms.items():
             end = self.ends[name] = names[name]
-            if form_of(end) != form:
+            if form_of_variable(end) != form:
                 not_capturable(f"{name} does not keep its structure", peel=max(1, names.room(name, self.loop.entry[name])))
             for one, part in zip(names_of, form.parts(end), strict=True):
                 names[one] = part
@@ -331,7 +349,9 @@ class Apart:
         for name, (form, names) in reversed(self.forms.items()):
             before = () if self.loop.runs or id(self.loop.entry[name]) in self.once else (self.loop.entry[name],)
             double = name in self.doubles or bool(before)
-            self.loop.names[name] = put_together(form, [self.loop.names[one] for one in names], double)
+            found = self.loop.names[name] = put_together(form, [self.loop.names[one] for one in names], double)
+            if form.layout is not None:
+                selections.stands_for(found, self.ends[name], self.loop.entry[name])
             if double:
                 note_double(*[one for one in (*_things(self.ends[name]), *before) if not isinstance(one, tuple)])
 

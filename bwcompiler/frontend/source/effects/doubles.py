@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from bwcompiler.errors import UnsupportedError, at
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.policy import Policy, Recapture, Site
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -61,8 +62,8 @@ def is_double(x: Any) -> bool:
 
 
 def refuse_double(x: Any) -> None:
-    """Something is changed: refused if it is a double."""
-    if is_double(x) and not isinstance(x, tuple):
+    """Something is changed: refused if it is a double.  (Selections see to that by themselves, `selections.stands_for`.)"""
+    if is_double(x) and not isinstance(x, tuple | Selection):
         policy = open_policy()
         if policy is not None and id(x) in policy.taken:
             _refuse(f"{_called(x)} is changed, which was taken out of a list that data fill: what was put in may have other names",

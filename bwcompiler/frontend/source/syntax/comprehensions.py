@@ -1,6 +1,7 @@
 """Comprehensions that make lists, dictionaries and sets, as loops and branches that put elements into what they make.
 
     [f(x) for x in xs if x > 0]     bw.listed(lambda found: bw.each(xs, lambda x: bw.sifted(x > 0, lambda: bw.kept(found, lambda: f(x)))))
+    found.extend(f(x) for x in xs)  bw.extended(found.extend, lambda: (f(x) for x in xs), lambda found: bw.each(...))
     {k: v for k, v in xs if v > 0}  bw.collected("dict", lambda found: [
                                         bw.sifted_into(found, v > 0, lambda: bw.put(found, k, v)) for k, v in xs])
 """
@@ -13,7 +14,7 @@ from typing import Any
 from bwcompiler.frontend.source.syntax.analysis.expressions import is_pure, makes, nesting
 from bwcompiler.frontend.source.syntax.analysis.liveness import stores
 from bwcompiler.frontend.source.syntax.names import FOUND, ITEM
-from bwcompiler.frontend.source.syntax.nodes import functions_read
+from bwcompiler.frontend.source.syntax.nodes import copied, functions_read
 from bwcompiler.frontend.source.syntax.notes import IS_SUMMED
 
 
@@ -21,6 +22,24 @@ def listed(rewriter: Any, node: ast.ListComp) -> ast.expr | None:
     """[x for item in items if test]: loops that append to a list, to which bodies are lambdas."""
     if not _can_be_bodies(node, [node.elt]):
         return None
+    kind = "summed" if IS_SUMMED.of(node) else "listed"
+    return rewriter.runtime("made", node, rewriter.runtime(kind, node, _filling(rewriter, node)))  # type: ignore[no-any-return]
+
+
+def extended(rewriter: Any, node: ast.Call) -> ast.expr | None:
+    """items.extend(x for item in source if test): as Python does, which appends an element before it computes the next one."""
+    if not isinstance(node.func, ast.Attribute) or node.func.attr != "extend" or len(node.args) != 1 or node.keywords:
+        return None
+    items: Any = node.args[0]
+    if not isinstance(items, ast.GeneratorExp) or not _can_be_bodies(items, [items.elt]):
+        return None
+    written = rewriter.later(rewriter.visit(copied(items)))
+    node.func.value = rewriter.visit(node.func.value)
+    return rewriter.runtime("extended", node, node.func, written, _filling(rewriter, items))  # type: ignore[no-any-return]
+
+
+def _filling(rewriter: Any, node: ast.ListComp | ast.GeneratorExp) -> ast.expr:
+    """A function that appends the elements to a list."""
     made = makes(node.elt)
     element = rewriter.later(rewriter.computed(rewriter.visit(node.elt), made))
     found: ast.expr = rewriter.runtime("kept", node.elt, _found(node), element)
@@ -30,8 +49,7 @@ def listed(rewriter: Any, node: ast.ListComp) -> ast.expr | None:
         rewriter.consumed(generator.iter, generator.target)
         header = rewriter.header(generator.iter, is_alone=True)
         found = rewriter.runtime("each", generator.iter, header, _body(rewriter, generator.target, found))
-    kind = "summed" if IS_SUMMED.of(node) else "listed"
-    return rewriter.runtime("made", node, rewriter.runtime(kind, node, rewriter.function_of(FOUND, found)))  # type: ignore[no-any-return]
+    return rewriter.function_of(FOUND, found)  # type: ignore[no-any-return]
 
 
 def collected(rewriter: Any, node: ast.DictComp | ast.SetComp) -> ast.expr | None:
@@ -51,7 +69,7 @@ def collected(rewriter: Any, node: ast.DictComp | ast.SetComp) -> ast.expr | Non
     return rewriter.runtime("collected", node, kind, rewriter.function_of(FOUND, found))  # type: ignore[no-any-return]
 
 
-def _can_be_bodies(node: ast.ListComp | ast.DictComp | ast.SetComp, elements: list[ast.expr]) -> bool:
+def _can_be_bodies(node: ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp, elements: list[ast.expr]) -> bool:
     """Whether what it evaluates in each iteration may stand in functions."""
     others = node.generators[1:]
     parts = [*elements, *[part for one in node.generators for part in one.ifs], *[one.iter for one in others]]

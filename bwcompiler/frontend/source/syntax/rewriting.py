@@ -37,7 +37,7 @@ from bwcompiler.frontend.source.syntax.analysis.filled import filled
 from bwcompiler.frontend.source.syntax.analysis.liveness import annotate, changed, rebound, stores
 from bwcompiler.frontend.source.syntax.analysis.private import private_lists
 from bwcompiler.frontend.source.syntax.comparisons import compared
-from bwcompiler.frontend.source.syntax.comprehensions import collected, listed
+from bwcompiler.frontend.source.syntax.comprehensions import collected, extended, listed
 from bwcompiler.frontend.source.syntax.definitions.lookup import NO_TYPE_PARAMETERS, Definition
 from bwcompiler.frontend.source.syntax.names import ITEM, Variables
 from bwcompiler.frontend.source.syntax.nodes import around_star, copied, walk
@@ -153,7 +153,7 @@ class _Rewriter(ast.NodeTransformer):
         return ast.copy_location(made, node)
 
     def visit_Call(self, node: ast.Call) -> Any:
-        return node if IS_GLOBALS.of(node) else search(self, node) or self.plain_call(node)
+        return node if IS_GLOBALS.of(node) else search(self, node) or extended(self, node) or self.plain_call(node)
 
     def plain_call(self, node: ast.Call) -> Any:
         """A call, of which the arguments are evaluated as they are written."""

@@ -17,7 +17,8 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.grids import Grid
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, SizedByData
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -50,6 +51,16 @@ def _taken(lead: int, parts: Any) -> Any:
     if not isinstance(whole, np.ndarray) or not isinstance(mask, np.ndarray):
         return ResultNode(_taken, lead, parts)        # numbers of results in their place
     return np.ascontiguousarray(whole[(slice(None),) * lead + (mask,)])
+
+
+def _crossed(axes: tuple[int, ...], parts: Any) -> Any:
+    """What masks select along several axes."""
+    if not all(isinstance(part, np.ndarray) for part in parts):
+        return ResultNode(_crossed, axes, parts)      # numbers of results in their place
+    whole, *masks = parts
+    for axis, mask in zip(axes, masks, strict=True):
+        whole = np.compress(mask, whole, axis)
+    return np.ascontiguousarray(whole)
 
 
 def chosen(which: Any, value: Any, options: Any) -> ResultNode:
@@ -128,7 +139,7 @@ def as_nodes(result: Any) -> Any:
     _register()
     result = HANDLERS["opened_result"](result)
     leaves, structure = tree.flatten(result)
-    if not any(isinstance(leaf, (Selection, *_FIXED)) for leaf in leaves):
+    if not any(isinstance(leaf, (SizedByData, *_FIXED)) for leaf in leaves):
         return result
     return tree.unflatten(structure, [_node(leaf) for leaf in leaves])
 
@@ -136,6 +147,8 @@ def as_nodes(result: Any) -> Any:
 def _node(leaf: Any) -> Any:
     if isinstance(leaf, Selection):
         return ResultNode(_taken, leaf.lead, (leaf.array, leaf.where))
+    if isinstance(leaf, Grid):
+        return ResultNode(_crossed, tuple(leaf.lines), (leaf.array, *[line.where for line in leaf.lines.values()]))
     if isinstance(leaf, str) and ("<traced " in leaf or "\0" in leaf):
         raise TracerError(at(current_source(), f"the result holds {leaf!r}, a text of traced numbers, which are not known while tracing\n"
                              "  hint: return the numbers, and make the text of the result"))
@@ -143,7 +156,7 @@ def _node(leaf: Any) -> Any:
 
 
 # ----- results that are arrays and numbers
-def _of_unknown_length(path: str, leaf: Selection) -> TracerError:
+def _of_unknown_length(path: str, leaf: SizedByData) -> TracerError:
     """Why what data selects is no result, and what could be."""
     if isinstance(leaf, DataSlice):
         what = "a slice with a traced bound"
@@ -161,7 +174,7 @@ def result_value(leaf: Any, position: int, output_tree: tree.TreeDef) -> Value:
         return value_of(leaf)
     if not isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray):
         path = tree.treedef_paths(output_tree, "result")[position]
-        if isinstance(leaf, Selection):
+        if isinstance(leaf, SizedByData):
             raise _of_unknown_length(path, leaf)
         if isinstance(leaf, Coroutine):
             leaf.close()                       # or Python warns that nobody waited for it

@@ -1,4 +1,4 @@
-"""`x[start:stop]` with bounds that are data: a slice whose number of elements is not known while tracing.
+"""`x[start:stop]`, `x[:, start:stop]` with bounds that are data: a slice whose number of elements is not known while tracing.
 
 It supports what a selection by a mask does (`masked_selection`), where the mask contains the positions between the bounds.  It is a view:
 later writes to the array are seen in it, and what is written into it is written into the array.
@@ -14,9 +14,10 @@ from bwcompiler import ops
 from bwcompiler.errors import DTypeError, TracerIndexError
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_windows import window_of
+from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import TRACED_BOUND, is_mask
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, SizedByData, selection
 from bwcompiler.frontend.tracing.operands import known, value_as
 from bwcompiler.frontend.tracing.registry import TAKING
 from bwcompiler.frontend.tracing.storages.region import Region, open_region
@@ -27,13 +28,14 @@ from bwcompiler.ir.types import I64
 
 
 class DataSlice(Selection):
-    """What `array[start:stop]` gives, as the array is when it is asked for; start and stop as numbers from 0 to its length."""
+    """What `array[start:stop]` gives, behind `lead` axes, as the array is when it is asked for; start and stop as numbers from 0 to the
+    extent of the axis."""
 
     __slots__ = ("start", "stop")
 
-    def __init__(self, source: Tracer, start: Tracer, stop: Tracer) -> None:
-        positions = fresh(ops.iota(shape=source.shape[:1], axis=0, dtype=I64))
-        super().__init__(source, np.logical_and(positions >= start, positions < stop))
+    def __init__(self, source: Tracer, start: Tracer, stop: Tracer, lead: int = 0) -> None:
+        positions = fresh(ops.iota(shape=source.shape[lead:lead + 1], axis=0, dtype=I64))
+        super().__init__(source, np.logical_and(positions >= start, positions < stop), lead)
         self.start = start
         self.stop = stop
 
@@ -47,10 +49,10 @@ TAKING.append(DataSlice)
 MOST_FOR_KNOWN_SIZES = 256     # iterations of loops that are unrolled so that slices have known sizes; each is program text
 
 
-def sized_by_data(x: Tracer, entries: list[Any]) -> Selection:
+def sized_by_data(x: Tracer, entries: list[Any]) -> SizedByData:
     """x[...] where data says how many elements there are: with a mask, or with a slice."""
     if not any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
-        return data_slice(x, entries)[0]
+        return data_slices(x, entries)
     found = masked(x, entries)
     if found is None:
         raise TracerIndexError("x[mask, ...] with a traced mask: the number of elements is not known while tracing\n"
@@ -64,7 +66,7 @@ def masked(x: Tracer, entries: list[Any], anywhere: bool = False) -> tuple[Trace
     None where there are indices of another kind, or NumPy would put the axis of the mask elsewhere, unless it may be `anywhere`."""
     entries = spelled_out(entries, x.ndim)
     place = next((place for place, entry in enumerate(entries) if isinstance(entry, Tracer) and is_mask(entry)), None)
-    if place is None or not all(_is_number(entry) or isinstance(entry, slice | None) for entry in (*entries[:place], *entries[place + 1:])):
+    if place is None or not all(is_number(entry) or isinstance(entry, slice | None) for entry in (*entries[:place], *entries[place + 1:])):
         return None
     before, mask, behind = entries[:place], entries[place], entries[place + 1:]
     numbers = [number for number, entry in enumerate(entries) if number == place or not isinstance(entry, slice | None)]
@@ -85,30 +87,47 @@ def spelled_out(entries: list[Any], rank: int) -> list[Any]:
     return [*others[:place], *[slice(None)] * (rank - taken), *others[place:]]
 
 
-def _is_number(entry: Any) -> bool:
+def is_number(entry: Any) -> bool:
+    """Whether an index is one number, known or traced."""
     return isinstance(entry, int | np.integer | Tracer) and not isinstance(entry, bool) and np.ndim(entry) == 0 and not is_mask(entry)
 
 
 def _is_plain(entry: Any) -> bool:
-    """Whether it is an index behind the slice that leaves a view of which the size is known."""
-    if isinstance(entry, slice):
-        return not any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step))
-    return entry is Ellipsis or entry is None or _is_number(entry)
+    """Whether it is an index beside the slice that leaves a view of which the size is known."""
+    return not _is_sized_by_data(entry) if isinstance(entry, slice) else entry is None or is_number(entry)
 
 
-def data_slice(x: Tracer, entries: list[Any]) -> tuple[DataSlice, Tracer]:
-    """x[...] with one slice whose bounds are data, with numbers before it; and the part of x that the other indices leave."""
-    place = next(number for number, entry in enumerate(entries) if isinstance(entry, slice))
-    bounds, numbers, further = entries[place], entries[:place], entries[place + 1:]
-    plain = all(map(_is_number, numbers)) and known(bounds.step) in (None, 1)
-    if not plain or not all(map(_is_plain, further)) or is_known_in_each_iteration([bounds]):
+def _is_sized_by_data(entry: Any) -> bool:
+    return isinstance(entry, slice) and any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step))
+
+
+def data_slice(x: Tracer, entries: list[Any]) -> DataSlice:
+    """x[...] with one slice whose bounds are data; its array is the part of x that the other indices leave."""
+    entries = spelled_out(entries, x.ndim)
+    place = next(number for number, entry in enumerate(entries) if _is_sized_by_data(entry))
+    bounds, before, behind = entries[place], entries[:place], entries[place + 1:]
+    if known(bounds.step) not in (None, 1) or not all(map(_is_plain, [*before, *behind])) or is_known_in_each_iteration([bounds]):
         raise TracerIndexError(TRACED_BOUND)
-    source = x[(*numbers, slice(None), *further)] if numbers or further else x
-    size = source._type.shape[0]
+    source = x[(*before, slice(None), *behind)] if before or behind else x
+    lead = sum([isinstance(entry, slice | None) for entry in before])
+    size = source._type.shape[lead]
     if not isinstance(size, int):
         raise TracerIndexError(TRACED_BOUND)
     _look_for_a_window(bounds, size)
-    return DataSlice(source, _bound(bounds.start, 0, size), _bound(bounds.stop, size, size)), source
+    return DataSlice(source, _bound(bounds.start, 0, size), _bound(bounds.stop, size, size), lead)
+
+
+def data_slices(x: Tracer, entries: list[Any]) -> SizedByData:
+    """x[...] with slices whose bounds are data, a view: along one axis, or a grid.  Blocks of known sizes are windows (`data_windows`)."""
+    entries = spelled_out(entries, x.ndim)
+    places = [place for place, entry in enumerate(entries) if _is_sized_by_data(entry)]
+    if len(places) == 1:
+        return data_slice(x, entries)
+    slices = [data_slice(x, [slice(None) if other in places and other != place else entry for other, entry in enumerate(entries)])
+              for place in places]
+    if all(window_of(entries[place], one.array._type.shape[one.lead]) is not None for place, one in zip(places, slices, strict=True)):
+        raise TracerIndexError(TRACED_BOUND)
+    return Grid(slices[0].array, {one.lead: Line(one.where, None) for one in slices}, is_view=True)
 
 
 def _look_for_a_window(bounds: slice, size: int) -> None:

@@ -19,7 +19,7 @@ from bwcompiler.ir.extent import Affine, Extent, add_extents, known_le, scale_ex
 TRACED_BOUND = ("a slice with a traced bound: the number of elements is not known while tracing\n"
                 "  hint: a loop over its elements, `for k in range(start, stop)`, whose bounds may be data; or index with "
                 "start + np.arange(size), or make the bound static (static_argnums); the index of a loop, and sums with it, may be bounds; "
-                "x[a:b] or x[i, a:b] with steps of 1 can be computed with, and be summed")
+                "x[a:b] or x[:, a:b] with steps of 1 can be computed with, and be summed")
 
 
 class TracedSizeError(TracerIndexError):

@@ -28,6 +28,7 @@ from bwcompiler.operators import UFUNC_NAMES, Operation, UpdatingOperators
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SELECTED: dict[Any, Callable[..., Any]] = {}       # by NumPy's function: what takes selections in its place
+GRIDDED: dict[Any, Callable[..., Any]] = {}        # likewise, where one of the arguments is a grid (`grids.py`)
 _TAKING_SELECTIONS: weakref.WeakSet[Callable[..., Any]] = weakref.WeakSet()
 _REDUCING = {"add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.min, "logical_and": np.all, "logical_or": np.any}
 _RUNNING = {"add": np.cumsum, "multiply": np.cumprod}
@@ -48,11 +49,32 @@ def takes_selections(function: Any) -> bool:
 
 
 def _method(function: Any) -> Callable[..., Any]:
-    return lambda self, *args, **kwargs: _run(function, self, *args, **kwargs)
+    return lambda self, *args, **kwargs: run_selected(function, self, *args, **kwargs)
 
 
-def _run(function: Any, *args: Any, **kwargs: Any) -> Any:
-    handler = SELECTED.get(function)
+class SizedByData(UpdatingOperators):
+    """An array of which data say how many elements it has: along an axis (`Selection`), or along several (`grids.Grid`)."""
+
+    __slots__ = ()
+
+    is_grid = False
+    array: Any
+
+    @property
+    def dtype(self) -> Any:
+        return self.array.dtype
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotImplementedError
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise NotImplementedError
+
+
+def run_selected(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call what takes selections, or grids, in the place of a function of NumPy's; refused where there is none."""
+    given = [one for arg in (*args, *kwargs.values()) for one in (arg if isinstance(arg, list | tuple) else (arg,))]
+    handler = (GRIDDED if any(isinstance(one, SizedByData) and one.is_grid for one in given) else SELECTED).get(function)
     if handler is None:
         for one in (*args, *kwargs.values()):
             if isinstance(one, Selection):
@@ -61,7 +83,7 @@ def _run(function: Any, *args: Any, **kwargs: Any) -> Any:
     return call(handler, *args, **kwargs)
 
 
-class Selection(UpdatingOperators):
+class Selection(SizedByData):
     """What x[mask] gives; in whatever region it is asked for.
 
     array   all elements.   where   the mask.   lead   how many axes of `array` are in front of those of the mask.
@@ -100,10 +122,6 @@ class Selection(UpdatingOperators):
         return int(self.array.ndim - self.where.ndim + 1)
 
     @property
-    def dtype(self) -> Any:
-        return self.array.dtype
-
-    @property
     def shape(self) -> tuple[Any, ...]:
         extents = self.array.shape
         return (*extents[:self.lead], call(HANDLERS["number_selected"], self), *extents[self.lead + self.where.ndim:])
@@ -120,21 +138,21 @@ class Selection(UpdatingOperators):
         if getattr(np, name, None) is not ufunc:
             call(require_known, ufunc)
         if method == "__call__" and name == "matmul" and not kwargs:
-            return _run(np.matmul, *inputs)
+            return run_selected(np.matmul, *inputs)
         if method == "__call__" and not kwargs:
             return call(HANDLERS["of_selections"], name, *inputs)
         if method == "reduce" and name in _REDUCING:
             kwargs.setdefault("axis", 0)
-            return _run(_REDUCING[name], *inputs, **kwargs)
+            return run_selected(_REDUCING[name], *inputs, **kwargs)
         if method == "accumulate" and name in _RUNNING:
             kwargs.setdefault("axis", 0)
-            return _run(_RUNNING[name], *inputs, **kwargs)
+            return run_selected(_RUNNING[name], *inputs, **kwargs)
         if method == "at" and not kwargs:
             return call(HANDLERS["selected_at"], ufunc, *inputs)
         return call(refuse, f"np.{name}{'' if method == '__call__' else '.' + method}{' with ' + ', '.join(kwargs) if kwargs else ''}")
 
     def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return _run(function, *args, **kwargs)
+        return run_selected(function, *args, **kwargs)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
         call(refuse, "an array of it")
@@ -158,12 +176,12 @@ class Selection(UpdatingOperators):
 
     def _operate(self, operation: Operation, *operands: Any) -> Any:
         if operation is operator.matmul:
-            return _run(np.matmul, *operands)
+            return run_selected(np.matmul, *operands)
         return call(HANDLERS["of_selections"], UFUNC_NAMES[operation], *operands)
 
     def _update(self, operation: Operation, other: Any) -> Any:
         if operation is operator.matmul:
-            return _run(np.matmul, self, other)    # an array of another size
+            return run_selected(np.matmul, self, other)    # an array of another size
         return call(HANDLERS["selection_in_place"], UFUNC_NAMES[operation], self, other)
 
     sum, prod, mean, var, std = (_method(function) for function in (np.sum, np.prod, np.mean, np.var, np.std))
@@ -179,19 +197,19 @@ class Selection(UpdatingOperators):
 
     def flatten(self, order: str = "C") -> Any:
         """A copy with one axis."""
-        return _run(np.ravel, self.copy(), order)
+        return run_selected(np.ravel, self.copy(), order)
 
     @property
     def T(self) -> Any:
-        return _run(np.transpose, self)
+        return run_selected(np.transpose, self)
 
     @property
     def real(self) -> Any:
-        return _run(np.real, self)
+        return run_selected(np.real, self)
 
     @property
     def imag(self) -> Any:
-        return _run(np.imag, self)
+        return run_selected(np.imag, self)
 
     def astype(self, dtype: Any, **options: Any) -> Any:
         """A copy with elements of that dtype."""
@@ -199,7 +217,7 @@ class Selection(UpdatingOperators):
 
     def reshape(self, *shape: Any) -> Any:
         """With one axis more of extent 1, or of one axis."""
-        return _run(np.reshape, self, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape)
+        return run_selected(np.reshape, self, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape)
 
     def sort(self, axis: int = -1, kind: Any = None) -> None:
         """Puts the numbers in order."""
@@ -211,7 +229,7 @@ TAKING.append(Selection)
 
 def holds_selection(*args: Any) -> bool:
     """Whether selections are among arguments, or in sequences among these."""
-    return any(isinstance(arg, Selection) or (isinstance(arg, list | tuple) and any(isinstance(one, Selection) for one in arg))
+    return any(isinstance(arg, SizedByData) or (isinstance(arg, list | tuple) and any(isinstance(one, SizedByData) for one in arg))
                for arg in args)
 
 

@@ -185,7 +185,7 @@ def test_elements_counted_from_either_end(index):
 
 
 @pytest.mark.parametrize("program", [
-    lambda x: np.sum(x[:np.argmax(x):2]), lambda x: np.sum(np.outer(x, x)[:, :np.argmax(x)]),
+    lambda x: np.sum(x[:np.argmax(x):2]), lambda x: np.sum(np.outer(x, x)[:, :np.argmax(x):2]),
     lambda x: x[:np.argmax(x)] @ x, lambda x: np.sum(x[:np.argmax(x)][::-1])])
 def test_what_needs_the_number_of_elements_is_refused(program):
     with pytest.raises(BwError, match="test_data_slices.py") as caught:
