@@ -87,7 +87,7 @@ from bwcompiler.frontend.source.undecided.lists.taking import by_test, gone_over
 from bwcompiler.frontend.source.undecided.lookups import changing
 from bwcompiler.frontend.source.variables import among, is_bounded, open_policy
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
-from bwcompiler.frontend.tracing.indexing.masked_selection import SizedByData
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, SizedByData
 from bwcompiler.frontend.tracing.policy import Policy
 from bwcompiler.frontend.tracing.provenance.source import is_library, is_plain_python
 from bwcompiler.frontend.tracing.registry import HANDLERS
