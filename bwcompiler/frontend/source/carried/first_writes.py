@@ -85,8 +85,8 @@ def _leaves_alone(loop: Any, name: str) -> bool:
 
 
 def _linked(storage: Storage) -> list[Any]:
-    """Links with arrays that somebody still has."""
-    return [one for one in storage.links or () if one.storage() is not None]
+    """Links with arrays that somebody still has; nobody has those of bodies that have been traced."""
+    return [one for one in storage.links or () if (held := one.storage()) is not None and not held.region.closed]
 
 
 def _reached(storage: Storage) -> list[Storage]:

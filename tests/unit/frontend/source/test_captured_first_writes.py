@@ -7,6 +7,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.errors import TracerError, UnsupportedError
+from bwcompiler.frontend.tracing.trace import trace
 
 X = np.array([0.3, -0.2, 1.1, 0.8, -0.5])
 
@@ -297,7 +298,27 @@ def read_by_the_name_of_what_may_be_the_same(x, ends):
     return h, first
 
 
-@pytest.mark.parametrize("program", [inner_loops, one_loop_after_another, a_branch_in_an_inner_loop,
+def steps_of(y, n, h):
+    for _ in range(n):
+        y = y + h * np.sin(y)
+    return y
+
+
+def a_loop_in_a_branch(x, ends):
+    """Doses between steps: the state is a new one only where time goes on, by a function that may give what it is given."""
+    y = x * 1.0
+    first, now = y, 0.0
+    for i in range(9):
+        t = ends[i % 3] + i // 3
+        if t > now:
+            n = max(1, int(np.ceil((t - now) / 0.7)))
+            y = steps_of(y, n, (t - now) / n)
+            now = t
+        y[0] += 0.5
+    return y, first
+
+
+@pytest.mark.parametrize("program", [inner_loops, one_loop_after_another, a_branch_in_an_inner_loop, a_loop_in_a_branch,
                                      read_by_the_name_of_what_may_be_the_same])
 def test_arrays_that_data_say_are_new(program):
     compiled = bw.jit(program)
@@ -309,3 +330,8 @@ def test_arrays_that_data_say_are_new(program):
             return
         np.testing.assert_allclose(found, program(X[:3], np.array(ends)), rtol=1e-14)
     bw.check_grads(lambda x: np.sum(program(x, np.array([0.0, 1.0, 4.0]))[0] * np.arange(3.0)), (X[:3],), order=1)
+
+
+def test_what_a_branch_made_has_no_other_name_afterwards():
+    graph = trace(lambda x, ends: a_loop_in_a_branch(x, ends)[0].sum(), (X[:3], np.array([0.5, 1.0, 2.0]))).graph
+    assert {value.op.name for value in graph.body} & {"loop", "while_loop"}
