@@ -50,6 +50,7 @@ def at_places(source: Iterable[Any], joins: bool = True) -> Callable[[Any], Any]
     def at(k: Any) -> Any:
         if any(scope.places or scope.missing for scope in getattr(open_policy(), "scopes", ())):
             _require_unchanged(source, lines)
+        _put_all_together(columns)
         found = unboxed(tree.unflatten(structure, [column(k) for column in columns if column is not None]), double=True)
         _note_handed_out(found, source, k)
         return found
@@ -95,7 +96,7 @@ def _column(leaves: Sequence[Any], joins: bool) -> Callable[[Any], Any] | None:
     if any(isinstance(leaf, Tracer | np.ndarray) for leaf in leaves):
         if any(type(leaf) is int for leaf in leaves):
             return None                            # the others will be asked for their numbers, too, as this one was
-        return _rows(leaves) or (_put_together(leaves) if joins else None)
+        return _rows(leaves) or (_PutTogether(leaves) if joins and are_small(leaves) else None)
     if all(type(leaf) is int for leaf in leaves) and len({y - x for x, y in itertools.pairwise(leaves)}) == 1:
         return lambda k: first + k * (leaves[1] - first)
     return (lambda k: picked(leaves, k)) if all(type(leaf) is str for leaf in leaves) else lookup_in(leaves)
@@ -120,21 +121,33 @@ def _rows(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
     return row
 
 
-def _put_together(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
-    """The k-th of some small arrays or numbers of one type, which are put in one array before the loop; None of others."""
-    if not are_small(leaves):
-        return None
+class _PutTogether:
+    """The k-th of small arrays or numbers of one type, which are put in one array before the loop."""
 
-    def at(k: Any) -> Any:
-        policy = open_policy()
-        loop = None if policy is None or not policy.scopes else policy.scopes[-1].loop
+    def __init__(self, leaves: Sequence[Any]) -> None:
+        self.leaves = leaves
+
+    def __call__(self, k: Any) -> Any:
+        loop = _loop_around()
         if loop is None:
-            return leaves[k] if type(k) is int else not_capturable("it reads small arrays of a list outside of its own body")
-        if id(leaves) not in loop.joined:
-            loop.joined[id(leaves)] = Joined(leaves, loop.site)
-            raise Again(loop)
-        return loop.joined[id(leaves)].read(k)
-    return at
+            return self.leaves[k] if type(k) is int else not_capturable("it reads small arrays of a list outside of its own body")
+        _put_all_together([self])
+        return loop.joined[id(self.leaves)].read(k)
+
+
+def _loop_around() -> Any:
+    policy = open_policy()
+    return None if policy is None or not policy.scopes else policy.scopes[-1].loop
+
+
+def _put_all_together(columns: Iterable[Any]) -> None:
+    """Have the loop around put these in arrays before it; raises Again where it has not, of all at once."""
+    loop = _loop_around()
+    new = [] if loop is None else [one.leaves for one in columns if type(one) is _PutTogether and id(one.leaves) not in loop.joined]
+    for leaves in new:
+        loop.joined[id(leaves)] = Joined(leaves, loop.site)
+    if new:
+        raise Again(loop)
 
 
 def lookup_in(numbers: Sequence[Any]) -> Callable[[Any], Any] | None:

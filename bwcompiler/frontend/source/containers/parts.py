@@ -13,7 +13,7 @@ import enum
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from types import CellType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -254,7 +254,7 @@ class Apart:
     ends     what they hold at the end of an iteration; doubles: which of these other names may have, too.
     once     the ids of objects that one variable held before the loop, and nothing else did; shared: variables whose objects other names
              have later.  What neither is the case for is nobody else's, in no iteration: the body may change it.
-    found    variables that are to be taken apart in the next attempt.
+    found    variables that are to be taken apart in the next attempt, and which of their parts (`_others`).
     """
 
     def __init__(self, loop: Any) -> None:
@@ -263,25 +263,24 @@ class Apart:
         self.ends: dict[str, Any] = {}
         self.doubles: set[str] = set()
         self.shared: set[str] = set()
-        self.found: list[str] = []
+        self.found: list[tuple[str, Others]] = []
         self.once = loop.names.once | held_once(loop.entry)
 
     def finds(self, name: str, start: Any, end: Any) -> bool:
         """Whether a variable, another object after an iteration than before it, is to be taken apart."""
-        form = form_of_variable(start)
-        if form is None or name in self.loop.carried or form_of_variable(end) != form:
+        if name in self.loop.carried or not _are_alike(start, end):
             return False
-        self.found.append(name)
+        self.found.append((name, _others(start, end)))
         return True
 
     def add_found(self) -> None:
         """Between attempts, when everything is as it was before the loop: what was found is taken apart."""
-        for name in self.found:
-            self.add(name)
+        for name, others in self.found:
+            self.add(name, others)
         self.found = []
 
-    def add(self, name: str) -> None:
-        """Take a variable apart."""
+    def add(self, name: str, others: Others | None = None) -> None:
+        """Take a variable apart, and some of its parts."""
         loop, start = self.loop, self.loop.entry[name]
         form = form_of_variable(start)
         if form is None:
@@ -298,6 +297,8 @@ class Apart:
         variables = loop.variables
         loop.variables = variables._replace(stored=(*variables.stored, *names), carried=(*_but(variables.carried, name), *names),
                                             results=(*_but(variables.results, name), *names))
+        for number, inner in (others or {}).items():
+            self.add(names[number], inner)
 
     @property
     def parts(self) -> set[str]:
@@ -354,6 +355,25 @@ class Apart:
                 selections.stands_for(found, self.ends[name], self.loop.entry[name])
             if double:
                 note_double(*[one for one in (*_things(self.ends[name]), *before) if not isinstance(one, tuple)])
+
+
+def _are_alike(start: Any, end: Any) -> bool:
+    """Whether what a variable holds before and after an iteration is taken apart in the same way."""
+    form = form_of_variable(start)
+    return form is not None and form_of_variable(end) == form
+
+
+Others: TypeAlias = "dict[int, Others]"
+
+
+def _others(start: Any, end: Any) -> Others:
+    """The parts, by number, that are tuples and other ones after an iteration than before it, with their parts: no reference is kept, as
+    these are counted."""
+    form = form_of_variable(start)
+    assert form is not None
+    pairs = enumerate(zip(form.parts(start), form.parts(end), strict=True))
+    return {number: _others(one, other) for number, (one, other) in pairs
+            if isinstance(one, tuple) and not same(one, other) and _are_alike(one, other)}
 
 
 def _things(x: Any) -> Sequence[Any]:
