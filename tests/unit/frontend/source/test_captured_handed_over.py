@@ -466,3 +466,23 @@ def those_that_survive(x):
 @pytest.mark.parametrize("program", [indices, of_pairs, sliding, the_largest, those_that_survive], ids=lambda program: program.__name__)
 def test_lists_made_of_themselves(program):
     as_python(program, *PLACES)
+
+
+def as_many_as_names(x):
+    pairs, pair, run = [], [], []
+    for v in x:
+        run.append(v)
+        if v < 0:
+            pair.append(sum(run))
+            run = []
+        if len(pair) == 2:
+            pairs.append(pair)
+            pair = []
+    total = 0.0
+    for a, b in pairs:
+        total += a - b
+    return total + sum(a * b for a, b in pairs) + x[0] * len(pair) + len(run)
+
+
+def test_lists_taken_apart():
+    as_python(as_many_as_names, *PLACES)
