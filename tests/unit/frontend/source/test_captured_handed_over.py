@@ -484,5 +484,11 @@ def as_many_as_names(x):
     return total + sum(a * b for a, b in pairs) + x[0] * len(pair) + len(run)
 
 
+def test_long_ones_are_refused():
+    """At once: each element would be a result of the branch."""
+    with pytest.raises(TracerBoolError, match="test_captured_handed_over"):
+        bw.jit(segments)(np.cos(np.arange(600.0)))
+
+
 def test_lists_taken_apart():
     as_python(as_many_as_names, *PLACES)
