@@ -88,7 +88,7 @@ class Policy:
         self.carrying: dict[Any, Any] = {}                          # what loops carry (`source.carried.remembered`), by what they see
         self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
         self.bounded: dict[Site, Any] = {}                          # what makes containers with room (`source.bounded`), and its plan
-        self.unlike: dict[tuple[str, int], BwError] = {}            # branches refused as their sides leave things that are not alike,
+        self.unlike: dict[tuple[str, int], BwError | None] = {}     # branches refused as their sides leave unlike things (None: lists),
         self.going_on: set[tuple[str, int]] = set()                 # and those that go on to the end of their blocks since then
         self.guarded: set[Site] = set()                             # loops that have `try`, to be unrolled if the function is refused;
         self.refused: BwError | None = None                         # the refusal before that was done

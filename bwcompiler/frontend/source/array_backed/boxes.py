@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of, put_together
+from bwcompiler.frontend.source.containers.parts import MOST, Alone, Form, containers, form_of, put_together
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Scope, scopes_around
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice, Options, is_unsure, joined
@@ -104,6 +104,9 @@ def shared_box(x: Any) -> Any:
 
 def boxed_in_side(x: Any, alone: Alone) -> Any:
     """boxed(x), which a side of a branch appends to a list; what other names have, too, is not to be changed from now on."""
+    if type(x) is list and len(x) > MOST:
+        not_capturable(f"it calls list.append() with a list of {len(x)} elements, or less, as data say",
+                       hint="what is needed of it: its sum, its first and last element; or the place where it begins, starts.append(k)")
     for one in containers(x):
         if any(scope.loop is not None for scope in scopes_around(one)):
             kind = type(one).__name__

@@ -73,6 +73,8 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
             not_capturable("it assigns to other places each time that it is traced")
         if isinstance(found, list):
             is_merging = True
+            if fitting.pads and source is not None:        # where the length has to be known, each side can go on by itself
+                policy.unlike.setdefault((source.file, source.line), None)
             return merge(test, found, names, entry, variables, policy, scope, has_returned)
         names.restore(entry)
         check(test if found.run is then else negated(test), found.run, found.error, error_source(found.error) or source)
@@ -97,7 +99,8 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
 
 def _going_on(policy: Policy) -> bool:
     """Whether branches that were refused are to go on to the end of their blocks from now on: what they leave is not alike."""
-    new = [site for site in policy.unlike if site not in policy.going_on][:MOST_GOING_ON - len(policy.going_on)]
+    others = sorted([site for site in policy.unlike if site not in policy.going_on], key=lambda site: policy.unlike[site] is None)
+    new = others[:MOST_GOING_ON - len(policy.going_on)]
     if new:
         policy.refused = policy.refused or policy.unlike[new[0]]
         policy.carrying.clear()

@@ -86,6 +86,8 @@ def _body(rewriter: Any, target: ast.expr, found: ast.expr) -> ast.expr:
     if isinstance(target, ast.Name):
         return rewriter.function_of(target.id, found)  # type: ignore[no-any-return]
     item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), target)
-    item = ast.copy_location(ast.Tuple([rewriter.items(item, nesting(target)) if nesting(target) else item], ast.Load()), target)
+    if nesting(target):
+        item = rewriter.taken_apart(rewriter.items(item, nesting(target)), target)
+    item = ast.copy_location(ast.Tuple([item], ast.Load()), target)
     once = ast.copy_location(ast.ListComp(found, [ast.comprehension(rewriter.visit(target), item, [], 0)]), found)
     return rewriter.function_of(ITEM, once)  # type: ignore[no-any-return]

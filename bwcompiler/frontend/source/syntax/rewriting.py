@@ -282,6 +282,11 @@ class _Rewriter(ast.NodeTransformer):
         """An expression of which elements are taken, and of these again: so many times."""
         return self.runtime("read_items", node, node, ast.copy_location(ast.Constant(levels), node))
 
+    def taken_apart(self, node: ast.expr, target: ast.expr) -> ast.expr:
+        """An expression of which the elements go to the names of a target."""
+        names = target.elts if isinstance(target, ast.Tuple | ast.List) else None
+        return node if names is None else self.runtime("taken_apart", node, node, *map(ast.Constant, around_star(names)))
+
     def consumed(self, node: ast.expr, target: ast.expr) -> None:
         """What stands in `zip(...)`, `enumerate(...)` or `reversed(...)`, whose elements are taken apart at once."""
         name = called(node)
@@ -351,11 +356,8 @@ class _Rewriter(ast.NodeTransformer):
         node.value = self.computed(node.value, made)
         depth = max(map(nesting, getattr(node, "targets", ())), default=0)
         if isinstance(made, bool) and depth:
-            node.value = self.items(node.value, depth)
-            target = node.targets[0]
-            if len(node.targets) == 1:
-                counts = [ast.copy_location(ast.Constant(count), node) for count in around_star(target.elts)]
-                node.value = self.runtime("taken_apart", node.value, node.value, *counts)
+            items = self.items(node.value, depth)
+            node.value = self.taken_apart(items, node.targets[0]) if len(node.targets) == 1 else items
         return node
 
     visit_AnnAssign = visit_Return = visit_Assign
@@ -419,7 +421,7 @@ class _Rewriter(ast.NodeTransformer):
         source = self.header(node.iter, is_alone=True)
         item: ast.expr = ast.copy_location(ast.Name(ITEM, ast.Load()), node.target)
         if nesting(node.target):
-            item = self.items(item, nesting(node.target))
+            item = self.taken_apart(self.items(item, nesting(node.target)), node.target)
         first = ast.copy_location(ast.Assign([self.visit(node.target)], item), node.target)
         body = self.function("body", [first, *self.block(node.body)], variables, node, (ITEM,))
         return [body, self.statement("for_", node, source, body, variables, *([] if flag is None else [ast.Constant(flag)]))]

@@ -143,6 +143,8 @@ def test_mapped():
 
 
 def test_what_a_try_that_is_left_may_catch_is_refused():
+    unused = 0
+
     def guarded(x):
         y = 0.0
         for k in (1.0, 2.0):
@@ -150,7 +152,7 @@ def test_what_a_try_that_is_left_may_catch_is_refused():
                 if x < k:
                     raise ValueError
                 y += x
-                global UNUSED
+                nonlocal unused
             except Exception:
                 y -= x
         return y
@@ -196,11 +198,13 @@ def test_divisions_by_a_known_zero_in_a_try(divide):
 
 
 def test_divisions_in_a_try_that_is_not_taken_apart_are_refused():
+    unused = 0
+
     def guarded(x, y):
         while True:
             try:
                 x = ratio(x, y)
-                global UNUSED
+                nonlocal unused
                 return x
             except ZeroDivisionError:
                 y = 1.0

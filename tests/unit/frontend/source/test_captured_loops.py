@@ -381,13 +381,15 @@ def test_loops_are_left_whatever_their_bodies_define(program):
 
 
 def test_a_loop_that_keeps_its_form_is_not_left_by_data():
+    unused = 0
+
     def left(a):
         for i in range(len(a)):
-            global UNUSED
+            nonlocal unused
             if a[i] > 0:
                 break
             a[i] *= 0.5
         return a
 
-    with pytest.raises(TracerBoolError, match="whether a loop goes on, which cannot be recorded: it has `global`"):
+    with pytest.raises(TracerBoolError, match="whether a loop goes on, which cannot be recorded: it has `nonlocal`"):
         bw.jit(left)(np.ones(9))

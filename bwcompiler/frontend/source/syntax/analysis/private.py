@@ -12,7 +12,6 @@ In both cases nobody can tell a copy from the list.
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Iterable
 
 from bwcompiler.frontend.source.syntax.analysis.liveness import Names, live_behind, stores
@@ -43,7 +42,7 @@ class _Private:
 
     others   variables that are none of these.
     bound    to what each variable is bound: the value; given: mentions that give a list to something.
-    changed  variables by which lists are changed.
+    changed  variables by which lists are changed.  behind: which are read behind each statement, where that was asked.
     """
 
     def __init__(self, body: list[ast.stmt], known: Iterable[str]) -> None:
@@ -53,6 +52,7 @@ class _Private:
         self.bound: dict[str, list[ast.expr]] = {}
         self.given: dict[str, list[ast.Name]] = {}
         self.changed: set[str] = set()
+        self.behind: dict[ast.stmt, Names] | None = None
         for statement in body:
             for node in walk(statement):
                 self._look(node)
@@ -198,17 +198,15 @@ class _Private:
         statement: ast.AST | None = self.parents.get(node)
         while isinstance(statement, _HOLDING):
             statement = self.parents.get(statement)
-        if not isinstance(statement, _SIMPLE) or statement not in self._behind:
+        if self.behind is None:
+            self.behind = live_behind(self.body)
+        if not isinstance(statement, _SIMPLE) or statement not in self.behind:
             return False
         mentions = [one for one in walk(statement) if isinstance(one, ast.Name) and one.id == node.id]
         if any(one is not node and (one in self.given.get(node.id, ()) or self._changes(one)) for one in mentions):
             return False
         is_bound = any(isinstance(one.ctx, ast.Store) for one in mentions) and isinstance(statement, ast.Assign)
-        return is_bound or node.id not in self._behind[statement]
-
-    @functools.cached_property
-    def _behind(self) -> dict[ast.stmt, Names]:
-        return live_behind(self.body)
+        return is_bound or node.id not in self.behind[statement]
 
 
 def _is_asking(function: ast.expr) -> bool:

@@ -48,6 +48,11 @@ class Fitting:
         ends.update({name: self.how[name](end) for name, end in before.items()})
         return [name for name in own if ends[name] is not before[name]]
 
+    @property
+    def pads(self) -> bool:
+        """Whether there are lists that are made as long as others."""
+        return any(map(_is_padding, self.how.values()))
+
     def has_to_change(self, ends: tuple[dict[str, Any], dict[str, Any]], values: tuple[Collection[str], Collection[str]]) -> bool:
         """Whether the sides have to be traced again: they give other things than they were fitted for, or need no fitting.
 
