@@ -15,6 +15,8 @@ from bwcompiler.ir.contracts.memory import ALIGNMENT, Copied, Location, MemoryPl
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
+PAGE = 4096                    # bytes: addresses that are the same modulo this share a set of the first cache
+
 # Why an update gets a copy of its operand `{0}` instead of the operand's memory, in words about the update.
 RULES = {
     "argument": "{0} is an argument, and the caller's array stays as it is",
@@ -193,6 +195,17 @@ class _Planner:
                 self.plan.saved.append((source, offset))
 
 
+def _length(size: int) -> int:
+    """The length of a block: whole cache lines.
+
+    Loops go through many arrays of one size together.  If that is a multiple of 4096 bytes (grids of 64 x 64, 128 x 96), all their elements
+    would share one set of the first cache, and a load would wait for a store to another array at the same address modulo 4096.  So large
+    blocks have an odd number of lines: arrays one behind the other begin in different sets, a few lines apart.
+    """
+    lines = -(-max(size, 1) // ALIGNMENT)
+    return (lines + (5 - lines) % 8 if lines * ALIGNMENT >= PAGE else lines) * ALIGNMENT
+
+
 class _Arena:
     """Blocks of one growing arena; freed blocks are kept by size."""
 
@@ -202,7 +215,7 @@ class _Arena:
         self.sizes: list[int] = []
 
     def take(self, size: int) -> tuple[int, int]:
-        size = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+        size = _length(size)
         at = bisect.bisect_left(self.sizes, size)
         if at < len(self.sizes):
             found = self.sizes[at]

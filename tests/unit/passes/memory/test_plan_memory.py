@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -246,3 +249,20 @@ def _filled(x):
     for t in range(6):
         y[t] = x[t] * 2.0
     return y * 1.5
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (48, 64), (128, 128), (4, 128), (60, 17, 32)])
+def test_large_arrays_of_one_size_begin_in_different_sets_of_a_cache(shape: tuple[int, ...]) -> None:
+    """Loops go through many arrays together, and addresses that are equal modulo 4096 share a set."""
+    x = input_value(tensor(F64, shape), "x")
+    with Record() as record:
+        made = [ops.sin(x)]
+        made += [ops.sin(made[-1]) for _ in range(39)]
+        total = sum(made[1:], made[0])
+    graph = cut("g", [x], record.values, [total])
+    steps = [StepUse([x], [made[0]]), *[StepUse([one], [other]) for one, other in itertools.pairwise(made)], StepUse(made, [total])]
+    plan = plan_memory(graph, steps)
+    begins = [plan.locations[value].number for value in made]
+    assert len(set(begins)) == len(made)
+    assert max(Counter([begin % 4096 // 64 for begin in begins]).values()) == 1
+    assert plan.arena_bytes <= len(made) * (x.type.nbytes + 512)
