@@ -14,6 +14,7 @@ from bwcompiler import tree
 from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.source.array_backed.boxes import Box, boxed_as_value, boxed_in_side, is_made
 from bwcompiler.frontend.source.array_backed.growth import Unbounded
+from bwcompiler.frontend.source.bodies.listed import Listed, listed, of_two_lengths
 from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, RETURNED, Arrays, Before, Side, merge, negated
 from bwcompiler.frontend.source.bounded.stacks import taken_over
 from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of_side, held_once
@@ -50,20 +51,23 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     scope = Scope(names, variables, is_branch=True)
     once, mark = held_once(entry), policy.mark()
     values: set[str] = set()
+    lists: set[str] = set()
     is_merging = False
     fitting = Fitting(policy, then, orelse)
     scope.test = call(value_of, test)
     try:
         for _ in range(ATTEMPTS):
             policy.forget(mark)
-            found = _sides((then, orelse), names, entry, variables, policy, scope, once, values, fitting)
+            found = _sides((then, orelse), names, entry, variables, policy, scope, once, values, lists, fitting)
             held = scope.adopt(names)              # what else they assign to
             ends = found if isinstance(found, list) and len(found) == 2 else None
             more = set() if ends is None else _values_or_none(ends, scope) - values
+            longer = set() if ends is None else _of_two_lengths(ends, variables) - lists
             is_other = ends is not None and fitting.has_to_change((ends[0].ends, ends[1].ends), (ends[0].places, ends[1].places))
-            if not (held or more or is_other) or isinstance(found, RaisingSide):
+            if not (held or more or longer or is_other) or isinstance(found, RaisingSide):
                 break
             values |= more
+            lists |= longer
             entry |= held
             variables = variables._replace(results=(*variables.results, *held))
         else:
@@ -113,12 +117,13 @@ class RaisingSide(NamedTuple):
 
 
 def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy,
-           scope: Scope, once: Collection[int], values: Collection[str], fitting: Fitting) -> list[Side] | RaisingSide:
+           scope: Scope, once: Collection[int], values: Collection[str], lists: Collection[str],
+           fitting: Fitting) -> list[Side] | RaisingSide:
     """Both sides, traced; or one that raises."""
     found = []
     for number, run in enumerate(runs):
         try:
-            found.append(_side(run, names, entry, variables, policy, scope, number, once, values, fitting))
+            found.append(_side(run, names, entry, variables, policy, scope, number, once, values, lists, fitting))
         except Exception as error:
             if is_raised(error) or raises_when_taken(error, policy):
                 return RaisingSide(run, error)
@@ -133,7 +138,7 @@ def _sides(runs: Sequence[Callable[[], Any]], names: Names, entry: dict[str, Any
 
 
 def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables: Variables, policy: Policy, scope: Scope, side: int,
-          once: Collection[int], values: Collection[str], fitting: Fitting) -> Side:
+          once: Collection[int], values: Collection[str], lists: Collection[str], fitting: Fitting) -> Side:
     ends: dict[str, Any] = {}
     places: dict[str, list[int]] = {}
     arrays: dict[str, list[Arrays]] = {}
@@ -153,7 +158,8 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         appended = {f"{APPENDED}{number}": tail.taken() for number, tail in enumerate((scope.tails or {}).values())}
         alone = Alone(scope, [*[ends[name] for name in (*variables.results, RETURNED)], *appended.values()], once)
         ends.update({name: boxed_as_value(ends[name], alone) for name in values})
-        forms.update(_taken_apart(ends))
+        made.update([name for name in lists if name in ends and alone(ends[name])])
+        forms.update(_taken_apart(ends, lambda name, end: listed(end, alone) if name in lists and type(end) in (list, tuple) else end))
         made.update([name for name in forms if alone(ends[name])])
         fitting.apply(ends)
         checks = together()
@@ -204,12 +210,22 @@ def _may_be_none(x: Any) -> bool:
     return type(x) is Choice and type(x.value) is Box and any(thing is None for thing in x.options.things)
 
 
-def _taken_apart(ends: dict[str, Any]) -> dict[str, tuple[Form, list[str]]]:
-    """How variables are taken apart, and what they hold; the parts are added to what variables hold at the end of a side."""
+def _of_two_lengths(sides: Sequence[Side], variables: Variables) -> set[str]:
+    """Variables that get a list with other elements on one side than on the other; not those that may be lists with room instead."""
+    one, other = (side.ends for side in sides)
+    return {name for name in of_two_lengths(one, other, _is_value) if name not in variables.private}
+
+
+def _taken_apart(ends: dict[str, Any], fit: Callable[[str, Any], Any]) -> dict[str, tuple[Form, list[str]]]:
+    """How variables are taken apart, and what they hold; the parts are added to what variables hold at the end of a side.
+
+    fit: what becomes of a variable or part before that.
+    """
     forms: dict[str, tuple[Form, list[str]]] = {}
     pending = [name for name, end in ends.items() if type(end) is not Box]
     for whole in pending:
-        form = form_of_side(ends[whole])
+        ends[whole] = fit(whole, ends[whole])
+        form = None if type(ends[whole]) is Listed else form_of_side(ends[whole])
         if form is None:
             continue
         names = [f"{form.name(whole, key)}{APART}" for key in form.keys]

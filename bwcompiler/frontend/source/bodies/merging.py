@@ -16,6 +16,7 @@ import numpy as np
 from bwcompiler import ops, tree
 from bwcompiler.frontend.source.array_backed.boxes import unboxed
 from bwcompiler.frontend.source.array_backed.growth import append
+from bwcompiler.frontend.source.bodies.listed import Listed, relisted
 from bwcompiler.frontend.source.bounded.dictionaries import wish as wish_for_key
 from bwcompiler.frontend.source.bounded.sites import stand_for
 from bwcompiler.frontend.source.bounded.stacks import hint as hint_for_stack
@@ -123,6 +124,7 @@ class _Merged:
     slots    leaves that the op gives, of those that it decides about.
     private  variables with lists that nothing else can hold.
     choices  the variables that become choices, with their options; apart: those that are taken apart, before their parts.
+    lists    those that are lists with other elements on one side than on the other, with their types.
     after    what the others hold, which is known.
     """
 
@@ -135,6 +137,7 @@ class _Merged:
         self.slots: list[Slot] = []
         self.choices: dict[str, Options] = {}
         self.apart: list[str] = []
+        self.lists: dict[str, type] = {}
         self.after: dict[str, Any] = {}
 
     def decide(self, name: str, start: Any) -> Sequence[str]:
@@ -146,6 +149,12 @@ class _Merged:
         self._require_lengths(name, one, other)
         if not isinstance(one, Tracer) and same(one, other):
             self.after[name] = one
+            return ()
+        if type(one) is Listed and type(other) is Listed:
+            self.lists[name] = one.kind
+            for side in self.sides:
+                side.ends[name] = side.ends[name].items
+            self.slots += _appended(name, self.sides)
             return ()
         if self.dead[0] != self.dead[1] and self._is_from_before(name, other if self.dead[0] else one):
             self.after[name] = other if self.dead[0] else one
@@ -259,6 +268,8 @@ class _Merged:
             after[name] = _chosen(test, self.sides, name, options, found.pop(name, []))
             if after[name].has_value and all(self._is_pythons_truth(side, name) for side in self.sides):
                 note_truth(after[name].value, True)
+        for name, kind in self.lists.items():
+            after[name] = relisted(_tail(test, name, self.sides, found.pop(name, [])), kind, any(name not in side.made for side in self.sides))
         for name, made in found.items():
             given = next(side for side in self.sides if name in side.places)
             after[name] = tree.unflatten(tree.structure(given.ends[name]), made[0])

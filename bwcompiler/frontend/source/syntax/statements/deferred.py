@@ -35,7 +35,8 @@ def _is_put_together(value: ast.expr) -> bool:
     if isinstance(value, ast.JoinedStr):
         return True
     if isinstance(value, _DISPLAYS):
-        parts = [part for part in children(value) if isinstance(part, ast.expr) and not (isinstance(value, ast.Dict) and part in value.keys)]
+        keys = value.keys if isinstance(value, ast.Dict) else []
+        parts = [part for part in children(value) if isinstance(part, ast.expr) and part not in keys]
         return not parts or any(_is_put_together(part) or (isinstance(part, ast.Constant) and isinstance(part.value, str | None))
                                 for part in parts)
     return False

@@ -1,0 +1,65 @@
+"""Lists that have other elements after one side of a branch than after the other: `found = []` or `found = [x, y]`, as data say.
+
+Each side gives the elements, boxed, as what it appends to a list is given (`array_backed.boxes`); after the branch there is one list with
+gaps (`undecided.lists.gaps`) of the elements of both, which are there where that side was taken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bwcompiler import tree
+from bwcompiler.frontend.source.array_backed.boxes import boxed, boxed_in_side, unboxed
+from bwcompiler.frontend.source.containers.parts import Alone, Form, put_together
+from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.undecided.lists.gaps import Maybe, packed, unpacked
+from bwcompiler.frontend.source.variables import is_bounded
+
+_KINDS = (list, tuple)
+
+
+@dataclasses.dataclass(eq=False)
+class Listed:
+    """The boxed elements of a list at the end of a side, whole blocks as one."""
+
+    items: tuple[Any, ...]
+    kind: type = dataclasses.field(metadata={"static": True})
+
+
+@functools.cache
+def _register() -> None:
+    tree.register_dataclass(Listed)
+
+
+def of_two_lengths(one: Mapping[str, Any], other: Mapping[str, Any], is_value: Any) -> set[str]:
+    """The variables that hold lists, or tuples, with other elements at the end of one side than of the other."""
+    return {name for name, end in one.items() if _differ(end, other.get(name)) and all(
+        _may_be_listed(x, is_value) for x in (end, other[name]))}
+
+
+def _differ(one: Any, other: Any) -> bool:
+    if type(one) is not type(other) or type(one) not in _KINDS:
+        return False
+    return len(one) != len(other) or any(type(x) is Maybe or type(y) is Maybe for x, y in zip(one, other, strict=True) if x is not y)
+
+
+def _may_be_listed(x: Sequence[Any], is_value: Any) -> bool:
+    """Whether it holds numbers and arrays, or what consists of these, and no iteration of a loop around has another one."""
+    return not any(is_bounded(item) for item in x) and all(
+        is_value(leaf) for item in packed(x) for leaf in tree.leaves(boxed(item))) and not any(
+        scope.loop is not None for scope in scopes_around(x))
+
+
+def listed(x: Sequence[Any], alone: Alone) -> Listed:
+    """The elements of a list at the end of a side."""
+    _register()
+    return Listed(tuple([boxed_in_side(item, alone) for item in packed(x)]), type(x))
+
+
+def relisted(items: Sequence[Any], kind: type, is_double: bool) -> Any:
+    """A list of elements that a branch gives; is_double: another name may have what it stands for."""
+    found = [unboxed(item, is_double) for item in unpacked(items)]
+    return put_together(Form(kind, tuple(range(len(found)))), found, is_double)
