@@ -62,7 +62,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
             held = scope.adopt(names)              # what else they assign to
             ends = found if isinstance(found, list) and len(found) == 2 else None
             more = set() if ends is None else _values_or_none(ends, scope) - values
-            longer = set() if ends is None else _of_two_lengths(ends, variables) - lists
+            longer = set() if ends is None else _of_two_lengths(ends, variables, scope) - lists
             is_other = ends is not None and fitting.has_to_change((ends[0].ends, ends[1].ends), (ends[0].places, ends[1].places))
             if not (held or more or longer or is_other) or isinstance(found, RaisingSide):
                 break
@@ -210,10 +210,10 @@ def _may_be_none(x: Any) -> bool:
     return type(x) is Choice and type(x.value) is Box and any(thing is None for thing in x.options.things)
 
 
-def _of_two_lengths(sides: Sequence[Side], variables: Variables) -> set[str]:
+def _of_two_lengths(sides: Sequence[Side], variables: Variables, scope: Scope) -> set[str]:
     """Variables that get a list with other elements on one side than on the other; not those that may be lists with room instead."""
     one, other = (side.ends for side in sides)
-    return {name for name in of_two_lengths(one, other, _is_value) if name not in variables.private}
+    return {name for name in of_two_lengths(one, other, scope, _is_value) if name not in variables.private}
 
 
 def _taken_apart(ends: dict[str, Any], fit: Callable[[str, Any], Any]) -> dict[str, tuple[Form, list[str]]]:

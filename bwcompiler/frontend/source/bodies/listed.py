@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import boxed, boxed_in_side, unboxed
 from bwcompiler.frontend.source.containers.parts import Alone, Form, put_together
-from bwcompiler.frontend.source.effects.places import scopes_around
+from bwcompiler.frontend.source.effects.places import Scope, scopes_around
 from bwcompiler.frontend.source.undecided.lists.gaps import Maybe, packed, unpacked
 from bwcompiler.frontend.source.variables import is_bounded
 
@@ -34,10 +34,10 @@ def _register() -> None:
     tree.register_dataclass(Listed)
 
 
-def of_two_lengths(one: Mapping[str, Any], other: Mapping[str, Any], is_value: Any) -> set[str]:
+def of_two_lengths(one: Mapping[str, Any], other: Mapping[str, Any], scope: Scope, is_value: Callable[[Any], bool]) -> set[str]:
     """The variables that hold lists, or tuples, with other elements at the end of one side than of the other."""
     return {name for name, end in one.items() if _differ(end, other.get(name)) and all(
-        _may_be_listed(x, is_value) for x in (end, other[name]))}
+        _may_be_listed(x, scope, is_value) for x in (end, other[name]))}
 
 
 def _differ(one: Any, other: Any) -> bool:
@@ -46,11 +46,11 @@ def _differ(one: Any, other: Any) -> bool:
     return len(one) != len(other) or any(type(x) is Maybe or type(y) is Maybe for x, y in zip(one, other, strict=True) if x is not y)
 
 
-def _may_be_listed(x: Sequence[Any], is_value: Any) -> bool:
+def _may_be_listed(x: Sequence[Any], scope: Scope, is_value: Callable[[Any], bool]) -> bool:
     """Whether it holds numbers and arrays, or what consists of these, and no iteration of a loop around has another one."""
     return not any(is_bounded(item) for item in x) and all(
-        is_value(leaf) for item in packed(x) for leaf in tree.leaves(boxed(item))) and not any(
-        scope.loop is not None for scope in scopes_around(x))
+        is_value(leaf) for item in packed(x) for leaf in tree.leaves(boxed(item))) and (
+        scope.owns(x) or all(one.loop is None for one in scopes_around(x)))
 
 
 def listed(x: Sequence[Any], alone: Alone) -> Listed:
