@@ -14,6 +14,7 @@ from typing import Any
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import boxed, boxed_in_side, unboxed
 from bwcompiler.frontend.source.containers.parts import Alone, Form, put_together
+from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Scope, scopes_around
 from bwcompiler.frontend.source.undecided.lists.gaps import Maybe, packed, unpacked
 from bwcompiler.frontend.source.variables import is_bounded
@@ -54,8 +55,10 @@ def _may_be_listed(x: Sequence[Any], scope: Scope, is_value: Callable[[Any], boo
 
 
 def listed(x: Sequence[Any], alone: Alone) -> Listed:
-    """The elements of a list at the end of a side."""
+    """The elements of a list at the end of a side; other names of it are not to change it from now on."""
     _register()
+    if not alone(x):
+        note_double(x)
     return Listed(tuple([boxed_in_side(item, alone) for item in packed(x)]), type(x))
 
 
