@@ -134,7 +134,7 @@ def lists_in_a_list(x):
     def parts(v, k):
         if v > 0.613 + 0.1 * k:
             return []
-        return [(j, v * j * k) for j in range(4) if v * j < 1.0]
+        return [(j, v * j * k) for j in range(4) if v * j < 1.003]
 
     rows = []
     for k in range(9):
