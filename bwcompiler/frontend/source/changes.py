@@ -69,6 +69,7 @@ def changed(x: Any) -> Any:
     if methods is not None:
         return methods
     if has_gaps(x):
+        HANDLERS["wish_for_stack"](x)
         refuse_gaps("assignments to elements")
     if type(x) is np.ndarray and (policy.made or policy.live):
         if policy.depth:
