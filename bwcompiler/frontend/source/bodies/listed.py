@@ -44,7 +44,9 @@ def of_two_lengths(one: Mapping[str, Any], other: Mapping[str, Any], scope: Scop
 def _differ(one: Any, other: Any) -> bool:
     if type(one) is not type(other) or type(one) not in _KINDS:
         return False
-    return len(one) != len(other) or any(type(x) is Maybe or type(y) is Maybe for x, y in zip(one, other, strict=True) if x is not y)
+    if len(one) != len(other):
+        return True
+    return any(type(x) is Maybe and x._block is not None for x, y in zip((*one, *other), (*other, *one), strict=True) if x is not y)
 
 
 def _may_be_listed(x: Sequence[Any], scope: Scope, is_value: Callable[[Any], bool]) -> bool:

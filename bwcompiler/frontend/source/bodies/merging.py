@@ -269,7 +269,8 @@ class _Merged:
             if after[name].has_value and all(self._is_pythons_truth(side, name) for side in self.sides):
                 note_truth(after[name].value, True)
         for name, kind in self.lists.items():
-            after[name] = relisted(_tail(test, name, self.sides, found.pop(name, [])), kind, any(name not in side.made for side in self.sides))
+            items = _tail(test, name, self.sides, found.pop(name, []))
+            after[name] = relisted(items, kind, any(name not in side.made for side in self.sides))
         for name, made in found.items():
             given = next(side for side in self.sides if name in side.places)
             after[name] = tree.unflatten(tree.structure(given.ends[name]), made[0])
