@@ -34,6 +34,21 @@ def shifted_in_place(x):
     return total + queue[-1]
 
 
+def gone_over_in_other_loops(x):
+    ratios, kept, pairs, total = shares(x[0]), [], [], 0.0
+    for k in range(5):
+        for j, ratio in enumerate(ratios):
+            total = total * 0.9 + ratio * x[1] * (j + k)
+            if k == 2 and ratio > 0.3:
+                kept.append(ratio * j)
+    for ratio in ratios:
+        pairs.append((ratio, ratio * x[2]))
+    last = 0.0
+    for a, b in pairs:
+        last = a * b + last * x[1]
+    return total + sum(kept) + len(kept) + last + sum([a * b for a, b in pairs if b > 0.05])
+
+
 def kept_by_a_filter(x):
     kept = [one for one in x if one > 0.15]
     kept[0] = kept[0] * x[1]
@@ -41,7 +56,8 @@ def kept_by_a_filter(x):
     return sum([k * one for k, one in enumerate(kept, 1)])
 
 
-@pytest.mark.parametrize("fun", [one_after_the_other, shifted_in_place, kept_by_a_filter], ids=lambda fun: fun.__name__)
+@pytest.mark.parametrize("fun", [one_after_the_other, shifted_in_place, gone_over_in_other_loops,
+                                 kept_by_a_filter], ids=lambda fun: fun.__name__)
 def test_values_and_gradients(fun):
     compiled = bw.value_and_grad(fun)
     for x in INPUTS:
