@@ -37,7 +37,8 @@ def _register() -> None:
 
 def of_two_lengths(one: Mapping[str, Any], other: Mapping[str, Any], scope: Scope, is_value: Callable[[Any], bool]) -> set[str]:
     """The variables that hold lists, or tuples, with other elements at the end of one side than of the other."""
-    return {name for name, end in one.items() if _differ(end, other.get(name)) and all(
+    changed = {name for place, name in scope.places.values() if place.kind == "items"}
+    return {name for name, end in one.items() if name not in changed and _differ(end, other.get(name)) and all(
         _may_be_listed(x, scope, is_value) for x in (end, other[name]))}
 
 
@@ -50,8 +51,8 @@ def _differ(one: Any, other: Any) -> bool:
 
 
 def _may_be_listed(x: Sequence[Any], scope: Scope, is_value: Callable[[Any], bool]) -> bool:
-    """Whether it holds numbers and arrays, or what consists of these, and no iteration of a loop around has another one."""
-    return not any(is_bounded(item) for item in x) and all(
+    """Whether it holds numbers and arrays, or what consists of these, and nothing changes it meanwhile: neither the branch nor a loop."""
+    return id(x) not in (scope.tails or {}) and not any(is_bounded(item) for item in x) and all(
         is_value(leaf) for item in packed(x) for leaf in tree.leaves(boxed(item))) and (
         scope.owns(x) or all(one.loop is None for one in scopes_around(x)))
 

@@ -5,7 +5,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler import tree
-from bwcompiler.errors import TracerBoolError, TracerError
+from bwcompiler.errors import TracerBoolError, TracerError, UnsupportedError
 from bwcompiler.frontend.tracing.trace import trace
 from tests.unit.frontend.comparing import as_python
 
@@ -293,25 +293,41 @@ def test_functions_in_branches_are_refused_with_what_to_write():
         bw.jit(of_functions)(X)
 
 
-def test_assignments_to_elements_are_refused():
-    def assigned(x):
+def test_elements_that_are_assigned_and_deleted():
+    def filled(x):
         kept = [x[0]]
         for v in x[1:4]:
             if v > 0:
                 kept.append(v)
+        return kept
+
+    def assigned(x):
+        kept = filled(x)
         kept[1] = 0.0
-        return sum(kept)
+        kept[-1] += x[0]
+        return sum(kept) + 10 * kept[0]
 
     def deleted(x):
-        kept = [x[0]]
-        for v in x[1:4]:
-            if v > 0:
-                kept.append(v)
+        kept = filled(x)
         del kept[1]
+        return sum(kept) + 10 * len(kept)
+
+    def part_assigned(x):
+        kept = filled(x)
+        kept[1:2] = [x[0], x[1]]
+        return sum(kept)
+
+    def part_deleted(x):
+        kept = filled(x)
+        del kept[1:]
         return sum(kept)
 
     for program in (assigned, deleted):
-        with pytest.raises(TracerError, match="number of elements depends on data"):
+        compiled = bw.jit(program)
+        for x in (X, abs(X), X):
+            np.testing.assert_allclose(compiled(x), program(x))
+    for program in (part_assigned, part_deleted):
+        with pytest.raises(UnsupportedError, match="of a list that data fill|from a list that data fill"):
             bw.jit(program)(X)
 
 

@@ -52,7 +52,7 @@ def pieces_of_a_line(x):
         places = np.concatenate(cuts)
         places = np.sort(places[(places > -1) & (places < 2)])
         found = []
-        for a, b in zip(places[:-1], places[1:]):
+        for a, b in zip(places[:-1], places[1:], strict=False):  # noqa: RUF007
             if b > a:
                 found.append((1, b - a))
         return found
