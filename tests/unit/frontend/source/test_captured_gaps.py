@@ -5,7 +5,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler import tree
-from bwcompiler.errors import TracerBoolError, TracerError, UnsupportedError
+from bwcompiler.errors import TracerBoolError, TracerError
 from bwcompiler.frontend.tracing.trace import trace
 from tests.unit.frontend.comparing import as_python
 
@@ -327,7 +327,7 @@ def test_elements_that_are_assigned_and_deleted():
         for x in (X, abs(X), X):
             np.testing.assert_allclose(compiled(x), program(x))
     for program in (part_assigned, part_deleted):
-        with pytest.raises(UnsupportedError, match="of a list that data fill|from a list that data fill"):
+        with pytest.raises(TracerError, match="of a list that data fill|from a list that data fill"):
             bw.jit(program)(X)
 
 
