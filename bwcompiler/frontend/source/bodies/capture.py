@@ -107,6 +107,7 @@ class Traceable:
         self.indexed: dict[int, IndexedList] = {}
         self.kept: set[int] = set()
         self.joined: dict[int, Joined] = {}
+        self.tables: dict[int, tuple[Any, Any]] = {}
         self.histories: dict[int, History] = {}
         self.elements: list[tuple[Growth, list[Element]]] = []
         self.buffers: dict[Storage, Tracer] = {}
