@@ -74,8 +74,8 @@ def _is_object(x: Any) -> bool:
 
 
 def _named(x: Any) -> str:
-    """What a thing is called: an object whose class does not say how it is written by its class, not by where it lies."""
-    return f"an object of {type(x).__name__}" if _is_object(x) and type(x).__repr__ is object.__repr__ else repr(x)
+    """What a thing is called: an object that is written as where it lies by its class."""
+    return f"an object of {type(x).__name__}" if _is_object(x) and repr(x) == object.__repr__(x) else repr(x)
 
 
 @dataclasses.dataclass(eq=False, slots=True)
