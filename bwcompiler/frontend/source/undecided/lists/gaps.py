@@ -76,6 +76,7 @@ class Maybe(Operators):
     present: Any
     value: Any
     _block: ClassVar[tuple[Block, int] | None] = None
+    may_be_missing: ClassVar[bool] = True
 
     __array_ufunc__ = None
     __call__ = __iter__ = __len__ = __bool__ = __contains__ = __format__ = __getitem__ = __float__ = __int__ = __index__ = _refuse
