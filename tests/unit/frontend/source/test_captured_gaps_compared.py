@@ -21,7 +21,7 @@ def with_nothing(x):
     found = kept(x)
     if found == []:
         return x[2]
-    return x[0] + (1.0 if [] != found else 2.0)
+    return x[0] + (1.0 if found != [] else 2.0)
 
 
 def with_known_ones(x):
