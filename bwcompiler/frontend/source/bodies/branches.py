@@ -14,7 +14,7 @@ from bwcompiler import tree
 from bwcompiler.errors import TracerBoolError, at
 from bwcompiler.frontend.source.array_backed.boxes import Box, boxed_as_value, boxed_in_side, is_made
 from bwcompiler.frontend.source.array_backed.growth import Unbounded
-from bwcompiler.frontend.source.bodies.listed import Listed, listed, of_two_lengths
+from bwcompiler.frontend.source.bodies.listed import Listed, Lists, listed
 from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, RETURNED, Arrays, Before, Side, merge, negated
 from bwcompiler.frontend.source.bounded.stacks import taken_over
 from bwcompiler.frontend.source.containers.parts import Alone, Form, containers, form_of_side, held_once
@@ -51,23 +51,21 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     scope = Scope(names, variables, is_branch=True)
     once, mark = held_once(entry), policy.mark()
     values: set[str] = set()
-    lists: set[str] = set()
     is_merging = False
-    fitting = Fitting(policy, then, orelse)
+    fitting, lists = Fitting(policy, then, orelse), Lists(policy, then, orelse)
     scope.test = call(value_of, test)
     try:
         for _ in range(ATTEMPTS):
             policy.forget(mark)
-            found = _sides((then, orelse), names, entry, variables, policy, scope, once, values, lists, fitting)
+            found = _sides((then, orelse), names, entry, variables, policy, scope, once, values, lists.names, fitting)
             held = scope.adopt(names)              # what else they assign to
             ends = found if isinstance(found, list) and len(found) == 2 else None
             more = set() if ends is None else _values_or_none(ends, scope) - values
-            longer = set() if ends is None else _of_two_lengths(ends, variables, scope) - lists
+            is_longer = ends is not None and lists.has_to_change(ends[0].ends, ends[1].ends, variables.private, scope, _is_value)
             is_other = ends is not None and fitting.has_to_change((ends[0].ends, ends[1].ends), (ends[0].places, ends[1].places))
-            if not (held or more or longer or is_other) or isinstance(found, RaisingSide):
+            if not (held or more or is_longer or is_other) or isinstance(found, RaisingSide):
                 break
             values |= more
-            lists |= longer
             entry |= held
             variables = variables._replace(results=(*variables.results, *held))
         else:
@@ -208,12 +206,6 @@ def _values_or_none(sides: Sequence[Side], scope: Scope) -> set[str]:
 
 def _may_be_none(x: Any) -> bool:
     return type(x) is Choice and type(x.value) is Box and any(thing is None for thing in x.options.things)
-
-
-def _of_two_lengths(sides: Sequence[Side], variables: Variables, scope: Scope) -> set[str]:
-    """Variables that get a list with other elements on one side than on the other; not those that may be lists with room instead."""
-    one, other = (side.ends for side in sides)
-    return {name for name in of_two_lengths(one, other, scope, _is_value) if name not in variables.private}
 
 
 def _taken_apart(ends: dict[str, Any], fit: Callable[[str, Any], Any]) -> dict[str, tuple[Form, list[str]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from bwcompiler import tree
@@ -16,8 +16,9 @@ from bwcompiler.frontend.source.array_backed.boxes import boxed, boxed_in_side, 
 from bwcompiler.frontend.source.containers.parts import Alone, Form, put_together
 from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Scope, scopes_around
-from bwcompiler.frontend.source.undecided.lists.gaps import Maybe, packed, unpacked
+from bwcompiler.frontend.source.undecided.lists.gaps import Block, Maybe, packed, unpacked
 from bwcompiler.frontend.source.variables import is_bounded
+from bwcompiler.frontend.tracing.policy import Policy
 
 _KINDS = (list, tuple)
 
@@ -35,11 +36,35 @@ def _register() -> None:
     tree.register_dataclass(Listed)
 
 
-def of_two_lengths(one: Mapping[str, Any], other: Mapping[str, Any], scope: Scope, is_value: Callable[[Any], bool]) -> set[str]:
-    """The variables that hold lists, or tuples, with other elements at the end of one side than of the other."""
-    changed = {name for place, name in scope.places.values() if place.kind == "items"}
-    return {name for name, end in one.items() if name not in changed and _differ(end, other.get(name)) and all(
-        _may_be_listed(x, scope, is_value) for x in (end, other[name]))}
+class Lists:
+    """The variables of a branch that hold lists, or tuples, with other elements at the end of one side than of the other.
+
+    Which these are the first tracing of the sides shows.  It is remembered, by the text of the branch, as what is fitted
+    (`undecided.fitting`).
+    """
+
+    def __init__(self, policy: Policy, *sides: Callable[[], Any]) -> None:
+        codes = tuple([getattr(side, "__code__", None) for side in sides])
+        self.memory: set[str] = policy.fitting.setdefault((*codes, "lists"), set()) if None not in codes else set()
+        self.remembered = set(self.memory)
+        self.names = set(self.memory)
+
+    def has_to_change(self, one: Mapping[str, Any], other: Mapping[str, Any], private: Collection[str], scope: Scope,
+                      is_value: Callable[[Any], bool]) -> bool:
+        """Whether the sides have to be traced again; private: variables with lists that may be lists with room instead."""
+        unneeded = {name for name in self.remembered if not _is_needed(one.get(name), other.get(name))}
+        self.remembered -= unneeded
+        changed = {name for place, name in scope.places.values() if place.kind == "items"}
+        found = {name for name in one if name not in self.names and name not in private and name not in changed and _differ(
+            one[name], other.get(name)) and all(_may_be_listed(x, scope, is_value) for x in (one[name], other[name]))}
+        self.names = self.names - unneeded | found
+        self.memory |= found
+        return bool(unneeded or found)
+
+
+def _is_needed(one: Any, other: Any) -> bool:
+    return type(one) is type(other) is Listed and (
+        any(isinstance(item, Block) for item in one.items) or tree.structure(one) != tree.structure(other))
 
 
 def _differ(one: Any, other: Any) -> bool:

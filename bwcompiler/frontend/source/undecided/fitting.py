@@ -67,7 +67,9 @@ def _is_new(fit: Any, before: Any) -> bool:
 
 
 def _is_known(one: Any, other: Any) -> bool:
-    """Whether it is a number on both sides, or an array."""
+    """Whether it is a number on both sides, or an array; or an element that is there."""
+    if type(one) is type(other) is Maybe:
+        return one.present is True and other.present is True
     return type(one) is type(other) is TwoShapes and isinstance(one.is_array, bool) and one.is_array is other.is_array
 
 

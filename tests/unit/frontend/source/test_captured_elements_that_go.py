@@ -69,6 +69,18 @@ def numbers_on_one_side(x):
     return sum(values) * x[0] + len(values)
 
 
+def one_text_for_both(x):
+    def kept(values, others):
+        if x[1] > 0.9:
+            values = others
+        return values
+
+    first = kept([x[0], x[1]], [one for one in x[:2] if one > 0.75])
+    second = kept([x[0], x[2]], [x[2] * 2, x[1]])
+    second = [one * 3 for one in second]
+    return sum(first) * len(first) + sum(second) * len(second)
+
+
 def by_logarithms(x):
     parts = left([(x[k], x * k) for k in range(3)], 0.15)
     table = np.empty((4, len(parts)))
@@ -79,7 +91,7 @@ def by_logarithms(x):
         logsumexp(table, axis=0, keepdims=True)) + np.sum(logsumexp(table, axis=-1, keepdims=True))
 
 
-PROGRAMS = [in_one_iteration, until_it_settles, while_one_is_small, numbers_on_one_side, by_logarithms]
+PROGRAMS = [in_one_iteration, until_it_settles, while_one_is_small, numbers_on_one_side, one_text_for_both, by_logarithms]
 
 
 @pytest.mark.parametrize("fun", PROGRAMS, ids=lambda fun: fun.__name__)

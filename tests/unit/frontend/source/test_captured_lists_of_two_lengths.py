@@ -151,8 +151,26 @@ def lists_in_a_list(x):
     return total
 
 
+def one_text_for_all_kinds(x):
+    def chosen(a, b):
+        if x[1] > 1:
+            return a
+        return b
+
+    both = [x[2], x[0]]
+    first = chosen([x[0]], [x[1], x[2]])
+    second = chosen([x[0]], [x[1]])
+    third = chosen(both, both)
+    third.append(x[1])
+    fourth = chosen(x[0] * 2, x[1])
+    fifth = chosen([one for one in x if one > 0.3], [one for one in x if one > 0.6])
+    sixth = chosen([], [x[0], x[1], x[2]])
+    return sum(first) + second[0] * len(second) + sum(both) * len(third) + fourth + sum(fifth) * len(fifth) + sum(sixth)
+
+
 PROGRAMS = [nothing_from_a_loop, nothing_or_what_was_kept, pieces_of_a_line, other_empty_things, several_returns, one_list_is_from_before,
-            of_arrays_and_objects, changed_after_the_branch, in_an_object, lists_in_a_list]
+            of_arrays_and_objects, changed_after_the_branch, in_an_object, lists_in_a_list,
+            one_text_for_all_kinds]
 
 
 @pytest.mark.parametrize("fun", PROGRAMS, ids=lambda fun: fun.__name__)
