@@ -11,7 +11,17 @@ from bwcompiler.errors import TracerArrayError
 from bwcompiler.frontend.numpy import bits, calculus, fourier, polynomials, queries, statistics, ufunc_methods  # noqa: F401
 from bwcompiler.frontend.numpy.elementwise import complex_parts, rounding, special, special_by_loop, ufunc_calls, ufuncs  # noqa: F401
 from bwcompiler.frontend.numpy.linalg import decompositions, diagonals, einsum, generalised  # noqa: F401
-from bwcompiler.frontend.numpy.manipulation import creation, flat_positions, indexing, joining, layout, padding, pieces, selection  # noqa: F401
+from bwcompiler.frontend.numpy.manipulation import (  # noqa: F401
+    creation,
+    flat_positions,
+    indexing,
+    insertion,
+    joining,
+    layout,
+    padding,
+    pieces,
+    selection,
+)
 from bwcompiler.frontend.numpy.manipulation.indexing import fitted
 from bwcompiler.frontend.numpy.reductions import comparisons, nan, quantiles, reductions, searching, sorting  # noqa: F401
 from bwcompiler.frontend.numpy.selected import (  # noqa: F401

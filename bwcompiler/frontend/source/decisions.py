@@ -138,6 +138,8 @@ def in_(x: Any, items: Any) -> Any:
     items = gaps.taken(items)
     if gaps.has_gaps(items):
         return gaps.contains(items, x)
+    if gaps.has_gaps(x) or (type(items) in (list, tuple) and any(map(gaps.has_gaps, items))):
+        return gaps.refuse("whether another one holds it, asked")
     if type(x) is Choice and type(items) is str and not x.has_value:
         return contains(items, x)
     method = user_method(type(items), "__contains__")

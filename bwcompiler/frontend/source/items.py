@@ -12,7 +12,7 @@ from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.dictionaries import is_new, table_of, tabled
 from bwcompiler.frontend.source.array_backed.growth import element, expect, is_growing, refuse_whole
 from bwcompiler.frontend.source.array_backed.indexed_lists import foresee, foresee_table, is_indexed, taken_from
-from bwcompiler.frontend.source.array_backed.lookups import at_places, lookup_in
+from bwcompiler.frontend.source.array_backed.lookups import at_places, at_places_in_loop, lookup_in
 from bwcompiler.frontend.source.array_backed.nested_lists import Row, note_row
 from bwcompiler.frontend.source.bounded.dictionaries import Dictionary, is_asked, supplied, want
 from bwcompiler.frontend.source.bounded.groups import Group, Groups
@@ -98,7 +98,7 @@ def _moving(items: Any, index: Tracer) -> Any:
         foresee(items)
         found = invariant_lists.element_in_side(items, index)
         if found is None and is_among(range(len(items)), index) and _is_table(items):
-            at = at_places(items, joins=False)
+            at = at_places(items, joins=False) or at_places_in_loop(items)
             found = None if at is None else note_row(at(index), items)
         if found is not None:
             return found

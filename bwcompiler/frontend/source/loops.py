@@ -28,6 +28,7 @@ from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.generators import Generated
 from bwcompiler.frontend.source.guarded_loops import guarded_for, guarded_while, under_tests
 from bwcompiler.frontend.source.items import iterable
+from bwcompiler.frontend.source.library.builtin_functions import as_int
 from bwcompiler.frontend.source.syntax.names import ITEM, Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import DONE, RETURNING
 from bwcompiler.frontend.source.undecided.lists import gaps
@@ -54,6 +55,7 @@ MOST_ENDLESS = 1000            # likewise of an iterator whose length is not kno
 MOST_FILLING = 64              # iterations in which a list of a loop may get as long as it is in the others
 MOST_PARTED = 6                # loops that are recorded in two parts, one inside of the other
 PARTS = 3                      # that a loop has in the end, mostly: two borders, and what is between
+MANY = 256                     # elements of a list with room, of which most are not there, perhaps
 MOST_ITEMS = 100_000           # that are taken from itertools.product and its like to see whether there are more
 _PLAIN = (int, float, bool, str, type(None), ModuleType)       # what a comprehension computes with known numbers from
 _FINITE = (itertools.product, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations)
@@ -229,7 +231,16 @@ def _captured_blocks(source: Any, body: Callable[[Any], None], names: Variables,
 
 
 def _captured_block(block: gaps.Block, body: Callable[[Any], None], names: Variables, tested: Variables, policy: Policy) -> bool:
-    """Whether a loop over what a loop has appended was recorded."""
+    """Whether a loop over what a loop has appended was recorded: of those that are there, if they are the first of many, or of all."""
+    if block.is_prefix and block.count >= MANY:
+        there = iteration.Elements(as_int(np.sum(block.present)), lambda k: gaps.handed_out(block.row(k)))
+        try:
+            for_loop(there, body, names, None, policy)
+        except NotCapturable as refused:
+            policy.notes.setdefault(site_of(body), refused.reason)
+        else:
+            return True
+
     def where_there(number: Any) -> None:
         branch(block.present[number], _of_item(body, gaps.handed_out(block.row(number))), nothing, tested, Names(body), policy)
     try:

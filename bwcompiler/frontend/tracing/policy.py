@@ -84,7 +84,7 @@ class Policy:
         self.heavy: set[Site] = set()                               # short loops that are recorded all the same: their iterations are long
         self.by_data: set[Site] = set()                             # loops whose index is data, though they are counted
         self.uncounted: set[Site] = set()                           # `while` loops with no count
-        self.fitting: dict[Any, Any] = {}                           # what sides of branches give, by their code (`kinds.fitting`)
+        self.fitting: dict[Any, Any] = {}                           # what sides of branches give, by their code (`undecided.fitting`)
         self.carrying: dict[Any, Any] = {}                          # what loops carry (`source.carried.remembered`), by what they see
         self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
         self.bounded: dict[Site, Any] = {}                          # what makes containers with room (`source.bounded`), and its plan

@@ -23,6 +23,7 @@ from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
 from bwcompiler.frontend.numpy.reductions.reductions import keep_axes
 from bwcompiler.frontend.numpy.selected.elementwise import elementwise
 from bwcompiler.frontend.numpy.selected.packing import filled as unselected_as
+from bwcompiler.frontend.numpy.selected.reducing import along
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, taking_selections
 from bwcompiler.frontend.tracing.operands import align, cast, constant, filled, number_value, real_value, reshape
 from bwcompiler.frontend.tracing.tracer import fresh
@@ -193,8 +194,9 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     >>> bw.scipy.special.logsumexp(np.array([[0.0, 0.0], [1000.0, 0.0]]), axis=1).round(4).tolist()
     [0.6931, 1000.0]
     """
-    if isinstance(a, Selection) and b is None and a.ndim == 1 and a.dtype.kind == "f":
-        a = lowered(a)
+    if isinstance(a, Selection) and b is None and not return_sign and a.dtype.kind == "f":
+        return along(lambda rows, axes: logsumexp(rows, axes, keepdims=keepdims), a, axis, keepdims,
+                     lambda x, axes: logsumexp(lowered(x), axes, keepdims=keepdims))
     value, weights = number_value(a), None
     if b is not None:
         value, weights = align([fresh(value), b])

@@ -4,7 +4,8 @@
 creation, sequences         arrays from numbers, and from sequences of traced arrays
 layout, strides             elements of one array at other places; views by steps in memory
 joining, padding            several arrays as one, parts of one, repetitions; borders
-indexing, selection         items; elements chosen by positions and conditions, inserted, deleted
+indexing, selection         items; elements chosen by positions and conditions
+insertion                   elements inserted and deleted
 pieces                      functions that are applied where conditions hold
 flat_positions              positions in flat arrays
 """

@@ -1,4 +1,4 @@
-"""NumPy's functions that select, replace, insert and delete elements, by positions or conditions.
+"""NumPy's functions that select and replace elements, by positions or conditions.
 
 Positions and conditions must be known while tracing if the number of results depends on them.
 """
@@ -16,14 +16,12 @@ from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, getitem, setitem, take
-from bwcompiler.frontend.numpy.manipulation.joining import concatenate
-from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view, indexed, moveaxis, reshaped, viewed
+from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view, indexed, reshaped, viewed
 from bwcompiler.frontend.numpy.selected import positions
 from bwcompiler.frontend.tracing.calls import call_back
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import as_extents
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import (
     as_tracer,
     cast,
@@ -176,7 +174,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     target = _target(arr, "place")
     if np.size(mask) != target.size:
         raise ValueError("place: mask and data must be the same size")
-    vals = _fitting(vals, target)
+    vals = fitting(vals, target)
     if isinstance(mask, Tracer):
         _require_safe(vals, target, "place")
         return _place_by_data(target, fresh(truth(value_as(mask))), as_tracer(vals))
@@ -199,7 +197,7 @@ def _place_by_data(target: Tracer, mask: Any, values: Any) -> None:
     set_flat(target, np.where(chosen, new.astype(target.dtype), np.ravel(target)))
 
 
-def _fitting(values: Any, target: Tracer) -> Any:
+def fitting(values: Any, target: Tracer) -> Any:
     """A value to store into an array: Python numbers, and lists of them, are converted to its dtype, or rejected."""
     if isinstance(values, bool | int | float | complex | list | tuple) and not is_traced(values):
         return np.asarray(values, target.dtype)
@@ -228,73 +226,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     assign(target, ops.select(reshape(truth(chosen), target.shape), spread, value_of(target)))
 
 
-# ----- inserting and deleting
-def _along(x: Tracer, axis: int, entry: Any) -> Any:
-    return getitem(x, (*[slice(None)] * axis, entry))
-
-
-def _known(value: Any, name: str) -> Any:
-    if isinstance(value, Tracer):
-        raise UnsupportedError(f"np.{name} at traced positions is not supported\n  hint: make them static (static_argnums)")
-    return value
-
-
-@implements(np.insert)
-def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
-    x = as_tracer(arr)
-    if axis is None:
-        x, axis = reshaped(x, (x.size,)), 0
-    axis = normalize_axis(axis, x.ndim)
-    extent = x.shape[axis]
-    number = np.ndim(_known(obj, "insert")) == 0 and not isinstance(obj, slice)
-    positions = np.arange(extent)[obj] if isinstance(obj, slice) else np.asarray(obj)
-    if positions.dtype == bool:
-        positions = np.flatnonzero(positions)
-    if positions.size and positions.dtype.kind not in "iu":
-        raise IndexError(f"np.insert: positions must be integers, slices or booleans, got {positions.dtype}")
-    positions = np.atleast_1d(positions).astype(np.int64)
-    if ((positions < -extent) | (positions > extent)).any():
-        raise IndexError(f"index {positions[0]} is out of bounds for axis {axis} with size {extent}")
-    positions = np.where(positions < 0, positions + extent, positions)
-    new = fresh(cast(value_as(_fitting(values, x)), x._type.dtype))
-    if positions.size == 1:                               # a block, inserted at one position
-        new = _raised(new, x.ndim)
-        new = moveaxis(new, 0, axis) if number else new
-        positions = np.repeat(positions, new.shape[axis])
-    while new.ndim > x.ndim and new.shape[0] == 1:
-        new = getitem(new, 0)
-    shape = tuple([positions.size if k == axis else n for k, n in enumerate(x.shape)])
-    both = concatenate([x, np.broadcast_to(new, shape)], axis)
-    # the positions of the elements of both in the result of np.insert
-    order = np.insert(np.arange(extent), positions, extent + np.arange(positions.size))
-    return _along(both, axis, order)
-
-
-def _raised(x: Tracer, rank: int) -> Tracer:
-    """x with leading axes of extent 1 up to at least this rank."""
-    return fresh(reshape(value_of(x), (1,) * max(rank - x.ndim, 0) + x.shape))
-
-
-@implements(np.delete)
-def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
-    x = as_tracer(arr)
-    if axis is None:
-        x, axis = reshaped(x, (x.size,)), 0
-    axis = normalize_axis(axis, x.ndim)
-    if _is_selected(obj) or (isinstance(obj, Tracer) and obj.dtype == bool):
-        return positions.delete(x, obj, axis)
-    if isinstance(obj, Tracer) and not obj.ndim and x.shape[axis]:
-        deleted = as_tracer(np.arange(x.shape[axis]))[obj]
-        left = np.arange(x.shape[axis] - 1)
-        return np.take(x, left + (left >= deleted), axis)
-    return _along(x, axis, np.delete(np.arange(x.shape[axis]), _known(obj, "delete")))
-
-
-def _is_selected(positions: Any) -> bool:
-    """What `np.nonzero` gives of a mask, or the positions in it."""
-    return isinstance(positions, Selection) or (isinstance(positions, tuple) and any(isinstance(one, Selection) for one in positions))
-
-
+# ----- repeating
 @implements(np.resize)
 def resize(a: Any, new_shape: Any) -> Any:
     x = as_tracer(a)

@@ -20,7 +20,7 @@ from bwcompiler.frontend.source.effects.doubles import note_double
 from bwcompiler.frontend.source.effects.places import Scope, scopes_around
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice, Options, is_unsure, joined
 from bwcompiler.frontend.source.undecided.kinds.identities import is_kept
-from bwcompiler.frontend.source.undecided.lists.gaps import Block, Maybe, packed, unpacked
+from bwcompiler.frontend.source.undecided.lists.gaps import Block, Maybe, has_gaps, packed, unpacked
 from bwcompiler.frontend.source.variables import not_capturable
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -30,7 +30,7 @@ DEEPEST = 32                   # things in things
 
 @dataclasses.dataclass(eq=False)
 class Box:
-    """The parts of something that can change; of a list with gaps whole blocks."""
+    """The parts of something that can change; of a list with gaps whole blocks (`undecided.lists.gaps.Block`) are one."""
 
     parts: list[Any]
     form: Form = dataclasses.field(metadata={"static": True})
@@ -73,7 +73,7 @@ def _boxed(x: Any, depth: int) -> Any:
         return x
     if depth == DEEPEST:
         raise _Endless
-    parts = [_boxed(part, depth + 1) for part in (packed(x) if type(x) is list else form.parts(x))]
+    parts = [_boxed(part, depth + 1) for part in (packed(x) if type(x) is list and has_gaps(x) else form.parts(x))]
     if form.is_fixed:
         return form.whole(parts)
     _register()
@@ -141,10 +141,10 @@ def _with_known(x: Any) -> Any:
 
 
 def items_of(x: Any) -> Sequence[Any] | None:
-    """The boxed items of a tuple or a boxed list; None of all else."""
+    """The boxed items of a tuple or a boxed list; None of all else, and of lists with gaps."""
     if isinstance(x, tuple):
         return x
-    return x.parts if type(x) is Box and x.form.kind is list else None
+    return x.parts if type(x) is Box and x.form.kind is list and not any(isinstance(part, Maybe | Block) for part in x.parts) else None
 
 
 HANDLERS.update(boxed=shared_box, unboxed=lambda x: unboxed(x, double=True), items_of_boxed=items_of)

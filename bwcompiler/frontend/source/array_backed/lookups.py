@@ -16,6 +16,7 @@ from bwcompiler.frontend.source.array_backed.boxes import boxed, unboxed
 from bwcompiler.frontend.source.array_backed.invariant_lists import Joined, are_small
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.effects.doubles import note_handed_out
+from bwcompiler.frontend.source.effects.places import scopes_around
 from bwcompiler.frontend.source.undecided.kinds.choices import picked
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
@@ -23,6 +24,8 @@ from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.rows import together
 from bwcompiler.frontend.tracing.tracer import Tracer
+
+MOST_COLUMNS = 64              # leaves of an element, of which each is put together with those of the others
 
 
 def are_rows(source: Iterable[Any]) -> bool:
@@ -50,11 +53,22 @@ def at_places(source: Iterable[Any], joins: bool = True) -> Callable[[Any], Any]
     def at(k: Any) -> Any:
         if any(scope.places or scope.missing for scope in getattr(open_policy(), "scopes", ())):
             _require_unchanged(source, lines)
-        _put_all_together(columns)
+        _require_together(columns)
         found = unboxed(tree.unflatten(structure, [column(k) for column in columns if column is not None]), double=True)
         _note_handed_out(found, source, k)
         return found
     return at
+
+
+def at_places_in_loop(source: list[Any]) -> Callable[[Any], Any] | None:
+    """The same of a list from outside of the loop that is being traced, which puts small arrays together once; None of another list."""
+    around = scopes_around(source)
+    loop = around[-1].loop if around else None
+    if loop is None or len(tree.leaves(boxed(source[0]))) > MOST_COLUMNS:
+        return None
+    if id(source) not in loop.tables:
+        loop.tables[id(source)] = source, at_places(source)
+    return loop.tables[id(source)][1]  # type: ignore[no-any-return]
 
 
 def has_things(source: Iterable[Any]) -> bool:
@@ -96,7 +110,7 @@ def _column(leaves: Sequence[Any], joins: bool) -> Callable[[Any], Any] | None:
     if any(isinstance(leaf, Tracer | np.ndarray) for leaf in leaves):
         if any(type(leaf) is int for leaf in leaves):
             return None                            # the others will be asked for their numbers, too, as this one was
-        return _rows(leaves) or (_PutTogether(leaves) if joins and are_small(leaves) else None)
+        return _rows(leaves) or (_Together(leaves) if joins and are_small(leaves) else None)
     if all(type(leaf) is int for leaf in leaves) and len({y - x for x, y in itertools.pairwise(leaves)}) == 1:
         return lambda k: first + k * (leaves[1] - first)
     return (lambda k: picked(leaves, k)) if all(type(leaf) is str for leaf in leaves) else lookup_in(leaves)
@@ -121,33 +135,37 @@ def _rows(leaves: Sequence[Any]) -> Callable[[Any], Any] | None:
     return row
 
 
-class _PutTogether:
-    """The k-th of small arrays or numbers of one type, which are put in one array before the loop."""
+class _Together:
+    """The k-th of some small arrays or numbers of one type, which are put in one array before the loop."""
 
     def __init__(self, leaves: Sequence[Any]) -> None:
         self.leaves = leaves
 
+    def is_new(self) -> bool:
+        """Whether the loop that is being traced has no such array yet: it is traced again, with one."""
+        loop = _loop()
+        if loop is None or id(self.leaves) in loop.joined:
+            return False
+        loop.joined[id(self.leaves)] = Joined(self.leaves, loop.site)
+        return True
+
     def __call__(self, k: Any) -> Any:
-        loop = _loop_around()
+        loop = _loop()
         if loop is None:
             return self.leaves[k] if type(k) is int else not_capturable("it reads small arrays of a list outside of its own body")
-        _put_all_together([self])
         return loop.joined[id(self.leaves)].read(k)
 
 
-def _loop_around() -> Any:
+def _loop() -> Any:
     policy = open_policy()
     return None if policy is None or not policy.scopes else policy.scopes[-1].loop
 
 
-def _put_all_together(columns: Iterable[Any]) -> None:
-    """Have the loop around put these in arrays before it; raises Again where it has not, of all at once."""
-    loop = _loop_around()
-    new = [] if loop is None else [one.leaves for one in columns if type(one) is _PutTogether and id(one.leaves) not in loop.joined]
-    for leaves in new:
-        loop.joined[id(leaves)] = Joined(leaves, loop.site)
+def _require_together(columns: Sequence[Any]) -> None:
+    """Trace the loop again where arrays are to be put together first: all at once."""
+    new = [column for column in columns if type(column) is _Together and column.is_new()]
     if new:
-        raise Again(loop)
+        raise Again(_loop())
 
 
 def lookup_in(numbers: Sequence[Any]) -> Callable[[Any], Any] | None:

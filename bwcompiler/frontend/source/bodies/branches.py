@@ -23,8 +23,8 @@ from bwcompiler.frontend.source.effects.checks import check, error_source, is_ra
 from bwcompiler.frontend.source.effects.places import Scope, attempted
 from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
+from bwcompiler.frontend.source.undecided.fitting import Fitting
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice
-from bwcompiler.frontend.source.undecided.kinds.fitting import Fitting
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, put_into
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body

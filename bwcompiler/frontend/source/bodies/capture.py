@@ -39,8 +39,8 @@ from bwcompiler.frontend.source.effects.checks import together
 from bwcompiler.frontend.source.effects.places import Scope, bound
 from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
+from bwcompiler.frontend.source.undecided.fitting import becomes_undecided, fitted_like
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice
-from bwcompiler.frontend.source.undecided.kinds.tuples import becomes_undecided, fitted_like
 from bwcompiler.frontend.source.undecided.kinds.unbound import is_of_one_iteration, look_for_unsure
 from bwcompiler.frontend.source.variables import (
     UNBOUND,
@@ -107,6 +107,7 @@ class Traceable:
         self.indexed: dict[int, IndexedList] = {}
         self.kept: set[int] = set()
         self.joined: dict[int, Joined] = {}
+        self.tables: dict[int, tuple[Any, Any]] = {}
         self.histories: dict[int, History] = {}
         self.elements: list[tuple[Growth, list[Element]]] = []
         self.buffers: dict[Storage, Tracer] = {}

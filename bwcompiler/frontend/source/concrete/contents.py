@@ -173,7 +173,7 @@ def _called(x: Any, name: str, *others: Any) -> Any:
 
 
 _NUMBERS = (int, float, ArrayTracer, ScalarTracer, np.ndarray, bool, complex, str, np.float64)
-_TEXTS = (str, tuple, list)    # and what may hold them
+_HOLDING = (str, tuple, list, dict)            # texts, and what may hold them
 _MIRRORED = {"lt": "__gt__", "gt": "__lt__", "le": "__ge__", "ge": "__le__", "eq": "__eq__", "ne": "__ne__"}
 _OPERATORS = {name: (getattr(operator, name), f"__{name.strip('_')}__", _MIRRORED.get(name, f"__r{name.strip('_')}__")) for name in (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "and_", "or_", "xor", "lt", "le", "gt", "ge", "eq", "ne",
@@ -184,8 +184,10 @@ def binary(name: str, x: Any, y: Any) -> Any:
     """An operator, by its name in `operator`: x + y."""
     function, method, mirrored = _OPERATORS[name]
     x, y = live(x), live(y)
-    if name in _MIRRORED and isinstance(x, _TEXTS) and isinstance(y, _TEXTS):
+    if name in _MIRRORED and isinstance(x, _HOLDING) and isinstance(y, _HOLDING):
         require_known(x, y)
+        if HANDLERS["have_gaps"](x, y):
+            return HANDLERS["compared_with_gaps"](name, x, y)
         if HANDLERS["are_undecided"](x, y):
             return HANDLERS["compared"](name, x, y)
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray):

@@ -61,6 +61,17 @@ def any_of(items: Any) -> Any:
     return found
 
 
+def are_equal(items: Any, others: Any) -> Any:
+    """items == others, of sequences of one type."""
+    if len(items) != len(others):
+        return False
+    found = True
+    for item, other in zip(items, others, strict=True):
+        if item != other:
+            found = False
+    return found
+
+
 def all_of(items: Any) -> Any:
     """all(items)."""
     found = True

@@ -496,3 +496,33 @@ def test_texts_in_arrays_from_outside_are_looked_at_in_each_call():
     assert (compiled(1.0), compiled(2.0)) == (1.0, 4.0)
     with pytest.raises(IndexError, match="out of bounds"):
         compiled(7.0)
+
+
+class Node:
+    def __init__(self):
+        self.kids = None
+        self.number = None
+
+    def put(self, v):
+        if self.number is None and self.kids is None:
+            self.number = v
+            return
+        if self.kids is None:
+            self.kids = [None, None]
+        k = 1 if v > 0.5 else 0
+        if self.kids[k] is None:
+            self.kids[k] = Node()
+        self.kids[k].put(v * 0.7)
+
+
+def test_a_tree_that_data_let_grow_is_refused_by_the_names_of_classes():
+    def program(x):
+        root = Node()
+        for k in range(3):
+            root.put(x[k])
+        return root.number
+
+    with pytest.raises(TracerError) as refused:
+        bw.jit(program)(X)
+    text = str(refused.value)
+    assert "0x" not in text and "of Node, None this is" in text and "arrays in the place of such objects" in text, text

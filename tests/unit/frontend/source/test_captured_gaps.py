@@ -293,29 +293,44 @@ def test_functions_in_branches_are_refused_with_what_to_write():
         bw.jit(of_functions)(X)
 
 
-def test_elements_are_assigned_to_and_deleted():
-    def assigned(x):
+def test_elements_that_are_assigned_and_deleted():
+    def filled(x):
         kept = [x[0]]
         for v in x[1:4]:
             if v > 0:
                 kept.append(v)
+        return kept
+
+    def assigned(x):
+        kept = filled(x)
         kept[1] = 0.0
-        return sum(kept)
+        kept[-1] += x[0]
+        return sum(kept) + 10 * kept[0]
 
     def deleted(x):
-        kept = [x[0]]
-        for v in x[1:4]:
-            if v > 0:
-                kept.append(v)
+        kept = filled(x)
         del kept[1]
+        return sum(kept) + 10 * len(kept)
+
+    def part_assigned(x):
+        kept = filled(x)
+        kept[1:2] = [x[0], x[1]]
+        return sum(kept)
+
+    def part_deleted(x):
+        kept = filled(x)
+        del kept[1:]
         return sum(kept)
 
     for program in (assigned, deleted):
         compiled = bw.jit(program)
         for x in (np.array([1.0, 2.0, -3.0, 4.0]), np.array([1.0, -2.0, 3.0, -4.0]), np.array([1.0, 2.0, 3.0, 4.0])):
-            assert compiled(x) == program(x)
+            np.testing.assert_allclose(compiled(x), program(x))
         with pytest.raises(IndexError, match="list assignment index out of range"):
             compiled(np.array([1.0, -2.0, -3.0, -4.0]))
+    for program in (part_assigned, part_deleted):
+        with pytest.raises(TracerError, match="of a list that data fill|from a list that data fill"):
+            bw.jit(program)(X)
 
 
 def test_an_array_that_was_appended_in_a_loop_that_is_left_is_not_written_to():

@@ -28,15 +28,17 @@ def deferred(value: ast.expr | None, bound: Collection[str], name: Callable[[], 
 
 
 def _is_put_together(value: ast.expr) -> bool:
-    """Whether it is an object of a class, or a display that holds texts, None or such objects."""
+    """Whether it is an object of a class, or a display that holds texts, None or such objects, or nothing."""
     if isinstance(value, ast.Call):
         called = value.func.attr if isinstance(value.func, ast.Attribute) else value.func.id if isinstance(value.func, ast.Name) else ""
         return called[:1].isupper() and isinstance(value.func, ast.Name | ast.Attribute)
     if isinstance(value, ast.JoinedStr):
         return True
     if isinstance(value, _DISPLAYS):
-        return any(_is_put_together(part) or (isinstance(part, ast.Constant) and isinstance(part.value, str | None))
-                   for part in children(value) if isinstance(part, ast.expr) and not (isinstance(value, ast.Dict) and part in value.keys))
+        keys = value.keys if isinstance(value, ast.Dict) else []
+        parts = [part for part in children(value) if isinstance(part, ast.expr) and part not in keys]
+        return not parts or any(_is_put_together(part) or (isinstance(part, ast.Constant) and isinstance(part.value, str | None))
+                                for part in parts)
     return False
 
 

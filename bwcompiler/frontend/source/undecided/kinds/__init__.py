@@ -1,6 +1,5 @@
 """Variables whose kind depends on data.  Imports go downwards only:
 
-    fitting                 what the sides of a branch give, made alike
     tuples                  tuples with such things in them
     orders                  comparisons of such tuples, and of lists
     named                   attributes whose name is a choice

@@ -62,7 +62,20 @@ class Options:
         return next((place for place, one in enumerate(self.things) if same(one, thing)), ABSENT)
 
     def __str__(self) -> str:
-        return ", ".join([repr(thing) for thing in self.things])
+        return ", ".join(map(_named, self.things))
+
+    def has_objects(self) -> bool:
+        """Whether there are objects of a class of the user's among them, which are no values."""
+        return any(map(_is_object, self.things))
+
+
+def _is_object(x: Any) -> bool:
+    return is_plain_object(x) and not isinstance(x, enum.Enum)
+
+
+def _named(x: Any) -> str:
+    """What a thing is called: an object that is written as where it lies by its class."""
+    return f"an object of {type(x).__name__}" if _is_object(x) and repr(x) == object.__repr__(x) else repr(x)
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -200,8 +213,10 @@ def is_unsure(x: Choice) -> bool:
 
 def refuse(x: Choice, objects: Sequence[Any] = ()) -> NoReturn:
     """A choice of known things is asked for more than which it is: for one of these objects, say."""
+    hint = ("arrays in the place of such objects, one for each attribute, and a row for each object: child = np.full((n, 4), -1), with -1 "
+            "for None" if x.options.has_objects() else "if ... elif ... by it, or a dictionary of numbers by it")
     refusal = TracerError(at(current_source(), f"it depends on traced values which of {x.options} this is: it can be compared, be tested "
-                             "in an `if` and asked for attributes\n  hint: if ... elif ... by it, or a dictionary of numbers by it"))
+                             f"in an `if` and asked for attributes\n  hint: {hint}"))
     policy = open_policy()
     if policy is not None:
         HANDLERS["tell_apart"](objects, policy, refusal)

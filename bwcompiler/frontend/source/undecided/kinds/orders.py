@@ -22,8 +22,9 @@ from bwcompiler.frontend.tracing.tracer import Tracer
 
 
 def is_undecided(x: Any) -> bool:
-    """Whether data decides what a number, string or object is, or a part of a tuple or list."""
-    return isinstance(x, Tracer | Choice) or (isinstance(x, tuple | list) and any(map(is_undecided, x)))
+    """Whether data decides what a number, string or object is, or a part of a tuple or list, or whether it is there."""
+    return isinstance(x, Tracer | Choice) or getattr(type(x), "may_be_missing", False) or (
+        isinstance(x, tuple | list) and any(map(is_undecided, x)))
 
 
 def are_undecided(x: Any, y: Any) -> bool:

@@ -18,18 +18,13 @@ from bwcompiler.frontend.source.undecided.kinds.choices import (
     VALUE,
     Choice,
     Options,
-    becomes_choice,
     is_known,
     is_unsure,
     joined,
     number_in,
     parts,
 )
-from bwcompiler.frontend.source.undecided.kinds.choices import fitted as fitted_choice
-from bwcompiler.frontend.source.undecided.kinds.two_shapes import becomes_two_shapes
-from bwcompiler.frontend.source.undecided.kinds.two_shapes import fitted_like as fitted_to_shapes
 from bwcompiler.frontend.source.variables import nothing_like
-from bwcompiler.frontend.tracing.calls import call
 
 MOST = 50                      # parts
 
@@ -135,13 +130,7 @@ def _fitted_part(x: Any, place: Any) -> Any:
 
 
 # ----- what a loop carries
-def becomes_undecided(loop: Any, name: str, start: Any, end: Any) -> bool:
-    """Whether a variable of a loop, of one kind before an iteration and of another after it, is to be carried as either."""
-    return becomes_two_shapes(loop, name, start, end) or _becomes_wider(loop, name, start, end) or becomes_choice(
-        loop, name, start, end, nothing_like)
-
-
-def _becomes_wider(loop: Any, name: str, start: Any, end: Any) -> bool:
+def becomes_wider(loop: Any, name: str, start: Any, end: Any) -> bool:
     """Whether a loop is to carry a tuple, or None, with more known things in its places than it began with."""
     if type(start) is not Choice or type(end) is not Choice or tree.structure(start) == tree.structure(end):
         return False
@@ -151,11 +140,3 @@ def _becomes_wider(loop: Any, name: str, start: Any, end: Any) -> bool:
     loop.entry[name] = fitted(start, places)
     loop.kinds.pop(name, None)
     return tree.structure(loop.entry[name]) != tree.structure(start)
-
-
-def fitted_like(end: Any, start: Any) -> Any:
-    """What an iteration gives the next one, of a variable that is undecided; as it is where it has more than that."""
-    if type(start) is not Choice:
-        return fitted_to_shapes(end, start)
-    places = places_of(start, end) if isinstance(start.value, tuple) else None
-    return call(fitted_choice, end if places is None else fitted(end, places), start)

@@ -18,7 +18,7 @@ from bwcompiler import tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.effects.checks import check
 from bwcompiler.frontend.source.library.builtin_functions import as_int, choose_number
-from bwcompiler.frontend.source.variables import is_bounded, is_number, open_policy, same
+from bwcompiler.frontend.source.variables import UNBOUND, is_bounded, is_number, open_policy, same
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.shared_arrays import origins, share
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, selection
@@ -76,6 +76,7 @@ class Maybe(Operators):
     present: Any
     value: Any
     _block: ClassVar[tuple[Block, int] | None] = None
+    may_be_missing: ClassVar[bool] = True
 
     __array_ufunc__ = None
     __call__ = __iter__ = __len__ = __bool__ = __contains__ = __format__ = __getitem__ = __float__ = __int__ = __index__ = _refuse
@@ -129,6 +130,20 @@ def maybe(present: Any, value: Any) -> Maybe:
     if type(value) is Maybe:
         return Maybe(np.logical_and(present, value.present), value.value)
     return Maybe(present, HANDLERS["boxed"](value))
+
+
+def as_maybe(x: Any) -> Maybe:
+    """An element that is there, or may be."""
+    return x if type(x) is Maybe else maybe(True, x)
+
+
+def becomes_maybe(loop: Any, name: str, start: Any, end: Any) -> bool:
+    """Whether a variable of a loop, an element of a list before an iteration, is one that may not be there after it."""
+    if type(end) is not Maybe or type(start) is Maybe or start is UNBOUND:
+        return False
+    loop.entry[name] = as_maybe(start)
+    loop.kinds.pop(name, None)
+    return True
 
 
 def handed_out(value: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from bwcompiler.frontend.numpy.selected import ordering
 from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.source.undecided.lists import keyed, moved
+from bwcompiler.frontend.source.undecided.lists.compared import compared, have_gaps
 from bwcompiler.frontend.source.undecided.lists.gaps import Items, Maybe, as_array, has_gaps, length, refuse, taken, total
 from bwcompiler.frontend.source.variables import among, is_bounded
 from bwcompiler.frontend.tracing.calls import call
@@ -42,7 +43,7 @@ def _repeated(items: list[Any], times: Any) -> Any:
     return HANDLERS["call_of"](plain.repeated)(items, times)
 
 
-HANDLERS["repeated"] = _repeated
+HANDLERS.update(repeated=_repeated, have_gaps=have_gaps, compared_with_gaps=compared)
 
 
 def _joined(function: Callable[..., Any]) -> Callable[..., Any]:

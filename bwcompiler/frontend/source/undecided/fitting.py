@@ -1,5 +1,8 @@
 """How what the sides of a branch give is made to be of one structure, so that it can be merged: numbers beside arrays (`two_shapes.py`),
-tuples with texts beside others or None (`tuples.py`), lists of different lengths (`padding`).
+tuples with texts beside others or None (`tuples.py`), lists of different lengths (`padding`), elements of a list beside those that may not
+be there (`lists/gaps.py`).
+
+So is what a loop carries of them, which begins with one of the two.
 
 The sides are traced once, which shows what they give, and then again with that fitted.  Branches in sides would be traced as often as two
 to the power of their depth; so it is remembered, by the text of a branch, what was fitted there.
@@ -11,11 +14,16 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from bwcompiler.frontend.source.undecided.kinds.choices import Choice, becomes_choice
+from bwcompiler.frontend.source.undecided.kinds.choices import fitted as fitted_choice
+from bwcompiler.frontend.source.undecided.kinds.tuples import becomes_wider, places_of, signature
 from bwcompiler.frontend.source.undecided.kinds.tuples import fitted as fitted_tuple
-from bwcompiler.frontend.source.undecided.kinds.tuples import places_of, signature
-from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes, pattern_of
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes, becomes_two_shapes, pattern_of
 from bwcompiler.frontend.source.undecided.kinds.two_shapes import fitted as fitted_shape
-from bwcompiler.frontend.source.variables import same
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import fitted_like as fitted_to_shapes
+from bwcompiler.frontend.source.undecided.lists.gaps import Maybe, as_maybe, becomes_maybe
+from bwcompiler.frontend.source.variables import UNBOUND, nothing_like, same
+from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.policy import Policy
 
 
@@ -73,6 +81,8 @@ class Fitting:
         one, other = ends[0][name], ends[1].get(name)
         if name not in ends[1] or same(one, other):
             return None
+        if (type(one) is Maybe) != (type(other) is Maybe) and one is not UNBOUND and other is not UNBOUND:
+            return functools.partial(as_maybe)
         pattern = pattern_of(one, other) if all(name in known for known in values) else None
         if pattern is not None:
             return functools.partial(fitted_shape, pattern=pattern)
@@ -92,11 +102,32 @@ def _is_new(fit: Any, before: Any) -> bool:
         return bool(fit.is_more_than(before))
     if getattr(before, "func", None) is not fit.func:
         return True
+    if fit.func is as_maybe:
+        return False
     if fit.func is fitted_shape:
         return bool(fit.keywords["pattern"].shape != before.keywords["pattern"].shape)
     return bool(signature(fit.keywords["places"]) != signature(before.keywords["places"]))
 
 
 def _is_known(one: Any, other: Any) -> bool:
-    """Whether it is a number on both sides, or an array."""
+    """Whether it is a number on both sides, or an array; or an element that is there."""
+    if type(one) is type(other) is Maybe:
+        return one.present is True and other.present is True
     return type(one) is type(other) is TwoShapes and isinstance(one.is_array, bool) and one.is_array is other.is_array
+
+
+# ----- what loops carry
+def becomes_undecided(loop: Any, name: str, start: Any, end: Any) -> bool:
+    """Whether a variable of a loop, of one kind before an iteration and of another after it, is to be carried as either."""
+    return becomes_maybe(loop, name, start, end) or becomes_two_shapes(loop, name, start, end) or becomes_wider(
+        loop, name, start, end) or becomes_choice(loop, name, start, end, nothing_like)
+
+
+def fitted_like(end: Any, start: Any) -> Any:
+    """What an iteration gives the next one, of a variable that is undecided; as it is where it has more than that."""
+    if type(start) is Maybe:
+        return as_maybe(end)
+    if type(start) is not Choice:
+        return fitted_to_shapes(end, start)
+    places = places_of(start, end) if isinstance(start.value, tuple) else None
+    return call(fitted_choice, end if places is None else fitted_tuple(end, places), start)
