@@ -162,8 +162,16 @@ def _side(run: Callable[[], Any], names: Names, entry: dict[str, Any], variables
         alone = Alone(scope, [*[ends[name] for name in (*variables.results, RETURNED)], *appended.values()], once)
         ends.update({name: boxed_as_value(ends[name], alone) for name in values})
         grown = {id(tail.base) for tail, items in zip((scope.tails or {}).values(), appended.values(), strict=True) if items}
-        made.update(fitting.apply_to_lists(ends, alone, lambda end: any(id(one) in grown for one in containers(end))))
-        forms.update(_taken_apart(ends))
+
+        def fitted(name: str, end: Any) -> Any:
+            if any(id(one) in grown for one in containers(end)):       # which is without what the side appends to it here
+                return end
+            is_alone = type(end) is list and alone(end)                # which is not to be changed by other names from now on
+            found = fitting.of_list(name, end)
+            made.update([name] if is_alone and found is not end else [])
+            return found
+
+        forms.update(_taken_apart(ends, fitted))
         made.update([name for name in forms if alone(ends[name])])
         fitting.apply(ends)
         checks = together()
@@ -214,12 +222,16 @@ def _may_be_none(x: Any) -> bool:
     return type(x) is Choice and type(x.value) is Box and any(thing is None for thing in x.options.things)
 
 
-def _taken_apart(ends: dict[str, Any]) -> dict[str, tuple[Form, list[str]]]:
-    """How variables are taken apart, and what they hold; the parts are added to what variables hold at the end of a side."""
+def _taken_apart(ends: dict[str, Any], fitted: Callable[[str, Any], Any]) -> dict[str, tuple[Form, list[str]]]:
+    """How variables are taken apart, and what they hold; the parts are added to what variables hold at the end of a side.
+
+    fitted: what becomes of a variable or part before that.
+    """
     forms: dict[str, tuple[Form, list[str]]] = {}
-    pending = [name for name, end in ends.items() if type(end) is not Box]
+    pending = list(ends)
     for whole in pending:
-        form = form_of_side(ends[whole])
+        ends[whole] = fitted(whole, ends[whole])
+        form = None if type(ends[whole]) is Box else form_of_side(ends[whole])
         if form is None:
             continue
         names = [f"{form.name(whole, key)}{APART}" for key in form.keys]

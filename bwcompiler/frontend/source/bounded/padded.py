@@ -1,4 +1,4 @@
-"""Lists of different lengths on the sides of a branch, `return [a, b]` and `return [a]`: afterwards one with gaps, as long as the longer.
+"""Lists and tuples of two lengths on the sides of a branch, `return [a, b]` and `return [a]`: one with gaps, as long as the longer.
 
 Such a list stands for that of either side (`effects.doubles`): neither is changed from then on.
 """
@@ -29,6 +29,8 @@ LONGEST = 64
 def padding(one: Any, other: Any) -> Callable[[Any], Any] | None:
     """What makes of a list on either side of a branch what both can give; None where they need none, or it is impossible."""
     lists = [_items(one), _items(other)]
+    if tuple in (type(one), type(other)) and (type(one) is not type(other) or len(one) == len(other)):
+        return None                                # of one length, they are merged element by element
     if same(one, other) or any(items is None or len(items) > LONGEST or any(item is POISON for item in items) for items in lists):
         return None
     first, second = [items for items in lists if items is not None]
@@ -42,9 +44,9 @@ def padding(one: Any, other: Any) -> Callable[[Any], Any] | None:
 
 
 def _items(x: Any) -> Sequence[Any] | None:
-    """The items of a list, or of what is boxed of one, which there may be or not; None of all else."""
-    if type(x) is list:
-        return x
+    """The items of a list or tuple, or of what is boxed of a list, which there may be or not; None of all else."""
+    if type(x) in (list, tuple):
+        return x  # type: ignore[no-any-return]
     if type(x) is Choice and x.has_value:
         return _items(x.value) if type(x.value) is Box else None
     return unpacked(x.parts) if type(x) is Box and x.form.kind is list else None
@@ -86,6 +88,8 @@ class Padding:
         if type(x) is list:
             note_double(*containers(x))
             return own(found)
+        if type(x) is tuple:
+            return tuple(found)
         box = Box(found, Form(list, tuple(range(len(found)))))
         return box if type(x) is Box else joined(x.which, box, x.options, True)
 

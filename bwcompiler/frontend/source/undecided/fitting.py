@@ -14,6 +14,8 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice, becomes_choice
 from bwcompiler.frontend.source.undecided.kinds.choices import fitted as fitted_choice
 from bwcompiler.frontend.source.undecided.kinds.tuples import becomes_wider, places_of, signature
@@ -46,15 +48,10 @@ class Fitting:
         """Fit what a side gives, lists apart."""
         ends.update({name: fit(ends[name]) for name, fit in self.how.items() if name in ends and not _is_padding(fit)})
 
-    def apply_to_lists(self, ends: dict[str, Any], alone: Callable[[Any], bool], grows: Callable[[Any], bool]) -> list[str]:
-        """Fit the lists that a side gives, before they are taken apart; the names of those that nothing else has.
-
-        grows: whether a list is one that the side appends to, which is without that here.
-        """
-        before = {name: ends[name] for name, fit in self.how.items() if name in ends and _is_padding(fit) and not grows(ends[name])}
-        own = [name for name, end in before.items() if type(end) is list and alone(end)]
-        ends.update({name: self.how[name](end) for name, end in before.items()})
-        return [name for name in own if ends[name] is not before[name]]
+    def of_list(self, name: str, end: Any) -> Any:
+        """What a variable or part of one becomes, before it is taken apart: another list, if lists of two lengths are to be one."""
+        fit = self.how.get(name)
+        return fit(end) if fit is not None and _is_padding(fit) else end
 
     @property
     def pads(self) -> bool:
@@ -109,10 +106,17 @@ def _is_new(fit: Any, before: Any) -> bool:
     return bool(signature(fit.keywords["places"]) != signature(before.keywords["places"]))
 
 
+def _is_there(element: Maybe) -> bool:
+    """Whether an element surely is."""
+    return isinstance(element.present, bool | np.bool_) and bool(element.present)
+
+
 def _is_known(one: Any, other: Any) -> bool:
-    """Whether it is a number on both sides, or an array; or an element that is there."""
+    """Whether it is a number on both sides, or an array; or an element that is there, or a list all of whose elements are."""
     if type(one) is type(other) is Maybe:
-        return one.present is True and other.present is True
+        return _is_there(one) and _is_there(other)
+    if type(one) is type(other) and isinstance(one, list | tuple):
+        return len(one) == len(other) > 0 and all(type(item) is Maybe and _is_there(item) for item in (*one, *other))
     return type(one) is type(other) is TwoShapes and isinstance(one.is_array, bool) and one.is_array is other.is_array
 
 
