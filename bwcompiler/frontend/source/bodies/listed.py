@@ -20,6 +20,7 @@ from bwcompiler.frontend.source.undecided.lists.gaps import Block, Maybe, packed
 from bwcompiler.frontend.source.variables import is_bounded
 from bwcompiler.frontend.tracing.policy import Policy
 
+MOST = 16                      # elements and blocks of a list: each is a result of the branch
 _KINDS = (list, tuple)
 
 
@@ -77,7 +78,7 @@ def _differ(one: Any, other: Any) -> bool:
 
 def _may_be_listed(x: Sequence[Any], scope: Scope, is_value: Callable[[Any], bool]) -> bool:
     """Whether it holds numbers and arrays, or what consists of these, and nothing changes it meanwhile: neither the branch nor a loop."""
-    return id(x) not in (scope.tails or {}) and not any(is_bounded(item) for item in x) and all(
+    return len(packed(x)) <= MOST and id(x) not in (scope.tails or {}) and not any(is_bounded(item) for item in x) and all(
         is_value(leaf) for item in packed(x) for leaf in tree.leaves(boxed(item))) and (
         scope.owns(x) or all(one.loop is None for one in scopes_around(x)))
 
