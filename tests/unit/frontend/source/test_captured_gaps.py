@@ -233,7 +233,7 @@ USES = {
     "texts": lambda kept: sum([a for a, _ in zip(kept, "abcd", strict=False)]), "step": lambda kept: sum(kept[::len(kept)]),
     "unpacked": lambda kept: (lambda a, b, c, d: a + b)(*kept),
     "stacked": lambda kept: np.array(kept) @ np.ones(2),
-    "text": lambda kept: float(f"{kept[1:]}"), "comparison": lambda kept: kept == [1.0, 2.0, 3.0, 4.0],
+    "text": lambda kept: float(f"{kept[1:]}"), "order": lambda kept: kept < [1.0, 2.0, 3.0, 4.0],
 }
 
 
