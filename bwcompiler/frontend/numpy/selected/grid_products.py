@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.grids import Parts, along, made, matched, parts_of, spread, square, with_line
+from bwcompiler.frontend.numpy.selected.grids import Parts, along, made, matched, parts_of, require_of_data, spread, square, with_line
 from bwcompiler.frontend.numpy.selected.packing import aligned, fixed, selected
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, SizedByData, refuse
@@ -54,6 +54,7 @@ def _both(line: Line) -> dict[int, Line]:
 
 
 def solve(a: Any, b: Any) -> Any:
+    require_of_data([line for x in (a, b) for line in parts_of(x).lines.values()])
     if isinstance(a, Selection):
         a = fixed(a, a.array.shape[1 - a.lead])
     if not isinstance(a, SizedByData):
