@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.errors import TracerBoolError, TracerError, at
+from bwcompiler.frontend.numpy.selected.packing import guarded, merged
 from bwcompiler.frontend.source.array_backed.growth import Unbounded, refuse_whole
 from bwcompiler.frontend.source.bodies import iteration
 from bwcompiler.frontend.source.bodies.branches import branch
@@ -103,10 +104,24 @@ def each(source: Any, body: Callable[[Any], None]) -> None:
     if open_policy() is not None and not isinstance(source, Selection) and is_long:
         for_(source, body, NO_VARIABLES, is_tried=True)
         return
+    if isinstance(source, Selection) and _captured_selection(source, body, open_policy()):
+        return
     for present, item in elements(source):
         def where_there(item: Any = item) -> None:
             body(item)
         if_(present, where_there, nothing, NO_VARIABLES)
+
+
+def _captured_selection(source: Selection, body: Callable[[Any], None], policy: Policy | None) -> bool:
+    """Whether a loop over all elements was recorded, which asks of each whether it is selected."""
+    if policy is None or not policy.loops or source.lead or site_of(body) in policy.unrolled or source.where.size < SHORT:
+        return False
+    rows = merged(source)
+    array = guarded(rows)
+
+    def where_selected(number: Any) -> None:
+        branch(rows.where[number], _of_item(body, array[number]), nothing, Variables(*NO_VARIABLES), Names(body), policy)
+    return _is_recorded(where_selected, rows.where.shape[0], Variables(*NO_VARIABLES), body, policy)
 
 
 def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, ...], ...], flag: str | None = None,
@@ -243,8 +258,13 @@ def _captured_block(block: gaps.Block, body: Callable[[Any], None], names: Varia
 
     def where_there(number: Any) -> None:
         branch(block.present[number], _of_item(body, gaps.handed_out(block.row(number))), nothing, tested, Names(body), policy)
+    return _is_recorded(where_there, block.count, under_tests(names, Names(body)), body, policy)
+
+
+def _is_recorded(each: Callable[[Any], None], count: int, names: Variables, body: Callable[[Any], None], policy: Policy) -> bool:
+    """Whether a loop over all elements that there may be was recorded: each(number) runs `body` where there is one."""
     try:
-        counted(where_there, under_tests(names, Names(body)), iteration.Elements(block.count, lambda k: k), policy, body)
+        counted(each, names, iteration.Elements(count, lambda k: k), policy, body)
     except NotCapturable as refused:
         policy.notes.setdefault(site_of(body), refused.reason)
         return False

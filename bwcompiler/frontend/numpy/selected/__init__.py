@@ -1,5 +1,6 @@
-"""NumPy's functions on selections by a traced mask (`tracing/indexing/masked_selection.py`), and on positions of a mask.
+"""NumPy's functions on selections by a traced mask (`tracing/indexing/masked_selection.py`), on positions of a mask, and on grids.
 
-Begin with `packing`, which all others use; then `elementwise`, `reducing`, `ordering`, `products`, `fitting`, `items`, `accumulating`,
-`positions`, `sets`.
+Begin with `packing`, which all others use; then `elementwise`, `reducing`, `ordering`, `shapes`, `products`, `fitting`, `items`,
+`accumulating`, `positions`, `sets`.  Grids (`tracing/indexing/grids.py`), of which several axes have masks: begin with `grids`, then
+`grid_items`, `grid_positions`, `grid_products`.
 """

@@ -10,10 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.grids import Parts, along, made, matched, parts_of, spread, square, with_line
+from bwcompiler.frontend.numpy.selected.grids import (
+    Parts,
+    along,
+    made,
+    matched,
+    parts_of,
+    require_of_data,
+    spread,
+    square,
+    with_line,
+    without_line,
+)
 from bwcompiler.frontend.numpy.selected.packing import aligned, fixed, selected
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
-from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, SizedByData, refuse
+from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, refuse
 
 
 def contracted(inputs: str, output: str, operands: tuple[Any, ...]) -> Any:
@@ -54,32 +65,38 @@ def _both(line: Line) -> dict[int, Line]:
 
 
 def solve(a: Any, b: Any) -> Any:
-    if isinstance(a, Selection):
-        a = fixed(a, a.array.shape[1 - a.lead])
-    if not isinstance(a, SizedByData):
-        right = parts_of(b)
-        first = 0 if np.ndim(right.array) == 1 else np.ndim(right.array) - 2
-        if first not in right.lines:
-            refuse("np.linalg.solve with several right sides of which data say how many they are")
-        return np.linalg.solve(a, fixed(along(right, first), a.shape[-1])) if len(right.lines) == 1 else refuse("np.linalg.solve of it")
+    """The rows of b that are there stand beside those of the matrix; the others are zero, and so is what is found for them."""
+    require_of_data([line for x in (a, b) for line in parts_of(x).lines.values()])
+    if not isinstance(a, Grid):
+        return _solved_by_known(a, b)
     matrix, line = _padded(a, "solve")
     right = parts_of(b)
     if np.ndim(right.array) not in (1, 2):
         refuse("np.linalg.solve with stacks of right sides")
     if 0 not in right.lines:                       # as many rows as an array has
-        known = fixed(Selection(matrix, line.where, 0, line.count), right.array.shape[0])
-        matrix = fixed(Selection(known, line.where, 1, line.count), right.array.shape[0])
-        return made(np.linalg.solve(matrix, right.array), right.lines)
+        size = right.array.shape[0]
+        rows = fixed(Selection(matrix, line.where, 0, line.count), size)
+        return made(np.linalg.solve(fixed(Selection(rows, line.where, 1, line.count), size), right.array), right.lines)
     rows, sides = aligned([Selection(matrix, line.where, 0, line.count), along(right, 0)])
-    if rows.array is not matrix:                   # packed: the rows, and with them the columns
-        columns = aligned([Selection(rows.array, line.where, 1, line.count), Selection(rows.where, rows.where, 0, rows.count)])[0]
-        room = rows.where.shape[0]
-        rows = Selection(columns.array[:room, :room], rows.where, 0, rows.count)
-        whole = Parts(rows.array, _both(Line(rows.where, rows.count)))
-        rows = Selection(np.where(spread(whole), rows.array, np.eye(room, dtype=rows.array.dtype)), rows.where, 0, rows.count)
+    if rows.array is not matrix:                   # packed, both of them: the columns stand as the rows do
+        matrix = _padded(Grid(rows.array, {0: Line(rows.where, rows.count), 1: line}), "solve")[0]
     right = with_line(right, 0, sides)
-    found = np.linalg.solve(rows.array, _zeroed(right, 0))
-    return made(found, right.lines)
+    return made(np.linalg.solve(matrix[:sides.where.shape[0], :sides.where.shape[0]], _zeroed(right, 0)), right.lines)
+
+
+def _solved_by_known(a: Any, b: Any) -> Any:
+    """np.linalg.solve with a matrix that has as many rows and columns as is known."""
+    if isinstance(a, Selection):
+        if a.ndim != 2:
+            refuse("np.linalg.solve with stacks of matrices")
+        a = fixed(a, a.array.shape[1 - a.lead])
+    right = parts_of(b)
+    place = 0 if np.ndim(right.array) == 1 else np.ndim(right.array) - 2
+    if place in right.lines:
+        right = without_line(right, place, fixed(along(right, place), np.shape(a)[-1]))
+    if np.ndim(a) != 2 or np.ndim(right.array) > 2:
+        refuse("np.linalg.solve with stacks of matrices or right sides")
+    return made(np.linalg.solve(a, right.array), right.lines)
 
 
 def inv(a: Any) -> Any:

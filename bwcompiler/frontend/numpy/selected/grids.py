@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler.frontend.numpy.selected.packing import aligned, copied, fixed, has_mask_of, lowest, merged, packed, prefix, require
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, SizedByData, refuse
 from bwcompiler.frontend.tracing.operands import as_tracer, is_traced, value_as
+from bwcompiler.frontend.tracing.refusals.demands import comes_of_integer_arrays
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.types import I64
@@ -38,8 +40,16 @@ def parts_of(x: Any) -> Parts:
 def made(array: Any, lines: dict[int, Line]) -> Any:
     """A grid, a selection or an array: of so many lines."""
     if len(lines) > 1:
+        require_of_data(lines.values())
         return Grid(array, lines)
     return next((Selection(array, line.where, axis, line.count) for axis, line in lines.items()), array)
+
+
+def require_of_data(lines: Iterable[Line]) -> None:
+    """Refuse masks that arrays of integers give, which are arguments: with their contents compiled in, matrices have no more room than
+    they need."""
+    if all(comes_of_integer_arrays(value_of(line.where)) for line in lines):
+        refuse("a matrix of what it selects")
 
 
 def first(array: Any, axis: int, count: Any) -> Line:

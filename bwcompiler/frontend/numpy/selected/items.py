@@ -325,6 +325,8 @@ def write_selected(x: Any, entries: list[Any], value: Any, write: Callable[[Any,
     if len(selections) != len(entries) or any(one.ndim != 1 or one.dtype.kind not in "iu" for one in selections) or (
             isinstance(value, Selection) and value.lead):
         refuse("an assignment at such positions")
+    if not x._type.is_fixed:
+        refuse("an assignment to an array whose extents depend on the index of a loop")
     indices, size = [merged(one) for one in selections], x.shape[0]
     if isinstance(value, Selection):
         *indices, value = aligned([*indices, merged(value)])

@@ -11,10 +11,12 @@ from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.selected.items import mask_of_places
 from bwcompiler.frontend.numpy.selected.ordering import argsort, sort
 from bwcompiler.frontend.numpy.selected.packing import merged, number, packed, prefix, selected, with_all
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse, selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ir.types import I64
+from bwcompiler.ir.extent import upper
+from bwcompiler.ir.types import BOOL, I64
 
 
 def _mask(condition: Any) -> Any:
@@ -22,9 +24,17 @@ def _mask(condition: Any) -> Any:
     return found if found.dtype == bool else found != 0
 
 
+def _with_room(mask: Any) -> Any:
+    """A mask of fixed extents: one whose extents depend on the index of a loop is the leading part of the largest."""
+    if mask._type.is_fixed:
+        return mask
+    room = ops.full(value=False, shape=tuple(map(upper, mask._type.shape)), dtype=BOOL)
+    return fresh(ops.slice_update(room, value_of(mask), starts=(0,) * mask.ndim, steps=(1,) * mask.ndim))
+
+
 def nonzero(a: Any) -> tuple[Selection, ...]:
     """The positions of true elements, along each axis."""
-    mask = _mask(a)
+    mask = _with_room(_mask(a))
     if not mask.ndim:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
     return tuple([Selection(fresh(ops.iota(shape=mask.shape, axis=axis, dtype=I64)), mask, places=axis) for axis in range(mask.ndim)])

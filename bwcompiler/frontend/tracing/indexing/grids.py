@@ -6,16 +6,14 @@ Like a selection (`masked_selection`) they are represented by an array with room
 
 from __future__ import annotations
 
-import operator
 import weakref
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, SizedByData, refuse, run_selected
 from bwcompiler.frontend.tracing.registry import HANDLERS, TAKING, require_known
-from bwcompiler.operators import UFUNC_NAMES, Operation
 
 _REDUCING = {"add": np.sum, "multiply": np.prod, "maximum": np.max, "minimum": np.min, "logical_and": np.all, "logical_or": np.any}
 
@@ -38,6 +36,7 @@ class Grid(SizedByData):
     __slots__ = ("__weakref__", "array", "is_seen", "is_view", "lines", "viewed", "views")
 
     is_grid = True
+    kind = "grid"
     __array_priority__ = 3000.0
 
     def __init__(self, array: Any, lines: dict[int, Line], is_view: bool = False) -> None:
@@ -60,15 +59,8 @@ class Grid(SizedByData):
     def size(self) -> Any:
         return call(HANDLERS["size_of_grid"], self)
 
-    def __len__(self) -> int:
-        return call(refuse, "len() here")  # type: ignore[no-any-return]
-
     def __iter__(self) -> Any:
         return call(refuse, "a loop that has to be unrolled")
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        call(refuse, "an array of it")
-        raise AssertionError
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = ufunc.__name__
@@ -81,9 +73,6 @@ class Grid(SizedByData):
             return run_selected(_REDUCING[name], *inputs, **kwargs)
         return call(refuse, f"np.{name}{'' if method == '__call__' else '.' + method}{' with ' + ', '.join(kwargs) if kwargs else ''}")
 
-    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return run_selected(function, *args, **kwargs)
-
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
@@ -93,26 +82,6 @@ class Grid(SizedByData):
         if function in GRIDDED:
             return lambda *args, **kwargs: run_selected(function, self, *args, **kwargs)
         return call(refuse, f".{name}")
-
-    def __getitem__(self, index: Any) -> Any:
-        return call(HANDLERS["item_of_grid"], self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        call(HANDLERS["set_item_of_grid"], self, index, value)
-
-    def _operate(self, operation: Operation, *operands: Any) -> Any:
-        if operation is operator.matmul:
-            return run_selected(np.matmul, *operands)
-        return call(HANDLERS["of_selections"], UFUNC_NAMES[operation], *operands)
-
-    def _update(self, operation: Operation, other: Any) -> Any:
-        if operation is operator.matmul:
-            return run_selected(np.matmul, self, other)
-        return call(HANDLERS["grid_in_place"], UFUNC_NAMES[operation], self, other)
-
-    @property
-    def T(self) -> Any:
-        return run_selected(np.transpose, self)
 
     def astype(self, dtype: Any, **options: Any) -> Any:
         """A copy with elements of that dtype."""

@@ -53,22 +53,50 @@ def _method(function: Any) -> Callable[..., Any]:
 
 
 class SizedByData(UpdatingOperators):
-    """An array of which data say how many elements it has: along an axis (`Selection`), or along several (`grids.Grid`)."""
+    """An array of which data say how many elements it has: along an axis (`Selection`), or along several (`grids.Grid`).
+
+    array   with room for all of them.   kind   what the functions that do something with it are called by.
+    """
 
     __slots__ = ()
 
     is_grid = False
+    kind = "selection"
     array: Any
 
     @property
     def dtype(self) -> Any:
         return self.array.dtype
 
+    @property
+    def T(self) -> Any:
+        return run_selected(np.transpose, self)
+
+    def __len__(self) -> int:
+        return call(refuse, "len() here")  # type: ignore[no-any-return]
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        call(refuse, "an array of it")
+        raise AssertionError
+
+    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return run_selected(function, *args, **kwargs)
+
     def __getitem__(self, index: Any) -> Any:
-        raise NotImplementedError
+        return call(HANDLERS[f"item_of_{self.kind}"], self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise NotImplementedError
+        call(HANDLERS[f"set_item_of_{self.kind}"], self, index, value)
+
+    def _operate(self, operation: Operation, *operands: Any) -> Any:
+        if operation is operator.matmul:
+            return run_selected(np.matmul, *operands)
+        return call(HANDLERS["of_selections"], UFUNC_NAMES[operation], *operands)
+
+    def _update(self, operation: Operation, other: Any) -> Any:
+        if operation is operator.matmul:
+            return run_selected(np.matmul, self, other)        # an array of another size
+        return call(HANDLERS[f"{self.kind}_in_place"], UFUNC_NAMES[operation], self, other)
 
 
 def run_selected(function: Any, *args: Any, **kwargs: Any) -> Any:
@@ -130,9 +158,6 @@ class Selection(SizedByData):
     def size(self) -> Any:
         return call(HANDLERS["size_of_selection"], self)
 
-    def __len__(self) -> int:
-        return call(refuse, "len() here")  # type: ignore[no-any-return]
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         name = ufunc.__name__
         if getattr(np, name, None) is not ufunc:
@@ -151,13 +176,6 @@ class Selection(SizedByData):
             return call(HANDLERS["selected_at"], ufunc, *inputs)
         return call(refuse, f"np.{name}{'' if method == '__call__' else '.' + method}{' with ' + ', '.join(kwargs) if kwargs else ''}")
 
-    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return run_selected(function, *args, **kwargs)
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
-        call(refuse, "an array of it")
-        raise AssertionError
-
     def __iter__(self) -> Any:
         return call(HANDLERS["rows_of_selection"], self) if self.lead else call(refuse, "a loop that has to be unrolled")
 
@@ -167,22 +185,6 @@ class Selection(SizedByData):
         if not hasattr(np.ndarray, name):
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         return call(refuse, f".{name}")
-
-    def __getitem__(self, index: Any) -> Any:
-        return call(HANDLERS["item_of_selection"], self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        call(HANDLERS["set_item_of_selection"], self, index, value)
-
-    def _operate(self, operation: Operation, *operands: Any) -> Any:
-        if operation is operator.matmul:
-            return run_selected(np.matmul, *operands)
-        return call(HANDLERS["of_selections"], UFUNC_NAMES[operation], *operands)
-
-    def _update(self, operation: Operation, other: Any) -> Any:
-        if operation is operator.matmul:
-            return run_selected(np.matmul, self, other)    # an array of another size
-        return call(HANDLERS["selection_in_place"], UFUNC_NAMES[operation], self, other)
 
     sum, prod, mean, var, std = (_method(function) for function in (np.sum, np.prod, np.mean, np.var, np.std))
     any, all, max, min = (_method(function) for function in (np.any, np.all, np.max, np.min))
@@ -198,10 +200,6 @@ class Selection(SizedByData):
     def flatten(self, order: str = "C") -> Any:
         """A copy with one axis."""
         return run_selected(np.ravel, self.copy(), order)
-
-    @property
-    def T(self) -> Any:
-        return run_selected(np.transpose, self)
 
     @property
     def real(self) -> Any:

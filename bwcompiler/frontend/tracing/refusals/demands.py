@@ -120,6 +120,29 @@ def _integers_of(region: Region, value: Value) -> tuple[Region, list[int]] | Non
     return next((one for one in outside if one is not None), None)
 
 
+def comes_of_integer_arrays(value: Value) -> bool:
+    """Whether a value is computed of what arrays of integers or booleans hold, which are arguments, and of nothing else that varies.
+
+    Where the function is refused, their contents are compiled in (`boundary/known_arrays.py`).
+    """
+    found: set[bool] = set()
+    pending = [(open_region(), value)]
+    while pending:
+        region, one = pending.pop()
+        live = live_values(region.record.values, (one,))
+        if any(part.op is ops.index_value for part in live):
+            return False
+        for source in _inputs_of(one, live):
+            if source in region.argument_inputs and region.parent is None:         # those of others are carried
+                kind = region.arguments[region.argument_inputs.index(source)].type
+                found.add(kind.dtype.kind in "biu" and bool(kind.shape))
+            elif source in region.lifted_inputs and region.parent is not None:
+                pending.append((region.parent, region.parent.read(region.lifted[region.lifted_inputs.index(source)])))
+            elif source not in region.capture_inputs:
+                return False
+    return found == {True}
+
+
 def _has_slope(region: Region, value: Value) -> bool:
     """Whether it changes smoothly with a float that is an operand, though its number is known: that number had no derivative."""
     seen, stack = {value}, [value]

@@ -27,6 +27,7 @@ _OF_ANY_EXTENT = frozenset((
     np.reshape, np.ravel, np.squeeze, np.expand_dims, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.broadcast_to, np.broadcast_arrays,
     np.concatenate, np.append, np.stack, np.vstack, np.hstack, np.dstack, np.column_stack, np.block, np.pad, np.take,
     np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.array, np.asarray, np.copy, np.astype, np.where, np.select, np.clip,
+    np.nonzero, np.flatnonzero, np.ndarray.nonzero,
     np.round, np.real, np.imag, np.angle, np.nan_to_num, np.isclose, np.allclose, np.array_equal, np.shape, np.ndim, np.size,
     *[getattr(np.ndarray, name) for name in _METHODS.split()]))
 _OF_UFUNCS = {"__call__": frozenset((np.matmul, np.vecdot)),

@@ -96,6 +96,16 @@ def solutions(x):
             + np.sum(np.linalg.inv(g) ** 2))
 
 
+def solutions_by_other_masks(x):
+    i, m, few = places(x), mask(x), np.argsort(np.argsort(x[0])) < 3
+    g, n = x[np.ix_(i, i)], len(i)
+    return (np.sum(np.linalg.solve(g, np.sort(x[2])[:n]) * np.arange(n)) + np.sum(np.linalg.solve(g, np.append(x[2, i][1:], x[0, 0])))
+            + np.sum(np.linalg.solve(g, np.concatenate([x[i][1:], x[:1]])) ** 2) + np.sum(np.linalg.solve(x[:n, :n], x[2][m]))
+            + np.sum(np.linalg.solve(x[np.ix_(m, m)], x[:n, :n])) + np.sum(np.linalg.solve(x[:3][:, few], x[0, :3]))
+            + np.sum(np.linalg.solve(x[np.ix_(few, few)], x[0, :3])) + np.sum(np.linalg.solve(x[:3, :3], x[0][few]))
+            + np.sum(np.linalg.solve(x[:3, :3], x[:3][:, m])))
+
+
 def factors(x):
     g = block(x)
     s = g @ g.T + np.eye(len(places(x)))
@@ -157,7 +167,7 @@ def an_active_set(x):
 
 
 @pytest.mark.parametrize("program", [
-    read, shapes, reductions, elementwise, items, assigned, into_arrays, products, solutions, factors, made_as_long_as_data_say, bordered,
+    read, shapes, reductions, elementwise, items, assigned, into_arrays, products, solutions, solutions_by_other_masks, factors, made_as_long_as_data_say, bordered,
     views_of_arrays, pairwise, an_active_set], ids=lambda program: program.__name__)
 def test_as_numpy(program):
     as_python(program, X, *PLACES, X)

@@ -114,18 +114,27 @@ def test_as_python(program) -> None:
         assert bw.jit(program)(factor * X) == pytest.approx(program(factor * X), rel=1e-11)
 
 
-def test_steps_that_data_choose_are_refused() -> None:
-    def skipping(x):
-        k, total = 1, 0.0
-        while k < N:
-            total = total + np.linalg.norm(np.outer(x[:k], x[:k]) @ x[:k])
-            if total > 50.0:
-                break
-            k += 2 if total > 3.0 else 1
-        return total
+def skipping(x, size):
+    k, total = 1, 0.0
+    while k < N:
+        total = total + size(x[:k])
+        if total > 50.0:
+            break
+        k += 2 if total > 3.0 else 1
+    return total
 
+
+def test_steps_that_data_choose() -> None:
+    def of_matrices(x):
+        return skipping(x, lambda part: np.linalg.norm(np.outer(part, part) @ part))
+    as_python(of_matrices, X, 1.1 - X)
+    for factor in (0.1, 0.5, 2.0, 5.0):
+        assert bw.jit(of_matrices)(factor * X) == pytest.approx(of_matrices(factor * X), rel=1e-11)
+
+
+def test_steps_that_data_choose_are_refused() -> None:
     with pytest.raises(bw.errors.TracerBoolError, match="cannot be recorded"):
-        bw.jit(skipping)(X)
+        bw.jit(lambda x: skipping(x, lambda part: np.linalg.norm(np.outer(part, part), 2)))(X)
 
 
 def until_one_is_found(x):

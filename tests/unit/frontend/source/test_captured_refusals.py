@@ -180,7 +180,7 @@ def test_a_body_without_native_code_is_unrolled():
 
 
 def test_a_selection_on_a_side_inside_of_a_side() -> None:
-    def program(x, is_by_masks):
+    def program(x, is_by_masks, has_more=False):
         mask = x > -1.0
         keep, found = mask, x[mask]
         if np.sum(found) > 1.0:
@@ -188,13 +188,15 @@ def test_a_selection_on_a_side_inside_of_a_side() -> None:
             found = found if is_by_masks else 2.0 * found
             if np.sum(x) > -0.5:
                 keep = mask & (x > 0)
-                found = found if is_by_masks else found[found > 0]
+                found = found if is_by_masks else np.append(found[found > 0], x[0]) if has_more else found[found > 0]
         return np.sum((x[keep] if is_by_masks else found) ** 2)
 
     x = np.array([0.5, 0.7, -0.3, 1.2, -2.0])
-    assert bw.jit(program, static_argnums=1)(x, True) == pytest.approx(program(x, False), rel=1e-14)
+    for is_by_masks in (True, False):
+        assert bw.jit(program, static_argnums=1)(x, is_by_masks) == pytest.approx(program(x, False), rel=1e-14)
+        assert bw.jit(program, static_argnums=1)(-x, is_by_masks) == pytest.approx(program(-x, False), rel=1e-14)
     with pytest.raises(bw.errors.TracerBoolError, match=r"found is x\[mask\] on one side(.|\n)*keep = mask & \(x > 0\)"):
-        bw.jit(program, static_argnums=1)(x, False)
+        bw.jit(program, static_argnums=(1, 2))(x, False, True)
 
 
 def test_an_array_that_grows_until_data_say() -> None:

@@ -401,10 +401,11 @@ def test_bad_index(index: Any, kind: type[Exception], message: str) -> None:
 
 
 @pytest.mark.parametrize(("fun", "kind", "message"), [
-    (lambda x: np.ones(x[x > 0].shape * 2), TracerIndexError, "number is not known while tracing"),
-    (lambda x: np.eye(*x[x > 0].shape), TracerIndexError, "number is not known while tracing"),
+    (lambda x: np.ones(x[x > 0].shape * 2), TracerError, "number of elements is not known while tracing"),
+    (lambda x: np.eye(*x[x > 0].shape), TracerError, "number of elements is not known while tracing"),
     (lambda x: np.kron(x[x > 0], x), TracerIndexError, "np.kron needs it"),
-    (lambda x: x[x > 0][None] + x[x > 0][:, None], TracerIndexError, "broadcasting its number of elements"),
+    (lambda x: x[x > 0][None] + x[x > 0][:, None], TracerError, "number of elements is not known while tracing"),
+    (lambda x: np.kron(x[x > 0][:, None] * x[x > 0], x), TracerIndexError, "np.kron needs it"),
     (lambda x: x[x > 0].sum(where=True), TracerIndexError, "np.sum with out= or where="),
     (lambda x: x[x > 0].strides, TracerIndexError, ".strides needs it"),
     (lambda x: x[:x.argmax()], TracerError, "traced bound"),
