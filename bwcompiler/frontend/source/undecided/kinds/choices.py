@@ -64,12 +64,9 @@ class Options:
     def __str__(self) -> str:
         return ", ".join(map(_named, self.things))
 
-    def has_objects(self) -> bool:
-        """Whether there are objects of a class of the user's among them, which are no values."""
-        return any(map(_is_object, self.things))
-
 
 def _is_object(x: Any) -> bool:
+    """Whether it is an object of a class of the user's, which is no value."""
     return is_plain_object(x) and not isinstance(x, enum.Enum)
 
 
@@ -214,7 +211,7 @@ def is_unsure(x: Choice) -> bool:
 def refuse(x: Choice, objects: Sequence[Any] = ()) -> NoReturn:
     """A choice of known things is asked for more than which it is: for one of these objects, say."""
     hint = ("arrays in the place of such objects, one for each attribute, and a row for each object: child = np.full((n, 4), -1), with -1 "
-            "for None" if x.options.has_objects() else "if ... elif ... by it, or a dictionary of numbers by it")
+            "for None" if any(map(_is_object, x.options.things)) else "if ... elif ... by it, or a dictionary of numbers by it")
     refusal = TracerError(at(current_source(), f"it depends on traced values which of {x.options} this is: it can be compared, be tested "
                              f"in an `if` and asked for attributes\n  hint: {hint}"))
     policy = open_policy()
