@@ -90,7 +90,6 @@ MISTAKES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bw.jit(lambda x, mode: x * mode)(X, "sum"), TracerIndexError, "x * mode multiplies a text or another sequence by a traced value"),
     (lambda: bw.jit(lambda x: np.random.gamma(x, 1.0))(X), TracerError, "np.random.gamma(...) draws random numbers with a traced parameter"),
     (lambda: bw.jit(lambda x: np.random.default_rng(0).beta(x, 2.0))(X), TracerError, "hint: draw standard ones outside, pass them"),
-    (lambda: bw.jit(lambda x: x[x > 1].reshape(np.sum(x > 1), 1))(X), TracerIndexError, "a reshape to other than -1 and 1"),
     (lambda: bw.jit(lambda x: x.rolling(2))(X), AttributeError, "has no attribute 'rolling', as arrays of NumPy have none\n  hint: data frames"),
     (lambda: bw.jit(_waits)(X), TracerError, "result is of type coroutine"),                  # and no warning that nobody waited for it
 ]

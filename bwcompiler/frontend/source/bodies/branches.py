@@ -53,7 +53,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     once, mark = held_once(entry), policy.mark()
     values: set[str] = set()
     is_merging = False
-    kept = [name for name in variables.private if type(entry.get(name)) in (list, Stack)]
+    kept = {name for name in variables.private if type(entry.get(name)) in (list, Stack)}
     fitting = Fitting(policy, (then, orelse), padding, kept)
     scope.test = call(value_of, test)
     try:
@@ -63,6 +63,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
             held = scope.adopt(names)              # what else they assign to
             ends = found if isinstance(found, list) and len(found) == 2 else None
             more = set() if ends is None else _values_or_none(ends, scope) - values
+            kept.update([name for place, name in scope.places.values() if place.kind == "items"])
             is_other = ends is not None and fitting.has_to_change((ends[0].ends, ends[1].ends), (ends[0].places, ends[1].places))
             if not (held or more or is_other) or isinstance(found, RaisingSide):
                 break
@@ -225,12 +226,14 @@ def _may_be_none(x: Any) -> bool:
 def _taken_apart(ends: dict[str, Any], fitted: Callable[[str, Any], Any]) -> dict[str, tuple[Form, list[str]]]:
     """How variables are taken apart, and what they hold; the parts are added to what variables hold at the end of a side.
 
-    fitted: what becomes of a variable or part before that.
+    fitted: what becomes of a variable, or of a part of a tuple, before that.
     """
     forms: dict[str, tuple[Form, list[str]]] = {}
     pending = list(ends)
+    may_be_fitted = set(pending)
     for whole in pending:
-        ends[whole] = fitted(whole, ends[whole])
+        if whole in may_be_fitted:
+            ends[whole] = fitted(whole, ends[whole])
         form = None if type(ends[whole]) is Box else form_of_side(ends[whole])
         if form is None:
             continue
@@ -238,6 +241,7 @@ def _taken_apart(ends: dict[str, Any], fitted: Callable[[str, Any], Any]) -> dic
         forms[whole] = form, names
         ends.update(zip(names, form.parts(ends[whole]), strict=True))
         pending += names
+        may_be_fitted.update(names if form.kind is tuple else ())
     return forms
 
 

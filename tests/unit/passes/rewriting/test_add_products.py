@@ -115,7 +115,7 @@ def test_nothing_is_stored_for_them(rng: np.random.Generator) -> None:
     """One array for all products, and that is the one that is returned."""
     arguments = arrays(rng, (50, 40), (50, 30), (40, 60), (30, 60))
     lowered = lower(trace(lambda x, y, v, w: x @ v + y @ w + np.sin(y) @ w, arguments, autoloop=False).graph)
-    assert lowered.plan.arena_bytes <= arguments[1].nbytes + 64                  # the sine
+    assert lowered.plan.arena_bytes <= arguments[1].nbytes + 512                 # the sine, and where it begins
     assert not lowered.plan.copied and not lowered.plan.copies
 
 

@@ -69,6 +69,6 @@ def test_taps_of_a_convolution(rng: np.random.Generator) -> None:
         return np.maximum(sum(p[:, k:k + 60] @ w[k] for k in range(5)), 0)
 
     lowered = lower(trace(convolution, (x, w), autoloop=False).graph)
-    assert lowered.plan.arena_bytes <= 64 * 4 * 32 * 8 + x.nbytes
+    assert lowered.plan.arena_bytes <= 64 * 4 * 32 * 8 + x.nbytes + 2 * 512
     np.testing.assert_allclose(bw.jit(convolution)(x, w), convolution(x, w), rtol=1e-11, atol=1e-12)
     bw.check_grads(lambda x, w: np.sum(convolution(x, w) ** 2), (x, w), order=1)
