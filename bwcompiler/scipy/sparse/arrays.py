@@ -7,7 +7,7 @@ A product gathers what the elements are multiplied with and adds it up per row; 
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.refusals.demands import constant_arrays
 from bwcompiler.frontend.tracing.stand_ins import KnownPart, StandIn
 from bwcompiler.frontend.tracing.tracer import fresh
+
+Sparse = TypeVar("Sparse", bound="SparseArray")
 
 
 @graph_function
@@ -166,7 +168,7 @@ class SparseArray(StandIn):
     conj = conjugate
 
     def _with(self, data: Any) -> SparseArray:
-        return type(self)(data, self.rows, self.columns, self.shape)
+        return _with_structure(type(self), data, self.structure)
 
     def multiply(self, x: Any) -> SparseArray:
         """The elements times those of an array that broadcasts to the shape, or times a number."""
@@ -250,6 +252,14 @@ class SparseMatrix(SparseArray):
         return found if axis is None else np.expand_dims(found, axis)
 
 
+def _with_structure(kind: type[Sparse], data: Any, structure: Structure) -> Sparse:
+    """An array whose elements are where those of another one are, which has been checked and looked up."""
+    made = object.__new__(kind)
+    StandIn.__init__(made)
+    made.data, made.structure = data, structure
+    return made
+
+
 def _found_at(places: Any, wanted: Any) -> tuple[Any, Any]:
     """The numbers of the elements whose place is wanted, once for each time it is; and the numbers of what was wanted."""
     order = np.argsort(places, kind="stable")
@@ -315,7 +325,7 @@ def coo_array(arg1: Any, shape: Any = None) -> SparseArray:
 
 
 def _as_matrix(found: SparseArray) -> SparseMatrix:
-    return SparseMatrix(found.data, found.rows, found.columns, found.shape)
+    return _with_structure(SparseMatrix, found.data, found.structure)
 
 
 def csr_matrix(arg1: Any, shape: Any = None) -> SparseMatrix:

@@ -23,7 +23,7 @@ from bwcompiler.frontend.source.undecided.kinds.choices import Choice, joined
 from bwcompiler.frontend.source.undecided.lists.gaps import Block, Maybe, maybe, packed, unpacked
 from bwcompiler.frontend.source.variables import same
 
-LONGEST = 64
+LONGEST = 64                   # elements: each becomes results of the branch
 
 
 def padding(one: Any, other: Any) -> Callable[[Any], Any] | None:

@@ -7,7 +7,7 @@ Keys that are tuples are compared lexicographically, as in Python, by columns of
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -77,12 +77,15 @@ class _Columns(NamedTuple):
 
     def _refusal(self) -> Exception:
         """What Python raises that compares these things: of arrays, it asks for the truth of several comparisons."""
-        arrays = [isinstance(thing, Tracer | np.ndarray) for thing in self.things]
-        names = " and ".join(dict.fromkeys(["ndarray" if is_array else type(thing).__name__
-                                            for thing, is_array in zip(self.things, arrays, strict=True)]))
-        return (ValueError if all(arrays) else TypeError)(
-            f"'<' not supported between elements that are alike up to items that have no order ({names})\n"
-            "  hint: a key, sorted(items, key=lambda item: item[0])")
+        kind = ValueError if all(isinstance(thing, Tracer | np.ndarray) for thing in self.things) else TypeError
+        return kind(f"{without_order(self.things)}\n  hint: a key, sorted(items, key=lambda item: item[0])")
+
+
+def without_order(things: Iterable[Any]) -> str:
+    """That elements cannot be compared which are alike up to some things, or classes of these."""
+    kinds = [thing if isinstance(thing, type) else np.ndarray if isinstance(thing, Tracer) else type(thing) for thing in things]
+    names = " and ".join(dict.fromkeys([kind.__name__ for kind in kinds]))
+    return f"'<' not supported between elements that are alike up to items that have no order ({names})"
 
 
 def _columns(keys: list[Any]) -> _Columns | None:

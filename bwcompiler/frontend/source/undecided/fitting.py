@@ -73,7 +73,6 @@ class Fitting:
         self.memory |= found
         return bool(unneeded or found)
 
-
     def _fit(self, name: str, ends: tuple[Mapping[str, Any], Mapping[str, Any]], values: tuple[Collection[str], Collection[str]]) -> Any:
         one, other = ends[0][name], ends[1].get(name)
         if name not in ends[1] or same(one, other):

@@ -16,6 +16,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
+from bwcompiler.frontend.source.library.in_order import without_order
 from bwcompiler.frontend.source.undecided.kinds.choices import VALUE, Choice
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -80,8 +81,7 @@ class Column(NamedTuple):
     def require_alike(self, are_alike: Any, require: Callable[[Any, str, type[Exception]], None]) -> None:
         """That there is an order: elements that are compared by this column have the same thing."""
         if self.things:
-            names = " and ".join(dict.fromkeys([(thing if isinstance(thing, type) else type(thing)).__name__ for thing in self.things]))
-            require(are_alike, f"'<' not supported between elements that are alike up to items that have no order ({names})\n"
+            require(are_alike, f"{without_order(self.things)}\n"
                     "  hint: a number before these that differs for all elements, (time, number, what)", TypeError)
 
 
