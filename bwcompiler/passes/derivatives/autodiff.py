@@ -21,8 +21,17 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.passes.derivatives.activity import active_values
-from bwcompiler.passes.derivatives.cotangents import LINEAR_IN_BOTH, MOVES, PICKS, Cotangent, asked_for_zeros, under_zeros
-from bwcompiler.passes.derivatives.masks import is_made, leaves_out, overwrites, overwritten_values, wild_values
+from bwcompiler.passes.derivatives.cotangents import (
+    LINEAR_IN_BOTH,
+    MOVES,
+    PICKS,
+    PRODUCTS,
+    Cotangent,
+    asked_for_zeros,
+    factors_under_zeros,
+    under_zeros,
+)
+from bwcompiler.passes.derivatives.masks import COLUMNS, ROWS, is_made, leaves_out, left_lines, overwrites, overwritten_values, wild_values
 from bwcompiler.passes.derivatives.roots import cotangent_under
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
@@ -82,7 +91,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
         label = _Label(origins, names)
         has_missing = leaves_out(graph)
         sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside or has_missing), label,
-                       asked_for_zeros(graph.body), inside, overwritten_values(graph.body, inside), has_missing and not inside)
+                       asked_for_zeros(graph.body), inside, overwritten_values(graph.body, inside), has_missing)
         seed_inputs, positions = _seed(sweep, graph, seeds, masked)
         starts = [input_value(graph.inputs[k].type, f"{graph.inputs[k].label}.ct") for k in started_from]
         for k, start in zip(started_from, starts, strict=True):
@@ -196,8 +205,11 @@ class _Sweep:
         self._name(ct.value, value)
         ct = ct._replace(masked=True) if value in self.overwritten else ct
         vjp = value.op.vjp
+        lines = self._lines_of_product(value, ct) if value.op in PRODUCTS else 0
         if value.op is ops.select:
             self._select(value, ct)
+        elif lines:
+            self._product(value, ct.settled(), lines)
         elif not isinstance(vjp, Joint):
             self._per_operand(value, vjp, ct)
         elif vjp.elementwise and ct.value.type.shape == value.operands[0].type.shape:
@@ -235,6 +247,15 @@ class _Sweep:
             if value.operands[number] in self.active:
                 self.add(value.operands[number], ct.of_side(value, number))
 
+    def _product(self, value: Value, ct: Value, lines: int) -> None:
+        """A product, of whose cotangent lines may be zeros that stand for nan: so may these lines of its factors' cotangents."""
+        x, y, *others = value.operands
+        operands = (*factors_under_zeros(ct, lines, x, y, self.wild), *others)
+        rules: Any = value.op.vjp
+        for operand, rule, own in zip(value.operands, rules, (lines & ROWS, lines & COLUMNS, lines), strict=False):
+            if operand in self.active:
+                self.add(operand, Cotangent(rule(ct, value, *operands, **value.attrs), masked=own > 0, lines=own))
+
     def _per_operand(self, value: Value, rules: Any, ct: Cotangent) -> None:
         op, operands = value.op, value.operands
         if isinstance(rules, NotDifferentiable):
@@ -268,8 +289,21 @@ class _Sweep:
         present = self.cotangents.get(operand)
         accumulator = constant(0.0, operand.type) if present is None else present.settled()
         found = rule.rule(accumulator, ct.value, value, *value.operands, **value.attrs)
-        masked = ct.has_masked_zeros or (self.has_missing and value.op in PICKS and is_made(operand))
-        self.cotangents[operand] = Cotangent(found, masked=masked and (present is None or present.has_masked_zeros))
+        picks = self.has_missing and not self.inside and value.op in PICKS and is_made(operand)
+        masked = (ct.has_masked_zeros or picks) and (present is None or present.has_masked_zeros)
+        lines = ct.lines | (left_lines(value) if picks else 0) | (0 if present is None else present.lines)
+        self.cotangents[operand] = Cotangent(found, masked=masked, lines=lines)
+
+    def _lines_of_product(self, product: Value, ct: Cotangent) -> int:
+        """The lines of a product's cotangent that may be zeros which stand for nan: ROWS, COLUMNS.
+
+        With what masks zeros that come from outside of a loop nobody knows: not every element of a vector is asked there.
+        """
+        if not (self.has_missing and ct.has_masked_zeros):
+            return 0
+        rows, columns = product.shape[-2:]
+        is_vector = not self.inside and 1 in (rows, columns)
+        return ct.lines | (ROWS if columns == 1 else COLUMNS) if is_vector else ct.lines
 
     def _item_cotangents(self, value: Value) -> tuple[Value | None, ...]:
         items = self.items.pop(value)

@@ -18,11 +18,12 @@ from typing import NamedTuple
 from bwcompiler import ops
 from bwcompiler.ir.op import Op, Value, constant
 from bwcompiler.ops.elementwise import without_nan
-from bwcompiler.passes.derivatives.masks import TAME, hides_nan, is_multiple
+from bwcompiler.passes.derivatives.masks import COLUMNS, ROWS, TAME, hidden_lines, hides_nan, is_multiple
 
 LINEAR_IN_BOTH = (ops.multiply, ops.divide)                       # what rules multiply a cotangent with is multiplied with it
 MOVES = frozenset((ops.transpose, ops.reshape, ops.flip))         # what their rules do to a cotangent, they do to its guard
 PICKS = frozenset((ops.gather, ops.order_statistics))             # some elements, and may leave out what is nan
+PRODUCTS = frozenset((ops.matmul, ops.matmul_add))
 
 
 class Cotangent(NamedTuple):
@@ -32,6 +33,7 @@ class Cotangent(NamedTuple):
     hides   the guard may hide a nan, and not only what a value is by its own size.
     masked  zeros may come of such guards, which were settled.
     asked   the guard asks for zeros of a cotangent, which may be its own value: only a nan is read as 0.
+    lines   ROWS, COLUMNS: zeros of guards may be all that is in these, of which factors of products may be nan (`factors_under_zeros`).
     """
 
     value: Value
@@ -40,6 +42,7 @@ class Cotangent(NamedTuple):
     hides: bool = False
     masked: bool = False
     asked: bool = False
+    lines: int = 0
 
     @property
     def has_masked_zeros(self) -> bool:
@@ -60,7 +63,7 @@ class Cotangent(NamedTuple):
             guard = ops.bitwise_or(self.guard, other.guard)
         masked = self.has_masked_zeros and other.has_masked_zeros
         return Cotangent(value, guard, False, masked and guard is not None, masked and (guard is None or self.masked or other.masked),
-                         self.asked or other.asked)
+                         self.asked or other.asked, self.lines | other.lines)
 
     def of_side(self, choice: Value, number: int) -> Cotangent:
         """That of operand `number` (1 or 2) of the `choice` whose cotangent this is."""
@@ -70,7 +73,8 @@ class Cotangent(NamedTuple):
         side = ops.select(condition, self.value, zero) if number == 1 else ops.select(condition, zero, self.value)
         if self.guard is not None:
             guard = ops.bitwise_and(guard, self.guard)
-        return Cotangent(side, guard, self.dirty, self.hides or hides_nan(condition, operand), self.masked, self.asked)
+        return Cotangent(side, guard, self.dirty, self.hides or hides_nan(condition, operand), self.masked, self.asked,
+                         self.lines | hidden_lines(condition))
 
     def before_rule_by_elements(self, value: Value, wild: Container[Value]) -> Cotangent:
         """The cotangent of `value` with what its op's rules, which do not mix elements, must not make a nan of."""
@@ -79,24 +83,49 @@ class Cotangent(NamedTuple):
         if value.op in TAME and not any(operand in wild for operand in value.operands):
             return self
         alive = ops.invert(_is_zero(self.value))
-        return Cotangent(self.value, alive if self.guard is None else ops.bitwise_and(self.guard, alive), self.dirty, True, asked=True)
+        return Cotangent(self.value, alive if self.guard is None else ops.bitwise_and(self.guard, alive), self.dirty, True, asked=True,
+                         lines=self.lines)
 
     def before_rule_that_mixes(self, op: Op) -> Cotangent:
         """What rules of `op` get that mix elements, and so take no guard."""
-        return Cotangent(self.settled(), masked=self.has_masked_zeros and op.keeps_zero)
+        return Cotangent(self.settled(), masked=self.has_masked_zeros and op.keeps_zero, lines=self.lines)
 
     def of_operand(self, value: Value, found: Value, guard: Value | None) -> Cotangent:
         """`found`, which a rule of the op of `value` made of this one for an operand; guard: this one's, moved as the elements are."""
         if guard is None:
-            return Cotangent(found, masked=self.masked)
+            return Cotangent(found, masked=self.masked, lines=_moved(value, self.lines))
         keeps_zero = value.op.keeps_zero or is_multiple(value)
-        return Cotangent(found, guard, self.dirty or not keeps_zero, self.hides, self.masked, self.asked)
+        return Cotangent(found, guard, self.dirty or not keeps_zero, self.hides, self.masked, self.asked,
+                         _moved(value, self.lines))
 
 
 def under_zeros(ct: Value, found: Value, axes: Sequence[int]) -> Value:
     """`found`, the cotangent of what was reduced along axes to what has the cotangent ct, with 0 instead of nan where ct is 0."""
     kept = tuple([k for k in range(found.rank) if k not in axes])
     return _without_nan(found, ops.broadcast(ops.invert(_is_zero(ct)), shape=found.shape, axes=kept))
+
+
+def _moved(value: Value, lines: int) -> int:
+    """Lines of the operand of a value: rows may be columns of what is transposed, or neither."""
+    return ROWS | COLUMNS if lines and value.op in MOVES else lines
+
+
+def factors_under_zeros(ct: Value, lines: int, x: Value, y: Value, wild: Container[Value]) -> tuple[Value, Value]:
+    """The factors of `x @ y`, whose cotangent is ct, as its rules get them: with 0 instead of nan and inf in rows of x, and columns of y,
+    for which there is nothing but zeros in ct."""
+    kept, alive = tuple(range(x.rank - 2)), ops.invert(_is_zero(ct))
+    if x in wild and lines & ROWS:
+        rows = ops.any(alive, axes=(x.rank - 1,))
+        x = _finite_in(x, ops.broadcast(rows, shape=x.shape, axes=(*kept, x.rank - 2)))
+    if y in wild and lines & COLUMNS:
+        columns = ops.any(alive, axes=(y.rank - 2,))
+        y = _finite_in(y, ops.broadcast(columns, shape=y.shape, axes=(*kept, y.rank - 1)))
+    return x, y
+
+
+def _finite_in(x: Value, alive: Value) -> Value:
+    """x with 0 instead of nan and inf where nothing is alive: what is finite stays, as in a second derivative it is what remains."""
+    return ops.select(ops.bitwise_or(alive, ops.isfinite(x)), x, constant(0.0, x.type))
 
 
 def _without_nan(value: Value, guard: Value) -> Value:

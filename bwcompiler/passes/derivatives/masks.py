@@ -18,6 +18,7 @@ TAME = (ops.add, ops.subtract, ops.multiply, ops.negative, ops.absolute, ops.sig
         ops.arctan, ops.cast)      # with finite operands: finite, as their derivatives are
 
 NEAR = 3
+ROWS, COLUMNS = 1, 2               # of matrices in the last two axes
 MOST_WRITES = 64                   # to one array that are looked at
 MOST_PARTS = 16                    # of a condition that are looked at
 
@@ -34,6 +35,30 @@ def hides_nan(condition: Value, operand: Value) -> bool:
         return True
     made_of = _near(operand) if condition.op in (ops.equal, ops.not_equal) else {operand}
     return made_of.isdisjoint([value for value in condition.operands if value.op.kind != "constant"])
+
+
+def hidden_lines(condition: Value) -> int:
+    """Which lines a choice may leave out as wholes, ROWS and COLUMNS: its condition is one for each of them, or asks for nan, which
+    products spread over them."""
+    parts, found = [condition], 0
+    for _ in range(MOST_PARTS):
+        if not parts:
+            break
+        part = parts.pop()
+        if part.rank < 2 or _asks_for_nan(part):
+            found |= ROWS | COLUMNS
+        elif part.op is ops.broadcast:
+            axes, rank = part.attrs["axes"], part.rank
+            found |= (0 if rank - 1 in axes else ROWS) | (0 if rank - 2 in axes else COLUMNS)
+        if part.rank > 1 and (part.op.kind == "layout" or part.op in _OF_MASKS):
+            parts += part.operands
+    return found
+
+
+def left_lines(value: Value) -> int:
+    """Which lines there are of what is not picked: ROWS or COLUMNS, where these are picked as wholes."""
+    picked, rank = value.attrs["axes"] if value.op is ops.gather else (), value.operands[0].rank
+    return (ROWS if rank - 1 not in picked else 0) | (COLUMNS if rank - 2 not in picked else 0) if picked else 0
 
 
 def _near(value: Value) -> set[Value]:
@@ -154,13 +179,16 @@ def leaves_out(graph: Graph) -> bool:
 def _leaves_out(value: Value) -> bool:
     if value.forward is not None:                  # of a derivative, which asks for nan itself
         return False
-    if value.op in (ops.isnan, ops.isfinite):
+    if _asks_for_nan(value):
         return True
-    if value.op in (ops.equal, ops.not_equal):
-        return value.operands[0] is value.operands[1]
     if value.op is ops.scatter_update or value.op is ops.gather:
         return is_made(value.operands[0]) and any(map(_is_given, value.operands[1 if value.op is ops.gather else 2:]))
     return value.op is ops.select and _is_given(value.operands[0])
+
+
+def _asks_for_nan(value: Value) -> bool:
+    same = value.op in (ops.equal, ops.not_equal) and value.operands[0] is value.operands[1]
+    return same or value.op in (ops.isnan, ops.isfinite)
 
 
 def _is_given(index: Value) -> bool:

@@ -180,11 +180,16 @@ def set_crossed(x: Any, entries: list[Any], value: Any) -> None:
     whole = Parts(as_tracer(np.zeros((*given.array.shape, *x.shape[len(entries) - _slices(entries):]))), given.lines)
     positions[0] = np.where(spread(given), np.where(positions[0] < 0, positions[0] + size, positions[0]), size)
     room = np.concatenate([x, x[:1]])
-    room[tuple(positions)] = _fitted(whole.array, whole.lines, parts_of(value))
+    room[tuple(positions)] = _fitted(whole.array, whole.lines, _guarded(parts_of(value)))
     x[...] = room[:size]
 
 
 HANDLERS["set_crossed"] = set_crossed
+
+
+def _guarded(given: Parts) -> Parts:
+    """With zeros where there are no elements: what is computed there, nan perhaps, has no derivative."""
+    return Parts(np.where(spread(given), given.array, np.zeros((), given.array.dtype)[()]), given.lines) if given.lines else given
 
 
 def _slices(entries: list[Any]) -> int:

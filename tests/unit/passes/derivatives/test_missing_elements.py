@@ -143,8 +143,56 @@ def set_after(p, d):
     return np.sum(r)
 
 
+COEFFICIENTS = np.linspace(-1.0, 1.5, 5)
+KNOWN_ROWS = ~np.isnan(DATA).any(axis=1)
+
+
+def regression(p, d):
+    a = d[~np.isnan(d).any(axis=1)]
+    return np.sum(np.tanh(a @ (p[0] * COEFFICIENTS) - p[1]) ** 2)
+
+
+def regression_of_wholes(p, d):
+    found = np.sin(d) @ np.outer(p[0] * COEFFICIENTS, p) + d @ np.outer(COEFFICIENTS, p)
+    return np.sum(found[KNOWN_ROWS] ** 2)
+
+
+def products_in_a_chain(p, d):
+    hidden = np.tanh(d @ np.outer(COEFFICIENTS, p)) @ np.outer(p, p)
+    return np.nansum((hidden - 1.0) ** 2)
+
+
+def placed_crosswise(p, d):
+    k = np.flatnonzero(~np.isnan(d).any(axis=1))
+    found = np.zeros((8, 8))
+    found[np.ix_(k, k)] = np.exp(-p[0] ** 2 * (d @ d.T)[np.ix_(k, k)] * 0.1)
+    return np.sum(found * found) * p[1]
+
+
+def filled_by_regression(p, d):
+    """A step of expectation and maximisation: what is missing in rows is computed of what is there."""
+    seen, filled, mean = ~np.isnan(d), np.where(np.isnan(d), 0.0, d), p[0] * COEFFICIENTS
+    for row in range(8):
+        o, m = np.flatnonzero(seen[row]), np.flatnonzero(~seen[row])
+        filled[row, m] = mean[m] + (d[row, o] - mean[o]) @ np.ones((len(o), len(m))) * p[1]
+    return np.sum(filled ** 2)
+
+
+def stacked_with_others(p, d):
+    return np.sum(np.concatenate([d[KNOWN_ROWS] @ (p[0] * COEFFICIENTS), p]) ** 2)
+
+
+def masked_steps(p, d):
+    """A recurrence that keeps its state where a row is missing."""
+    state = np.zeros(3)
+    for row in d:
+        state = np.where(np.isnan(row).any(), state, np.tanh(np.outer(p, COEFFICIENTS) @ row + state * p))
+    return np.sum(state ** 2)
+
+
 OF_MODELS: dict[str, Callable[..., Any]] = {
-    "a_filter": a_filter, "set_after": set_after,
+    **{function.__name__: function for function in (a_filter, set_after, regression, regression_of_wholes, products_in_a_chain, placed_crosswise,
+                                                    filled_by_regression, stacked_with_others, masked_steps)},
     "a mask": lambda p, d: np.sum((residual(p, d) ** 2)[M]), "a mask of the data": lambda p, d: np.sum((residual(p, d) ** 2)[~np.isnan(d)]),
     "data from outside": lambda p, d: np.sum((residual(p, DATA) ** 2)[M]), "nansum": lambda p, d: np.nansum(residual(p, d) ** 2),
     "nanmean": lambda p, d: np.nanmean(residual(p, d) ** 2), "rows": lambda p, d: np.sum(np.sum(residual(p, d) ** 2, 1)[ROWS]),
@@ -182,7 +230,8 @@ def test_what_was_read_shows() -> None:
 @pytest.mark.parametrize("loss", [
     lambda x: np.sum((np.sin(x) * x)[1:] * x[:-1]), lambda x: np.sum(x[np.array([2, 1])] ** 2), lambda x: np.sum(np.sort(x * x, 1)[:, :2]),
     lambda x: np.sum((x * x)[np.argmax(x, 0), np.arange(5)]), lambda x: np.sum(np.where(x > 0, np.sum(x * x), x)[1:]),
-], ids=["slices", "elements of an argument", "a sort", "positions made of numbers", "a choice by size"])
+    lambda x: np.sum(np.where(np.tri(8, dtype=bool), np.sin(x) @ x.T, -9.0)[1:]),
+], ids=["slices", "elements of an argument", "a sort", "positions made of numbers", "a choice by size", "a triangle of a product"])
 def test_nothing_is_asked_of_programs_that_leave_out_nothing(loss: Callable[..., Any]) -> None:
     joint = derive(trace(loss, (T,)).graph, (0,), [ONE]).graph
     assert "absolute" not in [value.op.name for value in joint.body]
