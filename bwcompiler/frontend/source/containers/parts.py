@@ -24,6 +24,7 @@ from bwcompiler.frontend.source.effects.places import Scope
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice, attribute
 from bwcompiler.frontend.source.undecided.kinds.identities import is_kept
 from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
+from bwcompiler.frontend.source.undecided.lists.gaps import Block, Maybe, packed, unpacked
 from bwcompiler.frontend.source.variables import Again, not_capturable, open_policy, same
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.outside.kinds import is_hidden_type
@@ -65,7 +66,7 @@ class Form(NamedTuple):
         if self.kind is Selection:
             return selections.parts_of(x)
         if isinstance(x, tuple | list):
-            return list(x)
+            return packed(x) if _has_blocks(x) else list(x)
         return list(x.values()) if self.kind in _DICTIONARIES else [_held(x, key) for key in self.keys]
 
     def whole(self, parts: Sequence[Any]) -> Any:
@@ -77,7 +78,7 @@ class Form(NamedTuple):
         if issubclass(self.kind, tuple) and self.kind is not tuple:
             return self.kind._make(parts)  # type: ignore[attr-defined]
         if self.kind in (list, tuple):
-            return self.kind(parts)
+            return self.kind(unpacked(parts) if any(type(part) is Block for part in parts) else parts)
         made: Any = object.__new__(self.kind)
         slots = _slots(self.kind)
         for key, part in zip(self.keys, parts, strict=True):
@@ -92,7 +93,7 @@ def form_of(x: Any) -> Form | None:
     """How something is taken apart; None where it is not."""
     kind: Any = type(x)
     if kind is list or kind is tuple:
-        found = Form(kind, tuple(range(len(x))))
+        found = Form(kind, tuple(range(len(packed(x) if _has_blocks(x) else x))))
     elif isinstance(x, tuple):
         if not hasattr(kind, "_fields"):
             return None
@@ -109,6 +110,11 @@ def form_of(x: Any) -> Form | None:
     else:
         return None
     return found if len(found.keys) <= MOST else None
+
+
+def _has_blocks(items: Sequence[Any]) -> bool:
+    """Whether some of the items were appended by a loop, and may be there or not."""
+    return any(type(item) is Maybe for item in items)
 
 
 def form_of_variable(x: Any) -> Form | None:
