@@ -21,9 +21,9 @@ from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import REGISTRY, Record, input_value, item
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import F64, tensor
+from bwcompiler.ops.calls.region import loop
 from bwcompiler.ops.layout import slice_, slice_update
 from bwcompiler.ops.numpy_text import float_text, index_text, rule_of
-from bwcompiler.ops.region import loop
 from tests.support.source import from_text
 from tests.unit.ir import region_graphs
 

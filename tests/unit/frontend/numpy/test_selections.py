@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bwcompiler as bw
-from bwcompiler.ops.order_statistics import LEAST_SELECTED
+from bwcompiler.ops.ordering.order_statistics import LEAST_SELECTED
 from tests.unit.frontend.comparing import compare
 
 N = LEAST_SELECTED + 1

@@ -9,7 +9,7 @@ from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import REGISTRY, Record, input_value
 from bwcompiler.ir.types import BOOL, F32, F64, I64, tensor
-from bwcompiler.ops.order_statistics import argpartition_reference, known_places, numbers_of
+from bwcompiler.ops.ordering.order_statistics import argpartition_reference, known_places, numbers_of
 from tests.support.opcases import case, op_tests
 
 X = np.array([[0.4, -1.3, 2.2, 0.4], [np.nan, 1.7, -np.inf, 1.2]])

@@ -7,7 +7,7 @@ import pytest
 
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.types import F32, F64, tensor
-from bwcompiler.ops.contraction import matmul, matmul_add
+from bwcompiler.ops.linalg.contraction import matmul, matmul_add
 from tests.support.gradcheck import apply
 from tests.support.opcases import case, op_tests
 

@@ -8,7 +8,8 @@ import pytest
 from bwcompiler.errors import DTypeError, ShapeError
 from bwcompiler.ir.op import REGISTRY
 from bwcompiler.ir.types import F32, F64, I32, I64, tensor
-from bwcompiler.ops.indexing import check_range, gather, index_from_start, normalize_index, scatter_add, scatter_update, wrap_index
+from bwcompiler.ops.indexing.elements import gather, scatter_add, scatter_update
+from bwcompiler.ops.indexing.indices import check_range, index_from_start, normalize_index, wrap_index
 from tests.support.gradcheck import vjp
 from tests.support.opcases import case, op_tests
 

@@ -17,7 +17,7 @@ from bwcompiler.ir.routine import Selection
 from bwcompiler.ir.types import F32, F64, I8, I16, I32, I64, U8, U16, U32, U64, TensorType
 from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.creation import full, iota
-from bwcompiler.ops.indexing import gather, scatter_add
+from bwcompiler.ops.indexing.elements import gather, scatter_add
 from bwcompiler.ops.layout import concatenate, transpose
 from bwcompiler.ops.rules import Extents, require
 

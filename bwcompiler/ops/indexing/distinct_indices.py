@@ -14,26 +14,24 @@ from bwcompiler.ir.op import Op, Value
 from bwcompiler.ops.broadcasting import broadcast
 from bwcompiler.ops.creation import full, iota
 from bwcompiler.ops.elementwise import add, multiply, subtract
+from bwcompiler.ops.indexing.indices import normalize_index, wrap_index
 
 Steps: TypeAlias = dict[int, int]
 
 
-def are_distinct(indices: Sequence[Value], wrapping: Sequence[Op]) -> bool:
-    """Whether no two elements of B can be at one place: along each axis one of the index arrays moves, and along no other axis.
-
-    wrapping: the ops that count negative indices from the end of `extent`.
-    """
-    lines = [_steps(index, wrapping) for index in indices]
+def are_distinct(indices: Sequence[Value]) -> bool:
+    """Whether no two elements of B can be at one place: along each axis one of the index arrays moves, and along no other axis."""
+    lines = [_steps(index) for index in indices]
     moving = [axis for line in lines if line is not None and len(line) == 1 for axis in line]
     return all(extent == 1 or axis in moving for axis, extent in enumerate(indices[0].shape))
 
 
-def _steps(index: Value, wrapping: Sequence[Op]) -> Steps | None:
+def _steps(index: Value) -> Steps | None:
     """None if it is not known to be affine."""
     if not index.rank:
         return {}
-    if index.op in wrapping:                           # distinct indices within one extent stay distinct
-        steps, extent = _steps(index.operands[0], wrapping), index.attrs["extent"]
+    if index.op in (normalize_index, wrap_index):      # distinct indices within one extent stay distinct
+        steps, extent = _steps(index.operands[0]), index.attrs["extent"]
         if steps is None or not isinstance(extent, int):
             return None
         reach = sum([(upper(index.shape[axis]) - 1) * abs(step) for axis, step in steps.items()])
@@ -41,7 +39,7 @@ def _steps(index: Value, wrapping: Sequence[Op]) -> Steps | None:
     rule = _RULES.get(index.op)
     if rule is None:
         return None
-    parts = [_steps(operand, wrapping) for operand in index.operands]
+    parts = [_steps(operand) for operand in index.operands]
     return rule(index, [part for part in parts if part is not None]) if None not in parts else None
 
 

@@ -10,7 +10,7 @@ import pytest
 from bwcompiler import tree
 from bwcompiler.errors import CallbackError, UnsupportedError
 from bwcompiler.ir.types import F32, F64, I64, tensor
-from bwcompiler.ops.callback import HostFunction
+from bwcompiler.ops.calls.callback import HostFunction
 from tests.support.opcases import case, op_tests
 
 ONE = tree.structure(((0.0,), {}))

@@ -5,7 +5,7 @@ import pytest
 
 import bwcompiler as bw
 from bwcompiler.ir.texts.graph_parser import parse_graph
-from bwcompiler.ops.indexing import are_distinct
+from bwcompiler.ops.indexing.distinct_indices import are_distinct
 
 LINE = "%k: i64[4] = broadcast %n {shape=[4], axes=[]}\n%i: i64[4] = iota {shape=[4], axis=0, dtype=i64}\n"
 COLUMN = "%c: i64[4,3] = iota {shape=[4,3], axis=0, dtype=i64}\n"

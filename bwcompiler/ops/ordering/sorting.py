@@ -16,7 +16,7 @@ from bwcompiler.ir.types import I32, I64, U8, DType, TensorType
 from bwcompiler.ops import numpy_text
 from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.creation import iota
-from bwcompiler.ops.indexing import gather, scatter_add
+from bwcompiler.ops.indexing.elements import gather, scatter_add
 from bwcompiler.ops.rules import require_axes, require_same
 
 
