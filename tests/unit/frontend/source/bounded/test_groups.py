@@ -227,5 +227,5 @@ def of_arrays_that_change(x):
 
 @pytest.mark.parametrize("program", [bound_anew, taken_from, deleted, of_arrays_that_change], ids=lambda program: program.__name__)
 def test_what_is_refused(program):
-    with pytest.raises(BwError, match=r"(?s)test_captured_groups.py.*hint: "):
+    with pytest.raises(BwError, match=r"(?s)test_groups.py.*hint: "):
         bw.jit(program)(X)

@@ -125,7 +125,7 @@ def test_one_that_gets_longer_is_unrolled_or_refused() -> None:
 
 
 def test_branches_that_change_the_length_say_so() -> None:
-    """Of elements that are not alike; deques of others have room (`test_captured_memories.py`)."""
+    """Of elements that are not alike; deques of others have room (`test_memories.py`)."""
     def filled_by_data(x, element):
         kept, total = collections.deque(maxlen=4), 0.0
         for k in range(12):

@@ -163,4 +163,4 @@ def test_loops_that_end_as_data_say_are_told_apart_and_have_their_lines():
     np.testing.assert_allclose(bw.jit(program)(0.3, 0.4), program(0.3, 0.4), rtol=1e-12)
     line = program.__code__.co_firstlineno
     text = bw.jit(program).explain(0.3, 0.4)
-    assert all(f"test_captured_collections.py:{line + k} is one that ends" in text for k in (2, 7))
+    assert all(f"test_collections.py:{line + k} is one that ends" in text for k in (2, 7))

@@ -283,7 +283,7 @@ def test_an_array_of_which_nobody_knows_which_one_it_is_is_read_only():
         c[0] = 5.0
         return c, d
 
-    with pytest.raises(ValueError, match=r"test_captured_branches.py:\d+: .*\n.*read-only: after the branch c is one of two arrays"):
+    with pytest.raises(ValueError, match=r"test_branches.py:\d+: .*\n.*read-only: after the branch c is one of two arrays"):
         bw.jit(shared)(np.ones(3), np.zeros(3))
 
 

@@ -409,4 +409,4 @@ def test_loops_that_append_until_data_end_them_are_told_by_their_lines():
     x, line = np.array([1.3, 0.7]), halvings.__code__.co_firstlineno + 2
     assert bw.jit(halvings)(x) == pytest.approx(halvings(x), rel=1e-12)
     told = bw.jit(halvings).explain(x).splitlines()[0]
-    assert told == f"the loop in test_captured_growing_elements.py:{line} is one that ends when its test says so: it carries y, appends to 1 list"
+    assert told == f"the loop in test_growing_elements.py:{line} is one that ends when its test says so: it carries y, appends to 1 list"

@@ -406,7 +406,7 @@ def test_what_numpy_raises_in_a_branch_is_raised_where_it_is_taken(function):
         function(x, 5.0)
     with pytest.raises(NameError if isinstance(python.value, NameError) else type(python.value)) as ours:
         compiled(x, 5.0)
-    assert "test_captured_checks.py:" in str(ours.value)
+    assert "test_checks.py:" in str(ours.value)
     assert bw.jit(function)(x, 1.0) == pytest.approx(value, rel=1e-12)
 
 

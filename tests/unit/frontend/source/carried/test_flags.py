@@ -112,5 +112,5 @@ def test_truth_values_of_which_nobody_knows_whose_they_are_are_refused():
             a, b = y > 0.3, y < 5.0
             y *= 0.7
         return (a + b) * y
-    with pytest.raises(bw.errors.TracerError, match="(?s)test_captured_flags.py.*truth values alone are computed with.*hint: int"):
+    with pytest.raises(bw.errors.TracerError, match="(?s)test_flags.py.*truth values alone are computed with.*hint: int"):
         bw.jit(program)(LONG)

@@ -136,7 +136,7 @@ def _what_was_given_is_changed(x):
 
 @pytest.mark.parametrize("program", [_changed_in_one, _changed_after_it_was_given, _what_was_given_is_changed], ids=lambda one: one.__name__)
 def test_the_same_list_on_one_side_is_not_changed(program):
-    with pytest.raises(UnsupportedError, match=r"test_captured_lengths.py:\d+(?s:.)*another name"):
+    with pytest.raises(UnsupportedError, match=r"test_lengths.py:\d+(?s:.)*another name"):
         bw.jit(program)(X)
 
 

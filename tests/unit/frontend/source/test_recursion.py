@@ -202,7 +202,7 @@ def test_trees_of_objects_have_an_end():
 def test_others_are_refused():
     with pytest.raises(RecursionError) as caught:
         bw.jit(even)(4.0)
-    assert re.search("test_captured_recursion.py:\\d+: .*even|odd.*\n.*has no end while it is traced\n  hint: ", "".join(caught.value.__notes__))
+    assert re.search("test_recursion.py:\\d+: .*even|odd.*\n.*has no end while it is traced\n  hint: ", "".join(caught.value.__notes__))
 
 
 def test_sums():

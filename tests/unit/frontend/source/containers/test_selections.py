@@ -181,6 +181,6 @@ def an_array_on_one_side(x):
 @pytest.mark.parametrize("program", [it_may_be_another_name, the_other_name_is_changed, changed_in_iterations, asked_which_one_it_is,
                                      an_array_on_one_side], ids=lambda program: program.__name__)
 def test_refused(program):
-    with pytest.raises(BwError, match="test_captured_selections.py") as caught:
+    with pytest.raises(BwError, match="test_selections.py") as caught:
         bw.jit(program)(X)
     assert "hint" in str(caught.value)

@@ -228,9 +228,9 @@ def test_what_is_refused():
             d[int(t)] = t
             t = t + 1.0
         return sum(d.values())
-    with pytest.raises(TracerError, match="(?s)test_captured_bounded.py:.*a dictionary of sets: data say which.*hint: masks"):
+    with pytest.raises(TracerError, match="(?s)test_bounded.py:.*a dictionary of sets: data say which.*hint: masks"):
         bw.jit(sets)(X)
-    with pytest.raises(TracerError, match="(?s)test_captured_bounded.py:.*is a new key of a dictionary"):
+    with pytest.raises(TracerError, match="(?s)test_bounded.py:.*is a new key of a dictionary"):
         bw.jit(objects)(X)
     with pytest.raises(TracerError, match="gets more than .* elements: compiled code has room for"):
         bw.jit(too_many)(X)

@@ -374,7 +374,7 @@ def _asked_for_identity(x):
                          ids=lambda program: program.__name__)
 def test_what_others_may_hold_is_not_changed(program):
     """A list that is appended as data decides is copied: changing it, or what stands for it, is refused."""
-    with pytest.raises((UnsupportedError, TracerBoolError), match=r"test_captured_gaps_of_lists.py:\d+"):
+    with pytest.raises((UnsupportedError, TracerBoolError), match=r"test_gaps_of_lists.py:\d+"):
         bw.jit(program)(X)
 
 

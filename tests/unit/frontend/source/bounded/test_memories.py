@@ -270,5 +270,5 @@ def of_two_shapes(x):
                                      written_to_an_element, of_two_shapes], ids=lambda program: program.__name__)
 def test_what_is_refused(program):
     """Never a number that is not Python's."""
-    with pytest.raises((BwError, ValueError), match=r"(?s)test_captured_memories.py.*hint: "):
+    with pytest.raises((BwError, ValueError), match=r"(?s)test_memories.py.*hint: "):
         bw.jit(program)(X)

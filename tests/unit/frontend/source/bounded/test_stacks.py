@@ -268,9 +268,9 @@ def test_what_is_refused():
     with pytest.raises(TracerError, match="gets more than .* elements: compiled code has room for"):
         bw.jit(endless)(X)
     for program in (of_texts, arrays_of_a_heap, compared):
-        with pytest.raises(BwError, match="test_captured_stacks.py"):
+        with pytest.raises(BwError, match="test_stacks.py"):
             bw.jit(program)(X)
-    with pytest.raises(TracerError, match="(?s)test_captured_stacks.py:.*another element of a heap.*hint: sorted"):
+    with pytest.raises(TracerError, match="(?s)test_stacks.py:.*another element of a heap.*hint: sorted"):
         bw.jit(order_of_a_heap)(X)
 
 

@@ -301,5 +301,5 @@ def two_by_a_third_name(x):
     a_row_that_data_choose, a_row_of_a_list, the_last_one_of_a_loop_that_is_left, two_of_one_side, two_by_a_third_name],
                          ids=lambda program: program.__name__)
 def test_what_is_refused(program):
-    with pytest.raises((BwError, ValueError), match=r"(?s)test_captured_kept.py.*hint: "):
+    with pytest.raises((BwError, ValueError), match=r"(?s)test_kept.py.*hint: "):
         bw.jit(program)(X)

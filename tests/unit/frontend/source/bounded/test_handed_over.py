@@ -404,7 +404,7 @@ def break_with(x):
 @pytest.mark.parametrize("program", [then_changed_by_holder, still_read, still_read_then_anew, alias_changed, two_holders, break_with], ids=lambda program: program.__name__)
 def test_what_has_two_names_is_not_changed(program):
     """A list that is changed by one of its names, as data decide which it has, is refused."""
-    with pytest.raises((UnsupportedError, TracerBoolError), match=r"test_captured_handed_over.py:\d+"):
+    with pytest.raises((UnsupportedError, TracerBoolError), match=r"test_handed_over.py:\d+"):
         bw.jit(program)(X)
 
 
@@ -486,7 +486,7 @@ def as_many_as_names(x):
 
 def test_long_ones_are_refused():
     """At once: each element would be a result of the branch."""
-    with pytest.raises(TracerBoolError, match="test_captured_handed_over"):
+    with pytest.raises(TracerBoolError, match="test_handed_over"):
         bw.jit(segments)(np.cos(np.arange(600.0)))
 
 

@@ -157,7 +157,7 @@ def test_what_is_refused():
         m = np.ma.array(x, mask=mask)
         m[0] = np.ma.masked
         return m.sum() + mask.sum()
-    with pytest.raises(UnsupportedError, match=r"test_captured_masked.py:\d+: m\[0\] = (?s:.*)an assignment to elements \(its data or mask"):
+    with pytest.raises(UnsupportedError, match=r"test_masked.py:\d+: m\[0\] = (?s:.*)an assignment to elements \(its data or mask"):
         bw.jit(kept_outside)(X)
     known = np.arange(6.0)
     def of_outside(x):
