@@ -11,7 +11,7 @@ import numpy as np
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
 from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
-from bwcompiler.frontend.numpy.selected import grids
+from bwcompiler.frontend.numpy.selected import lines
 from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, copied, fixed, has_mask_of, selected, with_all
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.grids import Grid
@@ -26,7 +26,7 @@ def elementwise(function: Callable[..., Any], *inputs: Any) -> Any:
     """function(*inputs) of selections, grids, and of arrays that broadcast against them."""
     behind = {_behind(x) for x in inputs if isinstance(x, Selection)}
     if any(isinstance(x, Grid) for x in inputs) or len(behind) > 1:                # x[mask][:, None] is a column
-        return grids.elementwise(function, *inputs)
+        return lines.elementwise(function, *inputs)
     found = iter(aligned([x for x in inputs if isinstance(x, Selection)], broadcast=True))
     inputs = tuple([next(found) if isinstance(x, Selection) else as_tracer(x) if is_traced(x) else x for x in inputs])
     selections = [x for x in inputs if isinstance(x, Selection)]

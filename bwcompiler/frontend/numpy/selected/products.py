@@ -1,4 +1,4 @@
-"""Products of matrices and vectors of which an axis is selected by a mask: np.matmul, dot, inner, vdot, outer, einsum."""
+"""Products of matrices and vectors with axes that masks select: np.matmul, dot, inner, vdot, outer, einsum."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.grid_products import contracted
+from bwcompiler.frontend.numpy.selected.lines import Parts, made, matched, parts_of, zeroed_along
 from bwcompiler.frontend.numpy.selected.packing import aligned, merged, selected, with_all, zeroed
-from bwcompiler.frontend.tracing.indexing.grids import Grid
+from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, SizedByData, refuse
 
 
@@ -45,7 +45,7 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
         output = "".join(sorted(letter for letter in set(inputs) - {","} if inputs.count(letter) == 1))
     if any(isinstance(x, Grid) for x in operands) or len({
             term[x.lead] for x, term in zip(operands, terms, strict=True) if isinstance(x, Selection)}) > 1:
-        return contracted(inputs, output, operands)
+        return _with_several_lines(inputs, output, operands)
     found = iter([merged(x) for x in aligned([x for x in operands if isinstance(x, Selection)])])
     operands = tuple([next(found) if isinstance(x, Selection) else x for x in operands])
     selections = [(x, term[x.lead]) for x, term in zip(operands, terms, strict=True) if isinstance(x, Selection)]
@@ -60,6 +60,26 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
     if terms == [letter] * len(operands):                      # numbers beside each other: one sum, in which `narrow_sums` sees the mask
         return np.sum(zeroed(with_all(first, functools.reduce(np.multiply, [x.array for x, _ in selections]))))
     return np.einsum(f"{inputs}->{output}", *[zeroed(x) if isinstance(x, Selection) else x for x in operands])
+
+
+def _with_several_lines(inputs: str, output: str, operands: tuple[Any, ...]) -> Any:
+    """np.einsum(f"{inputs}->{output}", *operands) with several letters of which data say how many numbers they are for."""
+    terms, given = inputs.split(","), [parts_of(x) for x in operands]
+    lines: dict[int, Line] = {}
+    for letter in dict.fromkeys(inputs.replace(",", "")):
+        holders = [place for place, (term, one) in enumerate(zip(terms, given, strict=True)) if letter in term and one.lines.keys() & {
+            axis for axis, name in enumerate(term) if name == letter}]
+        if not holders:
+            continue
+        if any(term.count(letter) > 1 for term in terms):
+            refuse("a product along a diagonal of it")
+        given, line = matched(given, [term.index(letter) if letter in term else None for term in terms])
+        if line is not None and letter in output:
+            lines[output.index(letter)] = line
+        elif line is not None:
+            given = [Parts(zeroed_along(one, term.index(letter)), one.lines) if place in holders else one
+                     for place, (term, one) in enumerate(zip(terms, given, strict=True))]
+    return made(np.einsum(f"{inputs}->{output}", *[one.array for one in given]), lines)
 
 
 GRIDDED.update({np.matmul: matmul, np.dot: matmul, np.inner: inner, np.vdot: inner, np.outer: outer, np.einsum: einsum})

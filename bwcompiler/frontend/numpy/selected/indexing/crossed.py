@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.grids import elementwise, made, parts_of, spread
+from bwcompiler.frontend.numpy.selected.lines import elementwise, made, parts_of, spread
 from bwcompiler.frontend.tracing.indexing.grids import Grid
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse

@@ -8,7 +8,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import UnsupportedError
-from bwcompiler.frontend.numpy.selected.items import mask_of_places
+from bwcompiler.frontend.numpy.selected.indexing.items import mask_of_places
 from bwcompiler.frontend.numpy.selected.ordering import argsort, sort
 from bwcompiler.frontend.numpy.selected.packing import merged, number, packed, prefix, selected, with_all
 from bwcompiler.frontend.tracing.handles import value_of

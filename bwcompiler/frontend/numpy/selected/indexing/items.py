@@ -10,7 +10,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections, require_unshared
-from bwcompiler.frontend.numpy.selected.grid_positions import are_crossed, by_crossed
+from bwcompiler.frontend.numpy.selected.indexing.crossed import are_crossed, by_crossed
 from bwcompiler.frontend.numpy.selected.ordering import sliced
 from bwcompiler.frontend.numpy.selected.packing import (
     aligned,

@@ -1,4 +1,4 @@
-"""Products and linear algebra of matrices of which data say how many rows and columns they have.
+"""Linear algebra of matrices of which data say how many rows and columns they have.
 
 A square matrix has the rows and columns of the identity where there is nothing: these are apart from all others, so that solutions,
 inverses, determinants and Cholesky factors are those of the elements there are.
@@ -10,45 +10,48 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.grids import (
+from bwcompiler.frontend.numpy.selected.grids.shapes import extent_of, seen_as
+from bwcompiler.frontend.numpy.selected.lines import (
     Parts,
     along,
     made,
-    matched,
     parts_of,
     require_of_data,
     spread,
-    square,
     with_line,
     without_line,
+    zeroed_along,
 )
-from bwcompiler.frontend.numpy.selected.packing import aligned, fixed, selected
+from bwcompiler.frontend.numpy.selected.packing import aligned, fixed, has_mask_of, packed, require, selected
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, refuse
 
 
-def contracted(inputs: str, output: str, operands: tuple[Any, ...]) -> Any:
-    """np.einsum(f"{inputs}->{output}", *operands) with several letters of which data say how many numbers they are for."""
-    terms, given = inputs.split(","), [parts_of(x) for x in operands]
-    lines: dict[int, Line] = {}
-    for letter in dict.fromkeys(inputs.replace(",", "")):
-        holders = [place for place, (term, one) in enumerate(zip(terms, given, strict=True)) if letter in term and one.lines.keys() & {
-            axis for axis, name in enumerate(term) if name == letter}]
-        if not holders:
-            continue
-        if any(term.count(letter) > 1 for term in terms):
-            refuse("a product along a diagonal of it")
-        given, line = matched(given, [term.index(letter) if letter in term else None for term in terms])
-        if line is not None and letter in output:
-            lines[output.index(letter)] = line
-        elif line is not None:
-            given = [Parts(_zeroed(one, term.index(letter)), one.lines) if place in holders else one
-                     for place, (term, one) in enumerate(zip(terms, given, strict=True))]
-    return made(np.einsum(f"{inputs}->{output}", *[one.array for one in given]), lines)
+def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+    if a.ndim != 2 or offset or {axis1 % 2, axis2 % 2} != {0, 1}:
+        refuse("np.diagonal of more axes, or beside the diagonal,")
+    rows, columns = square(a)
+    return seen_as(a, Selection(np.diagonal(rows), columns.where, 0, columns.count))
 
 
-def _zeroed(parts: Parts, axis: int) -> Any:
-    return np.where(spread(parts, (axis,)), parts.array, np.zeros((), parts.array.dtype)[()])
+def diag(v: Any, k: Any = 0) -> Any:
+    return diagonal(v, k)
+
+
+def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
+    return np.sum(diagonal(a, offset, axis1, axis2), dtype=dtype)
+
+
+def square(a: Grid) -> tuple[Any, Line]:
+    """All elements of a matrix that has as many rows as columns, with one line for both."""
+    rows, columns = along(Parts(a.array, a.lines), 0), Selection(np.swapaxes(a.array, 0, 1), a.lines[1].where, 0, a.lines[1].count)
+    if has_mask_of(rows, columns):
+        return a.array, a.lines[0]
+    require(extent_of(a.lines[0]) == extent_of(a.lines[1]), np.linalg.LinAlgError("Last 2 dimensions of the array must be square"))
+    first = packed(rows)
+    both = packed(Selection(first.array, a.lines[1].where, 1, a.lines[1].count))
+    room = min(both.array.shape)
+    return both.array[:room, :room], Line(both.where[:room], both.count)
 
 
 def _padded(a: Any, name: str) -> tuple[Any, Line]:
@@ -81,7 +84,7 @@ def solve(a: Any, b: Any) -> Any:
     if rows.array is not matrix:                   # packed, both of them: the columns stand as the rows do
         matrix = _padded(Grid(rows.array, {0: Line(rows.where, rows.count), 1: line}), "solve")[0]
     right = with_line(right, 0, sides)
-    return made(np.linalg.solve(matrix[:sides.where.shape[0], :sides.where.shape[0]], _zeroed(right, 0)), right.lines)
+    return made(np.linalg.solve(matrix[:sides.where.shape[0], :sides.where.shape[0]], zeroed_along(right, 0)), right.lines)
 
 
 def _solved_by_known(a: Any, b: Any) -> Any:
@@ -117,5 +120,6 @@ def slogdet(a: Any) -> Any:
     return np.linalg.slogdet(_padded(a, "slogdet")[0])
 
 
-GRIDDED.update({np.linalg.solve: solve, np.linalg.inv: inv, np.linalg.cholesky: cholesky, np.linalg.det: det, np.linalg.slogdet: slogdet})
+GRIDDED.update({np.linalg.solve: solve, np.linalg.inv: inv, np.linalg.cholesky: cholesky, np.linalg.det: det, np.linalg.slogdet: slogdet,
+                np.diagonal: diagonal, np.diag: diag, np.trace: trace})
 selected(np.linalg.solve)(solve)

@@ -8,9 +8,10 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections, require_unshared
-from bwcompiler.frontend.numpy.selected.grid_positions import crossed
-from bwcompiler.frontend.numpy.selected.grids import Parts, along, made, parts_of, seen_as, spread, with_line, without_line
-from bwcompiler.frontend.numpy.selected.items import item_along, of_slice, place_among, set_where, whole_index
+from bwcompiler.frontend.numpy.selected.grids.shapes import seen_as
+from bwcompiler.frontend.numpy.selected.indexing.crossed import crossed
+from bwcompiler.frontend.numpy.selected.indexing.items import item_along, of_slice, place_among, set_where, whole_index
+from bwcompiler.frontend.numpy.selected.lines import Parts, along, made, parts_of, spread, with_line, without_line
 from bwcompiler.frontend.numpy.selected.packing import fixed, has_mask_of, packed, require
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import is_number

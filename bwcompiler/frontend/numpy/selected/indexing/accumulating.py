@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.items import focused, is_selecting, mask_of_places, write_selected
+from bwcompiler.frontend.numpy.selected.indexing.items import focused, is_selecting, mask_of_places, write_selected
 from bwcompiler.frontend.numpy.selected.packing import aligned, merged, require, selected
 from bwcompiler.frontend.tracing.indexing.index_parsing import entries_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
