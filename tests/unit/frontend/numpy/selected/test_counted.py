@@ -221,7 +221,7 @@ def test_what_numpy_refuses_when_numbers_are_known(program: Callable[[Any], Any]
 @pytest.mark.parametrize("program", [lambda x: np.arange(int(x[0])).sum(), lambda x: np.ones(int(x[0])).sum(),
                                      lambda x: np.linspace(0, 1, int(x[0])).sum()])
 def test_without_a_largest_number(program: Callable[[Any], Any]) -> None:
-    with pytest.raises(TracerIndexError, match=r"(?s)test_selected_counted.py.*a traced value as a size.*nor an upper bound.*np.minimum"):
+    with pytest.raises(TracerIndexError, match=r"(?s)test_counted.py.*a traced value as a size.*nor an upper bound.*np.minimum"):
         bw.compile(program, np.array([3.0, 4.0]))
 
 

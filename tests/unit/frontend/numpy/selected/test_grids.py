@@ -240,7 +240,7 @@ def _chosen_by_data(x):
     _changed_with_a_view, _its_view_is_changed, _its_transpose_is_changed, _a_row_of_a_view, lambda x: np.linalg.eigvalsh(block(x)).sum(),
     lambda x: np.sum([np.sum(row) for row in block(x)]), lambda x: np.sum(block(x)[block(x) > 0])], ids=range(7))
 def test_refused(program):
-    with pytest.raises(BwError, match="test_selected_grids.py") as caught:
+    with pytest.raises(BwError, match="test_grids.py") as caught:
         bw.jit(program)(X)
     assert "hint" in str(caught.value)
 
