@@ -22,7 +22,8 @@ from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.texts.graph_printer import NO_NAMES, Names, plain_name
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.cotangents import LINEAR_IN_BOTH, MOVES, PICKS, Cotangent, asked_for_zeros, under_zeros
-from bwcompiler.passes.derivatives.masks import is_made, leaves_out, overwrites, overwritten_values, wild_values
+from bwcompiler.passes.derivatives.masks import is_made, overwrites, overwritten_values, wild_values
+from bwcompiler.passes.derivatives.missing import leaves_out
 from bwcompiler.passes.derivatives.roots import cotangent_under
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
@@ -80,9 +81,9 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
     record.learn(graph.body)
     with record:
         label = _Label(origins, names)
-        has_missing = leaves_out(graph)
+        has_missing = not inside and leaves_out(graph)
         sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside or has_missing), label,
-                       asked_for_zeros(graph.body), inside, overwritten_values(graph.body, inside), has_missing and not inside)
+                       asked_for_zeros(graph.body), inside, overwritten_values(graph.body, inside), has_missing)
         seed_inputs, positions = _seed(sweep, graph, seeds, masked)
         starts = [input_value(graph.inputs[k].type, f"{graph.inputs[k].label}.ct") for k in started_from]
         for k, start in zip(started_from, starts, strict=True):
