@@ -307,5 +307,5 @@ def _tuples_are_asked_for(x):
                                      _is_asked_for, _tuples_are_asked_for], ids=lambda program: program.__name__)
 def test_what_may_have_another_name_is_not_changed(program) -> None:
     """Python would change both or one, as data decides."""
-    with pytest.raises(UnsupportedError, match=r"test_captured_parts(?s:.)*which (may be another name|a loop or branch)(?s:.)*hint: "):
+    with pytest.raises(UnsupportedError, match=r"test_parts(?s:.)*which (may be another name|a loop or branch)(?s:.)*hint: "):
         bw.jit(program)(X)
