@@ -115,6 +115,6 @@ def spread(parts: Parts, axes: Sequence[int] | None = None) -> Any:
     return np.broadcast_to(found, np.shape(parts.array))
 
 
-def zeroed_along(parts: Parts, axis: int) -> Any:
-    """All elements, with 0 where none are along an axis."""
-    return np.where(spread(parts, (axis,)), parts.array, np.zeros((), parts.array.dtype)[()])
+def zeroed(parts: Parts) -> Any:
+    """All elements, with 0 where there are none: what stands there may be nan, and a product would add 0 times that to cotangents."""
+    return np.where(spread(parts), parts.array, np.zeros((), parts.array.dtype)[()]) if parts.lines else parts.array

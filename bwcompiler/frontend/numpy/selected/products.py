@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.lines import Parts, made, matched, parts_of, zeroed_along
+from bwcompiler.frontend.numpy.selected.lines import made, matched, parts_of
+from bwcompiler.frontend.numpy.selected.lines import zeroed as zeroed_parts
 from bwcompiler.frontend.numpy.selected.packing import aligned, merged, selected, with_all, zeroed
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, SizedByData, refuse
@@ -54,12 +55,10 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
         if letter in term and not (isinstance(x, Selection) and term.count(letter) == 1):
             refuse("a product with an array that has not been selected by the mask")
     first, _ = selections[0]
-    if letter in output:
-        result = np.einsum(f"{inputs}->{output}", *[x.array if isinstance(x, Selection) else x for x in operands])
-        return with_all(first, result, output.index(letter))
-    if terms == [letter] * len(operands):                      # numbers beside each other: one sum, in which `narrow_sums` sees the mask
+    if letter not in output and terms == [letter] * len(operands):     # numbers beside each other: a sum in which `narrow_sums` sees the mask
         return np.sum(zeroed(with_all(first, functools.reduce(np.multiply, [x.array for x, _ in selections]))))
-    return np.einsum(f"{inputs}->{output}", *[zeroed(x) if isinstance(x, Selection) else x for x in operands])
+    result = np.einsum(f"{inputs}->{output}", *[zeroed(x) if isinstance(x, Selection) else x for x in operands])
+    return with_all(first, result, output.index(letter)) if letter in output else result
 
 
 def _with_several_lines(inputs: str, output: str, operands: tuple[Any, ...]) -> Any:
@@ -76,10 +75,7 @@ def _with_several_lines(inputs: str, output: str, operands: tuple[Any, ...]) -> 
         given, line = matched(given, [term.index(letter) if letter in term else None for term in terms])
         if line is not None and letter in output:
             lines[output.index(letter)] = line
-        elif line is not None:
-            given = [Parts(zeroed_along(one, term.index(letter)), one.lines) if place in holders else one
-                     for place, (term, one) in enumerate(zip(terms, given, strict=True))]
-    return made(np.einsum(f"{inputs}->{output}", *[one.array for one in given]), lines)
+    return made(np.einsum(f"{inputs}->{output}", *map(zeroed_parts, given)), lines)
 
 
 GRIDDED.update({np.matmul: matmul, np.dot: matmul, np.inner: inner, np.vdot: inner, np.outer: outer, np.einsum: einsum})

@@ -20,7 +20,7 @@ from bwcompiler.frontend.numpy.selected.lines import (
     spread,
     with_line,
     without_line,
-    zeroed_along,
+    zeroed,
 )
 from bwcompiler.frontend.numpy.selected.packing import aligned, fixed, has_mask_of, packed, require, selected
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
@@ -79,12 +79,12 @@ def solve(a: Any, b: Any) -> Any:
     if 0 not in right.lines:                       # as many rows as an array has
         size = right.array.shape[0]
         rows = fixed(Selection(matrix, line.where, 0, line.count), size)
-        return made(np.linalg.solve(fixed(Selection(rows, line.where, 1, line.count), size), right.array), right.lines)
+        return made(np.linalg.solve(fixed(Selection(rows, line.where, 1, line.count), size), zeroed(right)), right.lines)
     rows, sides = aligned([Selection(matrix, line.where, 0, line.count), along(right, 0)])
     if rows.array is not matrix:                   # packed, both of them: the columns stand as the rows do
         matrix = _padded(Grid(rows.array, {0: Line(rows.where, rows.count), 1: line}), "solve")[0]
     right = with_line(right, 0, sides)
-    return made(np.linalg.solve(matrix[:sides.where.shape[0], :sides.where.shape[0]], zeroed_along(right, 0)), right.lines)
+    return made(np.linalg.solve(matrix[:sides.where.shape[0], :sides.where.shape[0]], zeroed(right)), right.lines)
 
 
 def _solved_by_known(a: Any, b: Any) -> Any:
@@ -99,7 +99,7 @@ def _solved_by_known(a: Any, b: Any) -> Any:
         right = without_line(right, place, fixed(along(right, place), np.shape(a)[-1]))
     if np.ndim(a) != 2 or np.ndim(right.array) > 2:
         refuse("np.linalg.solve with stacks of matrices or right sides")
-    return made(np.linalg.solve(a, right.array), right.lines)
+    return made(np.linalg.solve(a, zeroed(right)), right.lines)
 
 
 def inv(a: Any) -> Any:

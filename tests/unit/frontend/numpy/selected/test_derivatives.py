@@ -92,3 +92,62 @@ def test_is_finite(program):
     np.testing.assert_allclose(value, program(X), rtol=1e-14)
     np.testing.assert_allclose(gradient[free], central_differences(of_free, X[free]), rtol=1e-6, atol=1e-8)
     assert np.all(gradient[X == 0] == 0)
+
+
+# ----- products, which mix elements: 0 times what is nan is nan
+A = np.abs(np.cos(np.arange(36.0) ** 2 * 0.7)).reshape(6, 6) + 0.2
+A[0], A[:, 3], A[3, 0], A[0, 3] = -A[0], -A[:, 3], 0.5, -0.3                    # logarithms of rows and columns 1, 2, 4, 5 alone are finite
+
+
+def chosen(x):
+    return np.diagonal(x) > 0
+
+
+def block(x):
+    i = np.flatnonzero(chosen(x))
+    return np.log(x)[np.ix_(i, i)]
+
+
+def row(x, k):
+    return np.log(x)[k, chosen(x)]
+
+
+def factor(x):
+    g = block(x)
+    return np.linalg.cholesky(g @ g.T + np.eye(len(g)))
+
+
+PRODUCTS = [
+    lambda x: np.sum(np.log(x[:, 1:3])[chosen(x)] @ x[4, 1:3]), lambda x: np.sum(x[4, 1:3] @ np.log(x[1:3])[:, chosen(x)]),
+    lambda x: np.sum(np.log(x[:, 1:3])[chosen(x)] @ np.log(x[1:3])[:, chosen(x)]),
+    lambda x: np.einsum("ij,jk,k->i", np.log(x[:, 1:3])[chosen(x)], x[1:3], x[2]).sum(), lambda x: np.sum(np.outer(row(x, 1), x[2])),
+    lambda x: np.sum((block(x) @ x[2][chosen(x)]) ** 2), lambda x: np.sum(x[2][chosen(x)] @ block(x)),
+    lambda x: np.sum(block(x) @ block(x)), lambda x: np.einsum("ij,kj->ik", block(x), np.log(x[1:3])[:, chosen(x)]).sum(),
+    lambda x: np.sum(np.linalg.solve(x[np.ix_(chosen(x), chosen(x))], block(x))), lambda x: np.sum(np.linalg.inv(block(x)) ** 2),
+    lambda x: np.sum(np.linalg.solve(x[1:3, 1:3], np.log(x[1:3])[:, chosen(x)])), lambda x: np.sum(factor(x) ** 3),
+    lambda x: np.sum(np.linalg.solve(np.exp(x)[np.ix_(chosen(x), chosen(x))], np.log(x[:, 1:3])[chosen(x)])),
+]
+
+
+@pytest.mark.parametrize("program", PRODUCTS, ids=range(len(PRODUCTS)))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_products_are_finite(program, rng):
+    gradient, product = bw.value_and_grad(program), bw.hvp(program)
+    for x in (A, A[[0, 2, 1, 3, 5, 4]][:, [0, 2, 1, 3, 5, 4]] * 1.1):
+        v, h = rng.standard_normal(x.shape), 1e-6
+        value, found = gradient(x)
+        np.testing.assert_allclose(value, program(x), rtol=1e-12)
+        np.testing.assert_allclose(np.sum(found * v), (program(x + h * v) - program(x - h * v)) / (2 * h), rtol=1e-5, atol=1e-6)
+        second = (gradient(x + h * v)[1] - gradient(x - h * v)[1]) / (2 * h)
+        np.testing.assert_allclose(product(x, v), second, rtol=1e-4, atol=1e-4 * np.max(np.abs(second)))
+
+
+def test_rows_that_are_missing(rng):
+    """Data that are nan where they are not selected, and a model that is linear in what is sought."""
+    data, parameters = rng.standard_normal((9, 3)), rng.standard_normal(3)
+    data[[2, 5], [0, 1]] = np.nan
+
+    def loss(p, x):
+        return np.sum((x[~np.isnan(x).any(axis=1)] @ p - 1.0) ** 2)
+    known = data[[0, 1, 3, 4, 6, 7, 8]]
+    np.testing.assert_allclose(bw.grad(loss)(parameters, data), 2 * known.T @ (known @ parameters - 1.0), rtol=1e-12)

@@ -36,7 +36,7 @@ def read(x):
 
 def shapes(x):
     g = block(x)
-    return g.shape[0] * g.shape[1] + g.size + np.size(g) + np.sum(g) + np.ndim(g) + np.size(g, 1) + g.ravel()[0] + np.sum(g.reshape(-1) ** 2)
+    return len(g) * g.shape[0] * g.shape[1] + np.sum(sum(g) ** 2) + g.size + np.size(g) + np.sum(g) + np.ndim(g) + np.size(g, 1) + g.ravel()[0] + np.sum(g.reshape(-1) ** 2)
 
 
 def reductions(x):
