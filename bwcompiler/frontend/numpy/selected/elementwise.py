@@ -66,8 +66,7 @@ def of_selections(name: str, *inputs: Any) -> Any:
 
 def require_unshared(x: Any) -> None:
     """Raise if a selection or grid that is changed in place has views."""
-    is_seen = x.viewed is not None or (isinstance(x, Grid) and x.is_seen)
-    if is_seen or (_has_views(x) and (gc.collect() or True) and _has_views(x)):      # views may be garbage
+    if x.viewed is not None or (_has_views(x) and (gc.collect() or True) and _has_views(x)):      # views may be garbage
         raise UnsupportedError("x[mask] with a traced mask cannot be changed while it has views\n  hint: y = y + 1, which makes "
                                "a new array, or y = y[1:].copy()")
 

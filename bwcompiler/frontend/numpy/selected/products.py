@@ -55,7 +55,7 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
         if letter in term and not (isinstance(x, Selection) and term.count(letter) == 1):
             refuse("a product with an array that has not been selected by the mask")
     first, _ = selections[0]
-    if letter not in output and terms == [letter] * len(operands):     # numbers beside each other: a sum in which `narrow_sums` sees the mask
+    if letter not in output and terms == [letter] * len(operands):     # numbers side by side: a sum in which `narrow_sums` sees the mask
         return np.sum(zeroed(with_all(first, functools.reduce(np.multiply, [x.array for x, _ in selections]))))
     result = np.einsum(f"{inputs}->{output}", *[zeroed(x) if isinstance(x, Selection) else x for x in operands])
     return with_all(first, result, output.index(letter)) if letter in output else result

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.selected.lines import parts_of, spread
-from bwcompiler.frontend.numpy.selected.packing import copied
+from bwcompiler.frontend.numpy.selected.packing import as_row, copied
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, SizedByData, refuse
 from bwcompiler.frontend.tracing.operands import value_as
@@ -78,10 +78,10 @@ def seen_as(x: Grid, view: Any) -> Any:
     if x.is_view and (isinstance(view, SizedByData) or np.ndim(view)):
         refuse("a view of it")
     if isinstance(view, SizedByData):
-        view.viewed = x if x.viewed is None else x.viewed  # type: ignore[attr-defined]
-        view.viewed.views.append(weakref.ref(view))  # type: ignore[attr-defined]
-    elif np.ndim(view):
-        x.is_seen = True
+        view.viewed = x if x.viewed is None else x.viewed
+        view.viewed.views.append(weakref.ref(view))
+    elif np.ndim(view) and view._storage is not x.array._storage:
+        return as_row(x, view)
     return view
 
 

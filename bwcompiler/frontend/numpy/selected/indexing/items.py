@@ -11,9 +11,11 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.frontend.numpy.selected.elementwise import of_selections, require_unshared
 from bwcompiler.frontend.numpy.selected.indexing.crossed import are_crossed, by_crossed
+from bwcompiler.frontend.numpy.selected.indexing.rows import row_of
 from bwcompiler.frontend.numpy.selected.ordering import sliced
 from bwcompiler.frontend.numpy.selected.packing import (
     aligned,
+    as_row,
     fixed,
     guarded,
     has_mask_of,
@@ -25,14 +27,14 @@ from bwcompiler.frontend.numpy.selected.packing import (
     with_all,
 )
 from bwcompiler.frontend.tracing.handles import assign, value_of
-from bwcompiler.frontend.tracing.indexing.data_slices import is_number
+from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice, is_number
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer
 from bwcompiler.frontend.tracing.indexing.index_parsing import is_mask
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, SizedByData, refuse, same_value, selection, spread
 from bwcompiler.frontend.tracing.operands import as_tracer, materialise, operand, without_imaginary_part
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer
+from bwcompiler.frontend.tracing.tracer import ScalarTracer, Tracer, fresh
 from bwcompiler.ir.op import Value
 
 
@@ -44,15 +46,41 @@ def item(x: Selection, index: Any) -> Any:
         wrong = "index 0 is out of bounds for axis 0 with size 0" if x.lead else (
             "too many indices for array: array is 1-dimensional, but 2 were indexed")
         require(number(x) > 0, IndexError(wrong))
-    if _has_arrays_across(x, index):
-        return HANDLERS["item_of_grid"](Grid(merged(x).array, {x.lead: Line(merged(x).where, x.count)}), index)
-    return item_along(*_with_other_axes(x, index))
+    return _item_across(x, index) if _is_across(x, index) else item_along(*_with_other_axes(x, index))
 
 
-def _has_arrays_across(x: Selection, index: tuple[Any, ...]) -> bool:
-    """Whether axes that are not the mask's are indexed by positions or masks."""
+def _is_across(x: Selection, index: tuple[Any, ...]) -> bool:
+    """Whether axes that are not the mask's are indexed by positions, masks, or what is not known while tracing."""
     entries = [entry for entry in whole_index(x, list(index)) if entry is not None] if x.ndim > 1 else []
-    return any(axis != x.lead and not (isinstance(entry, slice) or is_number(entry)) for axis, entry in enumerate(entries))
+    return any(axis != x.lead and not _is_known(entry) for axis, entry in enumerate(entries))
+
+
+def _is_known(entry: Any) -> bool:
+    if isinstance(entry, slice):
+        return not any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step))
+    return isinstance(entry, int | np.integer)
+
+
+def _item_across(x: Selection, index: tuple[Any, ...]) -> Any:
+    """As of a grid with one line; views of a slice whose bounds are data are those of the array."""
+    entries = whole_index(x, list(index))
+    if not isinstance(x, DataSlice) or not all(isinstance(entry, slice) or entry is None or is_number(entry) for entry in entries):
+        return HANDLERS["item_of_grid"](as_grid(x), index)
+    place = [place for place, entry in enumerate(entries) if entry is not None][x.lead]
+    own = item_along(x, entries[place])
+    if not isinstance(own, DataSlice):             # a number, or a copy
+        entries[place:place + 1] = [] if is_number(entries[place]) else [slice(None)]
+        return own[tuple(entries)]
+    entries[place] = slice(own.start, own.stop)
+    return own.array[tuple(entries)]
+
+
+def as_grid(x: Selection) -> Grid:
+    """With one line."""
+    merged_ = merged(x)
+    found = Grid(merged_.array, {x.lead: Line(merged_.where, x.count)})
+    found.viewed, found.views = x.viewed, x.views
+    return found
 
 
 def item_along(x: Selection, own: Any) -> Any:
@@ -111,7 +139,7 @@ def _by_selection(x: Selection, index: Selection) -> Selection:
         refuse("an index of several axes")
     if index.dtype == bool:
         x, index = aligned([x, merged(index)])
-        return Selection(x.array, np.logical_and(x.where, index.array), x.lead)
+        return Selection(fresh(value_of(x.array)), np.logical_and(x.where, index.array), x.lead)
     if index.dtype.kind not in "iu":
         raise IndexError("arrays used as indices must be of integer (or boolean) type")
     return with_all(merged(index), _taken(packed(x), merged(index)), x.lead)
@@ -136,7 +164,7 @@ def place_among(x: Selection, index: Any) -> Any:
 
 
 def _at(x: Selection, index: Any) -> Any:
-    x = merged(x)
+    given, x = x, merged(x)
     if isinstance(index, np.integer):
         index = int(index)
     if isinstance(index, float | str) or (isinstance(index, Tracer | np.ndarray) and index.dtype.kind not in "iu"):
@@ -144,12 +172,20 @@ def _at(x: Selection, index: Any) -> Any:
                          f"indices, not {index!r}")
     if not x.where.shape[0]:
         raise IndexError(f"index {index} is out of bounds: no element is selected")
-    return guarded(x)[(*[slice(None)] * x.lead, place_among(x, index))]
+    place = place_among(x, index)
+    if np.ndim(place) or x.ndim == 1:
+        return guarded(x)[(*[slice(None)] * x.lead, place)]
+    is_copy = given.viewed is not None and given.array._storage is not given.viewed.array._storage
+    return as_row(given, row_of(x, place)) if is_copy else row_of(x, place)
 
 
 def set_item(x: Selection, index: Any, value: Any) -> None:
     """x[index] = value for a selection, which is a copy, or a slice, which is a view."""
     require_unshared(x)
+    if x.where.ndim == 1 and index is not Ellipsis and _is_across(x, _as_tuple(index)):
+        HANDLERS["set_item_of_grid"](as_grid(x), index, value)
+        x.places = None
+        return
     part, own = (x, slice(None)) if index is Ellipsis else _with_other_axes(x, _as_tuple(index))
     if x.where.ndim > 1 and part is not x:
         refuse("an assignment to columns of what a mask of several axes selects")
