@@ -31,7 +31,7 @@ from bwcompiler.ir.source import Source
 from bwcompiler.lowering.libraries import factorization_calls
 from bwcompiler.lowering.libraries.matrix_products import is_called, product_method
 from bwcompiler.lowering.steps import LoweredBody
-from bwcompiler.ops.callback import callback
+from bwcompiler.ops.calls.callback import callback
 from bwcompiler.passes.derivatives import partition
 from bwcompiler.passes.fusion import rules as fusion_rules
 from bwcompiler.passes.fusion.fuse import fuse

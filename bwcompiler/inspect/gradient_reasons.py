@@ -16,7 +16,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.late_base import nx
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import TupleType
-from bwcompiler.ops.custom import custom_call
+from bwcompiler.ops.calls.custom import custom_call
 
 if TYPE_CHECKING:
     import networkx

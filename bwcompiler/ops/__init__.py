@@ -1,9 +1,9 @@
 """The ops of the graph: one file per family, one complete declaration per op.  Importing this package registers them all.
 
-    elements    elementwise, complex_parts; special/ (special functions); reduction, scan, sorting, order_statistics
-    moves       broadcasting (and the sum, its transpose), layout, indexing, sliding, creation
-    matrices    contraction (products); linalg/ (solves, decompositions, determinants, eigenvalues); fourier
-    calls       region (loops, branches), custom (the user's own rules), callback (Python functions)
+    elements    elementwise, complex_parts; special/ (special functions); reduction, scan; ordering/ (sorting, order statistics)
+    moves       broadcasting (and the sum, its transpose), layout, sliding, creation; indexing/ (gather, scatter)
+    matrices    linalg/ (products, solves, decompositions, determinants, eigenvalues); fourier
+    calls       calls/ (loops and branches, the user's own rules, Python functions)
 
 Begin with `elementwise.py` and `layout.py`; `rules.py` and `numpy_text.py` have helpers for declarations.  Other stages write
 `ops.broadcast(x, shape=..., axes=...)`; within this package, a family imports the ops of another from its module.
@@ -16,8 +16,21 @@ from bwcompiler.ops.broadcasting import (
 from bwcompiler.ops.broadcasting import (
     reduce_sum as sum,
 )
-from bwcompiler.ops.callback import (
+from bwcompiler.ops.calls.callback import (
     callback,
+)
+from bwcompiler.ops.calls.custom import (
+    custom_call,
+    custom_link,
+)
+from bwcompiler.ops.calls.region import (
+    barrier,
+    checkpoint,
+    cond,
+    index_value,
+    loop,
+    region_link,
+    while_loop,
 )
 from bwcompiler.ops.complex_parts import (
     conjugate,
@@ -27,18 +40,10 @@ from bwcompiler.ops.complex_parts import (
     real,
     reciprocal,
 )
-from bwcompiler.ops.contraction import (
-    matmul,
-    matmul_add,
-)
 from bwcompiler.ops.creation import (
     full,
     iota,
     unset,
-)
-from bwcompiler.ops.custom import (
-    custom_call,
-    custom_link,
 )
 from bwcompiler.ops.elementwise import (
     absolute,
@@ -108,13 +113,15 @@ from bwcompiler.ops.fourier import (
     irfft,
     rfft,
 )
-from bwcompiler.ops.indexing import (
-    check_range,
+from bwcompiler.ops.indexing.elements import (
     gather,
-    index_from_start,
-    normalize_index,
     scatter_add,
     scatter_update,
+)
+from bwcompiler.ops.indexing.indices import (
+    check_range,
+    index_from_start,
+    normalize_index,
     wrap_index,
 )
 from bwcompiler.ops.layout import (
@@ -135,6 +142,10 @@ from bwcompiler.ops.linalg.cholesky import (
     cholesky_adjoint,
     cholesky_or_nan,
     cholesky_tangent,
+)
+from bwcompiler.ops.linalg.contraction import (
+    matmul,
+    matmul_add,
 )
 from bwcompiler.ops.linalg.determinants import (
     cofactor_change,
@@ -163,10 +174,21 @@ from bwcompiler.ops.linalg.solves import (
     solve,
     triangular_solve,
 )
-from bwcompiler.ops.order_statistics import (
+from bwcompiler.ops.ordering.order_statistics import (
     argpartition,
     order_positions,
     order_statistics,
+)
+from bwcompiler.ops.ordering.sorting import (
+    argsort,
+    bitwise_count,
+    exponent,
+    gcd,
+    integer_power,
+    lcm,
+    nextafter,
+    sort,
+    spacing,
 )
 from bwcompiler.ops.reduction import (
     argmax,
@@ -187,15 +209,6 @@ from bwcompiler.ops.reduction import (
 from bwcompiler.ops.reduction import (
     reduce_prod as prod,
 )
-from bwcompiler.ops.region import (
-    barrier,
-    checkpoint,
-    cond,
-    index_value,
-    loop,
-    region_link,
-    while_loop,
-)
 from bwcompiler.ops.scan import (
     cumprod,
     cumsum,
@@ -203,17 +216,6 @@ from bwcompiler.ops.scan import (
 from bwcompiler.ops.sliding import (
     windows,
     windows_add,
-)
-from bwcompiler.ops.sorting import (
-    argsort,
-    bitwise_count,
-    exponent,
-    gcd,
-    integer_power,
-    lcm,
-    nextafter,
-    sort,
-    spacing,
 )
 from bwcompiler.ops.special import (  # noqa: F401  (which say the derivatives of special_function)
     bessel_derivatives,

@@ -23,7 +23,7 @@ from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.tracebacks import shows_users_frames
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.trace import call_user
-from bwcompiler.ops.region import Policy
+from bwcompiler.ops.calls.region import Policy
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.spellings import says_instead
 

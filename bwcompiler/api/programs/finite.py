@@ -21,7 +21,7 @@ from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.graph_interpreter import Environment, concrete_attributes, interpret
 from bwcompiler.ir.texts.graph_printer import names_in_text
 from bwcompiler.ir.types import TupleType
-from bwcompiler.ops.region import loop_indices
+from bwcompiler.ops.calls.region import loop_indices
 
 SHOWN = 4                      # elements of an operand in a message
 KEPT_BYTES = 1 << 28           # limit for the saved states of all iterations of a loop

@@ -25,8 +25,8 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.semantics.graph_interpreter import Environment, concrete_attributes, interpret
 from bwcompiler.ir.types import TupleType
-from bwcompiler.ops.custom import custom_call
-from bwcompiler.ops.region import loop_indices
+from bwcompiler.ops.calls.custom import custom_call
+from bwcompiler.ops.calls.region import loop_indices
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 
 ENTERED = 100                  # iterations of a loop with a wrong derivative that are searched for the wrong op

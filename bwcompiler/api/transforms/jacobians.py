@@ -31,7 +31,7 @@ from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Value, constant
 from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops.broadcasting import add_batch_axis
-from bwcompiler.ops.custom import custom_call, custom_link
+from bwcompiler.ops.calls.custom import custom_call, custom_link
 from bwcompiler.passes.batching.batch import batch_graph
 from bwcompiler.passes.batching.batch_last import has_last_axis_rules, last_axis_added
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, ONE

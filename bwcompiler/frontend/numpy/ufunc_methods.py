@@ -20,7 +20,7 @@ from bwcompiler.frontend.numpy.elementwise.ufuncs import COMPARISONS, UFUNCS, tr
 from bwcompiler.frontend.numpy.manipulation.indexing import getitem, scatter_add, setitem
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, reshaped
 from bwcompiler.frontend.numpy.reductions.reductions import all_, any_, finished, masked, max_, min_, prod, running, sum_, with_out
-from bwcompiler.frontend.numpy.selected.accumulating import at as at_of_selections
+from bwcompiler.frontend.numpy.selected.indexing.accumulating import at as at_of_selections
 from bwcompiler.frontend.tracing.control_flow.loops import fori_loop, while_loop
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_parsing import entries_of, is_mask, parse

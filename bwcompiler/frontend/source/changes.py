@@ -24,9 +24,10 @@ from bwcompiler.frontend.source.undecided.kinds.two_shapes import refuse as refu
 from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps
 from bwcompiler.frontend.source.undecided.lists.gaps import refuse as refuse_gaps
 from bwcompiler.frontend.source.variables import is_bounded, open_policy
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import SizedByData
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array
 
 _COUNTING = (collections.Counter, collections.defaultdict)
 VALUES = (bool, int, float, complex, str, bytes, tuple, frozenset, range, slice)       # which nobody can change
@@ -111,6 +112,8 @@ class _PartsOf:
 
     def __getitem__(self, index: Any) -> Any:
         part = self.whole[index]
+        if isinstance(part, Tracer):
+            return fresh_array(value_of(part)) if part.ndim else part
         return copied(part) if isinstance(part, SizedByData) else part
 
     def __setitem__(self, index: Any, value: Any) -> None:

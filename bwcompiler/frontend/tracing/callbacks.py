@@ -22,7 +22,7 @@ from bwcompiler.frontend.tracing.storages.region import active_region, untraced
 from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.types import TensorType, dtype_of, tensor
-from bwcompiler.ops.callback import HostFunction, array_type, concrete_shape
+from bwcompiler.ops.calls.callback import HostFunction, array_type, concrete_shape
 from bwcompiler.spellings import says_instead
 
 _function_numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()

@@ -24,7 +24,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Record, Value, constant
 from bwcompiler.ir.types import TensorType
-from bwcompiler.ops.custom import custom_call
+from bwcompiler.ops.calls.custom import custom_call
 from bwcompiler.spellings import says_instead
 
 P = ParamSpec("P")

@@ -1,4 +1,4 @@
-"""Order statistics without sorting all elements: see `ops/order_statistics.py`.
+"""Order statistics without sorting all elements: see `ops/ordering/order_statistics.py`.
 
 An element is searched for between two elements of a sorted random sample, a few standard deviations of its expected place away from it
 (R. W. Floyd and R. L. Rivest, "Expected time bounds for selection", 1975).  One sweep counts the elements on both sides, and keeps

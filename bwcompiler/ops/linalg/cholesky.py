@@ -22,8 +22,8 @@ from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.complex_parts import conj
-from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.elementwise import equal, select
+from bwcompiler.ops.linalg.contraction import matmul, matrix_transpose
 from bwcompiler.ops.linalg.solves import row_and_column, solve_shape, solve_triangle, square_shape, triangle, triangular_solve
 
 

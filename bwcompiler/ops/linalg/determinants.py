@@ -23,10 +23,10 @@ from bwcompiler.ir.routine import InnerLoop
 from bwcompiler.ir.types import I64, TensorType
 from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast, reduce_sum
 from bwcompiler.ops.complex_parts import real_part
-from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import equal, full_like, select
 from bwcompiler.ops.layout import concatenate, flip, reshape, slice_axis
+from bwcompiler.ops.linalg.contraction import matmul, matrix_transpose
 from bwcompiler.ops.linalg.factorization import of_square_matrices
 from bwcompiler.ops.linalg.solves import inv
 from bwcompiler.ops.rules import require

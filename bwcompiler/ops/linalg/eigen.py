@@ -16,8 +16,8 @@ from bwcompiler.ir.routine import InnerLoop
 from bwcompiler.ir.types import DType, TensorType, complex_of, component_of
 from bwcompiler.ops.broadcasting import LEADING_AXES
 from bwcompiler.ops.complex_parts import conj, real_part
-from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.elementwise import cast, full_like, select
+from bwcompiler.ops.linalg.contraction import matmul, matrix_transpose
 from bwcompiler.ops.linalg.factorization import (
     adjoint,
     against,

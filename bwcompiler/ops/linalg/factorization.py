@@ -25,10 +25,10 @@ from bwcompiler.ir.routine import InnerLoop
 from bwcompiler.ir.types import I64, TensorType, component_of
 from bwcompiler.ops.broadcasting import LEADING_AXES, broadcast, reduce_sum
 from bwcompiler.ops.complex_parts import conj, real_part
-from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import cast, equal, full_like, select
 from bwcompiler.ops.layout import concatenate, reshape, slice_
+from bwcompiler.ops.linalg.contraction import matmul, matrix_transpose
 from bwcompiler.ops.linalg.solves import AFTER_DIFFERENTIATION, require_factorable, triangle, triangular_solve
 from bwcompiler.ops.rules import require
 

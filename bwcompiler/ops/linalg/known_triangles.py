@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bwcompiler.ir.op import Value, is_constant
-from bwcompiler.ops.contraction import is_matrix_transpose
 from bwcompiler.ops.creation import iota
 from bwcompiler.ops.elementwise import greater_equal, less_equal, select, subtract
 from bwcompiler.ops.linalg.cholesky import cholesky
+from bwcompiler.ops.linalg.contraction import is_matrix_transpose
 
 
 def known_triangle(a: Value) -> tuple[Value, bool, bool] | None:

@@ -18,10 +18,10 @@ from bwcompiler.ir.op import Op, Value, define_op
 from bwcompiler.ir.routine import InnerLoop, Native
 from bwcompiler.ir.types import F16, I64, DType, TensorType
 from bwcompiler.ops.broadcasting import LEADING_AXES, all_batched, broadcast
-from bwcompiler.ops.contraction import matmul, matrix_transpose
 from bwcompiler.ops.creation import full, iota
 from bwcompiler.ops.elementwise import cast, equal, full_like, greater_equal, less_equal, select
 from bwcompiler.ops.layout import concatenate, reshape, slice_, transpose
+from bwcompiler.ops.linalg.contraction import matmul, matrix_transpose
 from bwcompiler.ops.rules import require
 
 

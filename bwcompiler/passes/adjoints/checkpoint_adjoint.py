@@ -18,7 +18,7 @@ from bwcompiler.errors import InternalError
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Value, current_record, input_value
 from bwcompiler.ir.types import TupleType, dtype_of, tensor
-from bwcompiler.ops.custom import inline_with_captured
+from bwcompiler.ops.calls.custom import inline_with_captured
 from bwcompiler.passes.adjoints.unlink_regions import unlink_with_mapping
 from bwcompiler.passes.derivatives.activity import is_differentiable
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED, differentiate

@@ -18,7 +18,7 @@ from bwcompiler.ir.extent import Extent, Index, add_extents, element_count, scal
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import TupleType
-from bwcompiler.ops.region import Policy
+from bwcompiler.ops.calls.region import Policy
 from bwcompiler.passes.adjoints.bodies.cut_body import CutBody
 from bwcompiler.passes.adjoints.loop_adjoint import trips_of
 from bwcompiler.passes.loops.iterations.split_loops import copy_of

@@ -17,7 +17,7 @@ from bwcompiler.ir.extent import Extent
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, input_value
 from bwcompiler.ir.types import I64, TensorType, tensor
-from bwcompiler.ops.custom import custom_call, custom_link
+from bwcompiler.ops.calls.custom import custom_call, custom_link
 from bwcompiler.passes.batching.batch_last import last_axis_rule
 from bwcompiler.passes.batching.batch_regions import Mapping, batched_checkpoint, batched_cond, batched_loop, batched_while
 
@@ -161,7 +161,7 @@ def _repeat_outputs(graph: Graph, has_axis: Sequence[bool], size: Extent, count:
 
 
 class BatchedRule:
-    """A custom rule mapped over a batch axis, in the terms of `bwcompiler.ops.custom`.
+    """A custom rule mapped over a batch axis, in the terms of `bwcompiler.ops.calls.custom`.
 
     All outputs have the axis; primals and residuals where they vary.  A primal without it gets the sum of its cotangents.
     """

@@ -31,7 +31,8 @@ from bwcompiler.passes.derivatives.cotangents import (
     factors_under_zeros,
     under_zeros,
 )
-from bwcompiler.passes.derivatives.masks import COLUMNS, ROWS, is_made, leaves_out, left_lines, overwrites, overwritten_values, wild_values
+from bwcompiler.passes.derivatives.masks import COLUMNS, ROWS, is_made, left_lines, overwrites, overwritten_values, wild_values
+from bwcompiler.passes.derivatives.missing import leaves_out
 from bwcompiler.passes.derivatives.roots import cotangent_under
 from bwcompiler.passes.pass_manager import PassRun
 from bwcompiler.passes.rewriting.rewriter import Rewriter
@@ -89,7 +90,7 @@ def differentiate(graph: Graph, wrt: Sequence[int], seeds: Sequence[str | None],
     record.learn(graph.body)
     with record:
         label = _Label(origins, names)
-        has_missing = leaves_out(graph)
+        has_missing = not inside and leaves_out(graph)
         sweep = _Sweep(record, active_values(graph, targets), frozenset(graph.body), wild_values(graph, inside or has_missing), label,
                        asked_for_zeros(graph.body), inside, overwritten_values(graph.body, inside), has_missing)
         seed_inputs, positions = _seed(sweep, graph, seeds, masked)
@@ -299,10 +300,10 @@ class _Sweep:
 
         With what masks zeros that come from outside of a loop nobody knows: not every element of a vector is asked there.
         """
-        if not (self.has_missing and ct.has_masked_zeros):
+        if not ct.has_masked_zeros:
             return 0
         rows, columns = product.shape[-2:]
-        is_vector = not self.inside and 1 in (rows, columns)
+        is_vector = self.has_missing and not self.inside and 1 in (rows, columns)
         return ct.lines | (ROWS if columns == 1 else COLUMNS) if is_vector else ct.lines
 
     def _item_cotangents(self, value: Value) -> tuple[Value | None, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.ops.custom import custom_call, custom_link, inline_with_captured
+from bwcompiler.ops.calls.custom import custom_call, custom_link, inline_with_captured
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.expansion import Expanded, expanded
 from bwcompiler.passes.derivatives.transposed_rule import Regions, TransposedRule

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, inline
 from bwcompiler.ir.op import Value
-from bwcompiler.ops.custom import custom_call, custom_link
+from bwcompiler.ops.calls.custom import custom_call, custom_link
 from bwcompiler.passes.rewriting.rewriter import NO_RULES, Rewriter, rebuilt
 
 

@@ -10,17 +10,18 @@ from weakref import WeakKeyDictionary
 
 from bwcompiler import ops
 from bwcompiler.ir.access import section_of
-from bwcompiler.ir.graph import Graph, all_values
+from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
 
 COMPARISONS = (ops.equal, ops.not_equal, ops.less, ops.less_equal, ops.greater, ops.greater_equal)
 TAME = (ops.add, ops.subtract, ops.multiply, ops.negative, ops.absolute, ops.sign, ops.maximum, ops.minimum, ops.sin, ops.cos, ops.tanh,
         ops.arctan, ops.cast)      # with finite operands: finite, as their derivatives are
 
+OF_MASKS = (ops.bitwise_and, ops.bitwise_or, ops.bitwise_xor, ops.invert, ops.any, ops.all)
+
 NEAR = 3
 ROWS, COLUMNS = 1, 2               # of matrices in the last two axes
 MOST_WRITES = 64                   # to one array that are looked at
-MOST_PARTS = 16                    # of a condition that are looked at
 
 # Of graphs, by the outputs that are asked for, and whether it is a region: regions in regions are looked at from each of those around.
 _masked: WeakKeyDictionary[Graph, dict[tuple[frozenset[int], bool], frozenset[Value]]] = WeakKeyDictionary()
@@ -37,20 +38,26 @@ def hides_nan(condition: Value, operand: Value) -> bool:
     return made_of.isdisjoint([value for value in condition.operands if value.op.kind != "constant"])
 
 
+def asks_for_nan(value: Value) -> bool:
+    """Whether it says where something is nan."""
+    return value.op in (ops.isnan, ops.isfinite) or (value.op in (ops.equal, ops.not_equal) and value.operands[0] is value.operands[1])
+
+
 def hidden_lines(condition: Value) -> int:
     """Which lines a choice may leave out as wholes, ROWS and COLUMNS: its condition is one for each of them, or asks for nan, which
     products spread over them."""
-    parts, found = [condition], 0
-    for _ in range(MOST_PARTS):
-        if not parts:
-            break
+    parts, seen, found = [condition], set(), 0
+    while parts:
         part = parts.pop()
-        if part.rank < 2 or _asks_for_nan(part):
+        if part in seen:
+            continue
+        seen.add(part)
+        if part.rank < 2 or asks_for_nan(part):
             found |= ROWS | COLUMNS
         elif part.op is ops.broadcast:
             axes, rank = part.attrs["axes"], part.rank
             found |= (0 if rank - 1 in axes else ROWS) | (0 if rank - 2 in axes else COLUMNS)
-        if part.rank > 1 and (part.op.kind == "layout" or part.op in _OF_MASKS):
+        if part.rank > 1 and (part.op.kind == "layout" or part.op in OF_MASKS):
             parts += part.operands
     return found
 
@@ -168,44 +175,6 @@ def wild_values(graph: Graph, inside: bool) -> set[Value]:
         if value.op.kind != "constant" and (not tame or not found.isdisjoint(value.operands)):
             found.add(value)
     return found
-
-
-def leaves_out(graph: Graph) -> bool:
-    """Whether a program may be given nan, as it leaves out elements: it asks for nan, or a mask or positions say which elements are read or
-    overwritten, and these are given, not made of numbers."""
-    return any(map(_leaves_out, all_values(graph)))
-
-
-def _leaves_out(value: Value) -> bool:
-    if value.forward is not None:                  # of a derivative, which asks for nan itself
-        return False
-    if _asks_for_nan(value):
-        return True
-    if value.op is ops.scatter_update or value.op is ops.gather:
-        return is_made(value.operands[0]) and any(map(_is_given, value.operands[1 if value.op is ops.gather else 2:]))
-    return value.op is ops.select and _is_given(value.operands[0])
-
-
-def _asks_for_nan(value: Value) -> bool:
-    same = value.op in (ops.equal, ops.not_equal) and value.operands[0] is value.operands[1]
-    return same or value.op in (ops.isnan, ops.isfinite)
-
-
-def _is_given(index: Value) -> bool:
-    """Whether a mask, or a part of it, or a position is an input."""
-    last = [index]
-    for _ in range(MOST_PARTS):
-        if not last:
-            return False
-        part = last.pop()
-        if part.op.kind == "input":
-            return True
-        if part.op.kind in ("layout", "index") or part.op is ops.cast or (part.op.kind != "constant" and part.op in _OF_MASKS):
-            last += part.operands
-    return False
-
-
-_OF_MASKS = (ops.bitwise_and, ops.bitwise_or, ops.bitwise_xor, ops.invert, ops.any, ops.all)
 
 
 def is_made(value: Value) -> bool:

@@ -20,7 +20,7 @@ from bwcompiler.ir.declaration import ELEMENTWISE, LINEAR, MULTILINEAR, TRANSPOS
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import TensorType, TupleType
-from bwcompiler.ops.custom import custom_link, inline_with_captured
+from bwcompiler.ops.calls.custom import custom_link, inline_with_captured
 from bwcompiler.passes.derivatives.activity import active_values
 from bwcompiler.passes.derivatives.expand_custom_rules import expand_custom_rules
 from bwcompiler.passes.derivatives.push_regions import PUSHED, push_region, use_results

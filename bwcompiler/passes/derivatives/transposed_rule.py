@@ -51,7 +51,7 @@ def transposed(graph: Graph, linear: Sequence[int], regions: Regions | None) -> 
 
 
 class TransposedRule:
-    """A rule for tangents with what reverse mode asks for, in the terms of `bwcompiler.ops.custom`: the residuals are the primals."""
+    """A rule for tangents with what reverse mode asks for, in the terms of `bwcompiler.ops.calls.custom`: the residuals are the primals."""
 
     content_key = ""                   # as that of any rule
     has_tangents = has_cotangents = True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Value
-from bwcompiler.ops.custom import custom_link
+from bwcompiler.ops.calls.custom import custom_link
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 
 

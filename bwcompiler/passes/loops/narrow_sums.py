@@ -17,7 +17,7 @@ from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, cut, live_values
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.types import I64, tensor
-from bwcompiler.ops.region import Policy
+from bwcompiler.ops.calls.region import Policy
 from bwcompiler.passes.loops.region_bodies import copied, mentions
 from bwcompiler.passes.rewriting.rewriter import Rewriter, Rewritten, rebuilt
 from bwcompiler.passes.rewriting.simplify_rules import RULES

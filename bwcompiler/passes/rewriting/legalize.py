@@ -38,7 +38,7 @@ from bwcompiler.ir.extent import Affine, element_count
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Op, Value, constant, current_record, is_constant
 from bwcompiler.ir.types import F16, I64, TensorType
-from bwcompiler.ops.contraction import is_matrix_transpose
+from bwcompiler.ops.linalg.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.rewriting.legal.diagonal_rules import diagonal
 from bwcompiler.passes.rewriting.legal.factorization_rules import FACTORIZATION_RULES

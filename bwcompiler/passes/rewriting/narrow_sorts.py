@@ -19,7 +19,7 @@ from typing import NamedTuple
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.op import Value
-from bwcompiler.ops.order_statistics import is_selected, known_places, numbers_of, swap_with_last
+from bwcompiler.ops.ordering.order_statistics import is_selected, known_places, numbers_of, swap_with_last
 from bwcompiler.passes.rewriting.rewriter import NO_RULES, Rewriter, Rewritten, rebuilt
 
 MOST = 8                       # places that are searched for; neighbours are found together,

@@ -18,7 +18,7 @@ from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import TensorType
 from bwcompiler.ops.linalg.factorization import row, svd_parts
-from bwcompiler.ops.sorting import sorted_by_positions
+from bwcompiler.ops.ordering.sorting import sorted_by_positions
 from bwcompiler.passes.rewriting.rewriter import Rule, attribute_key, rewrite
 
 FACTORS = {ops.eigvalsh: ops.eigh, ops.eigvals: ops.eig, ops.svdvals: ops.svd}

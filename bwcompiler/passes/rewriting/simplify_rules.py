@@ -16,7 +16,7 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Extent, Section, add_extents, known_le, scale_extent
 from bwcompiler.ir.op import REGISTRY, Op, Value, is_constant
 from bwcompiler.ir.types import TensorType
-from bwcompiler.ops.indexing import are_distinct
+from bwcompiler.ops.indexing.distinct_indices import are_distinct
 from bwcompiler.passes.rewriting.rewriter import Rule
 from bwcompiler.passes.rewriting.update_chains import before_updates
 

@@ -16,7 +16,7 @@ from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import number_value
 from bwcompiler.frontend.tracing.registry import refuse_options
 from bwcompiler.frontend.tracing.tracer import fresh
-from bwcompiler.ops.contraction import matrix_transpose
+from bwcompiler.ops.linalg.contraction import matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows
 from bwcompiler.scipy.linalg.batches import EITHER, over_batches
 from bwcompiler.scipy.linalg.factors import eigh, pinv, solve, solve_triangular

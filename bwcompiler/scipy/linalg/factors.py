@@ -25,7 +25,7 @@ from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I32
 from bwcompiler.ops.complex_parts import conj
-from bwcompiler.ops.contraction import matrix_transpose
+from bwcompiler.ops.linalg.contraction import matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows
 
 scipy_linalg = lazy.module("scipy.linalg")

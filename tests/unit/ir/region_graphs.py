@@ -7,11 +7,11 @@ from bwcompiler.ir.extent import Index
 from bwcompiler.ir.graph import Graph, cut
 from bwcompiler.ir.op import Record, Value, input_value, item
 from bwcompiler.ir.types import F64, I64, tensor
+from bwcompiler.ops.calls.region import cond, index_value, loop, while_loop
 from bwcompiler.ops.creation import full
 from bwcompiler.ops.elementwise import add, cast, less, multiply, tanh
 from bwcompiler.ops.layout import slice_
 from bwcompiler.ops.reduction import reduce_sum
-from bwcompiler.ops.region import cond, index_value, loop, while_loop
 
 SCALAR = tensor(F64)
 

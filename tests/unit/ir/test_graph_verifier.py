@@ -10,8 +10,8 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import INPUT, NO_ATTRIBUTES, Op, Record, Value, input_value
 from bwcompiler.ir.semantics.graph_verifier import verify
 from bwcompiler.ir.types import F64, TupleType, tensor
+from bwcompiler.ops.calls.region import index_value
 from bwcompiler.ops.elementwise import negative, sin
-from bwcompiler.ops.region import index_value
 from tests.unit.ir.region_graphs import ALL, cond_graph, small_graph, triangular_loop
 
 VECTOR = tensor(F64, (3,))

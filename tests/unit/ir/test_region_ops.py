@@ -11,7 +11,7 @@ from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import input_value
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.types import BOOL, F64, I64, tensor
-from bwcompiler.ops.region import cond, index_value, loop, loop_indices, while_loop
+from bwcompiler.ops.calls.region import cond, index_value, loop, loop_indices, while_loop
 from tests.unit.ir.region_graphs import cond_graph, nested_loop, while_graph
 
 SCALAR = tensor(F64)

@@ -13,7 +13,7 @@ from bwcompiler import ops
 from bwcompiler.frontend.tracing.operands import value_as
 from bwcompiler.frontend.tracing.tracer import fresh
 from bwcompiler.lowering.libraries import selection_calls
-from bwcompiler.ops.order_statistics import argpartition_reference, order_positions_reference, order_statistics_reference
+from bwcompiler.ops.ordering.order_statistics import argpartition_reference, order_positions_reference, order_statistics_reference
 from tests.support.targets import TARGETS, on_each
 
 SIZES = (1, 5, 513, 3000)              # below and above what is sorted

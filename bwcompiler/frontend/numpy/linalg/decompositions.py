@@ -35,7 +35,7 @@ from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I32, I64
 from bwcompiler.ops.complex_parts import conj
-from bwcompiler.ops.contraction import matrix_transpose
+from bwcompiler.ops.linalg.contraction import matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows, svd_parts
 from bwcompiler.ops.linalg.solves import identity_like
 

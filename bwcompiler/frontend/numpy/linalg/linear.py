@@ -20,7 +20,7 @@ from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import BOOL, I64, DType
 from bwcompiler.ops.complex_parts import conj
-from bwcompiler.ops.contraction import matrix_transpose
+from bwcompiler.ops.linalg.contraction import matrix_transpose
 from bwcompiler.ops.linalg.known_triangles import known_triangle
 from bwcompiler.ops.linalg.solves import identity_like
 

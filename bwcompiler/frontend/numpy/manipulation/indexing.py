@@ -12,9 +12,9 @@ from bwcompiler.errors import DTypeError, ShapeError, TracerIndexError, Unsuppor
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.manipulation.layout import flat_view, indexed, is_flat, reshaped, viewed
-from bwcompiler.frontend.numpy.selected.grid_items import fill_between
-from bwcompiler.frontend.numpy.selected.items import by_selections, filling, is_selecting, set_selected, set_where
-from bwcompiler.frontend.numpy.selected.positions import nonzero
+from bwcompiler.frontend.numpy.selected.grids.items import fill_between
+from bwcompiler.frontend.numpy.selected.indexing.items import by_selections, filling, is_selecting, set_selected, set_where
+from bwcompiler.frontend.numpy.selected.indexing.positions import nonzero
 from bwcompiler.frontend.tracing.calls import lying_as
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import data_slices, is_known_in_each_iteration, masked, sized_by_data

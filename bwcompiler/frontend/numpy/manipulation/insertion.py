@@ -16,7 +16,7 @@ from bwcompiler.frontend.numpy.manipulation.indexing import getitem
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
 from bwcompiler.frontend.numpy.manipulation.layout import moveaxis, reshaped
 from bwcompiler.frontend.numpy.manipulation.selection import fitting
-from bwcompiler.frontend.numpy.selected import positions as selected
+from bwcompiler.frontend.numpy.selected.indexing import positions as selected
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, is_traced, reshape, value_as

@@ -17,7 +17,7 @@ from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
 from bwcompiler.frontend.numpy.elementwise.ufuncs import truth
 from bwcompiler.frontend.numpy.manipulation.indexing import gather, getitem, setitem, take
 from bwcompiler.frontend.numpy.manipulation.layout import everything, flat_view, indexed, reshaped, viewed
-from bwcompiler.frontend.numpy.selected import positions
+from bwcompiler.frontend.numpy.selected.indexing import positions
 from bwcompiler.frontend.tracing.calls import call_back
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import as_extents

@@ -21,7 +21,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import F64, I64, DType, dtype_of
-from bwcompiler.ops.order_statistics import is_selected
+from bwcompiler.ops.ordering.order_statistics import is_selected
 
 NOTHING = np._NoValue
 

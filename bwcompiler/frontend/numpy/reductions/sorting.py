@@ -17,7 +17,7 @@ from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import C64, C128, I64
-from bwcompiler.ops.order_statistics import is_selected, known_places, swap_with_last
+from bwcompiler.ops.ordering.order_statistics import is_selected, known_places, swap_with_last
 
 NOTHING = np._NoValue
 _MOST_PLACES = 4               # of a partition by selection

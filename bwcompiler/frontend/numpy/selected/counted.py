@@ -15,7 +15,7 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.errors import TracerIndexError, UnsupportedError
-from bwcompiler.frontend.numpy.selected.grids import first, made
+from bwcompiler.frontend.numpy.selected.lines import first, made
 from bwcompiler.frontend.numpy.selected.packing import prefix, require
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer

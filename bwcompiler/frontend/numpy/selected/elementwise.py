@@ -11,7 +11,7 @@ import numpy as np
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import evaluate
 from bwcompiler.frontend.numpy.elementwise.ufuncs import ufunc_named
-from bwcompiler.frontend.numpy.selected import grids
+from bwcompiler.frontend.numpy.selected import lines
 from bwcompiler.frontend.numpy.selected.packing import aligned, as_view, copied, fixed, has_mask_of, selected, with_all
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.grids import Grid
@@ -26,7 +26,7 @@ def elementwise(function: Callable[..., Any], *inputs: Any) -> Any:
     """function(*inputs) of selections, grids, and of arrays that broadcast against them."""
     behind = {_behind(x) for x in inputs if isinstance(x, Selection)}
     if any(isinstance(x, Grid) for x in inputs) or len(behind) > 1:                # x[mask][:, None] is a column
-        return grids.elementwise(function, *inputs)
+        return lines.elementwise(function, *inputs)
     found = iter(aligned([x for x in inputs if isinstance(x, Selection)], broadcast=True))
     inputs = tuple([next(found) if isinstance(x, Selection) else as_tracer(x) if is_traced(x) else x for x in inputs])
     selections = [x for x in inputs if isinstance(x, Selection)]
@@ -66,8 +66,7 @@ def of_selections(name: str, *inputs: Any) -> Any:
 
 def require_unshared(x: Any) -> None:
     """Raise if a selection or grid that is changed in place has views."""
-    is_seen = x.viewed is not None or (isinstance(x, Grid) and x.is_seen)
-    if is_seen or (_has_views(x) and (gc.collect() or True) and _has_views(x)):      # views may be garbage
+    if x.viewed is not None or (_has_views(x) and (gc.collect() or True) and _has_views(x)):      # views may be garbage
         raise UnsupportedError("x[mask] with a traced mask cannot be changed while it has views\n  hint: y = y + 1, which makes "
                                "a new array, or y = y[1:].copy()")
 

@@ -16,7 +16,8 @@ from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Sele
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import open_region
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.frontend.tracing.storages.views import BroadcastView
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -101,8 +102,12 @@ def guarded(x: Selection) -> Any:
 
     Others may be inf or nan, as in `(1 / x[x > 0])[0]`, and so may what their zero cotangents are multiplied by: these are masked zeros.
     """
-    has_derivative = x.dtype.kind in "fc" and x.where.size and not isinstance(x, DataSlice)
-    return zeroed(x) if has_derivative else x.array
+    return zeroed(x) if needs_guard(x) else x.array
+
+
+def needs_guard(x: Selection) -> bool:
+    """Whether what is not selected may be inf or nan, and have derivatives."""
+    return x.dtype.kind in "fc" and x.where.size > 0 and not isinstance(x, DataSlice)
 
 
 def packed(x: Selection) -> Selection:
@@ -197,6 +202,17 @@ def as_view(x: Selection, view: Selection) -> Selection:
         view.viewed = x if x.viewed is None else x.viewed
         view.viewed.views.append(weakref.ref(view))
     return view
+
+
+_ROW_OF_A_VIEW = (": it is a row of a view of x[mask] with a traced mask, and compiled code has a copy of that\n"
+                  "  hint: assign to x[mask] itself, y[k] = ..., or change a copy: row.copy()")
+
+
+def as_row(x: SizedByData, row: Any) -> Any:
+    """A row of x that is a copy, where NumPy gives a view: nobody writes to it, and x must not change while it exists."""
+    found, whole = fresh_array(value_of(row)), x if x.viewed is None else x.viewed
+    whole.views.append(weakref.ref(found._storage))
+    return handle(found._storage, (BroadcastView(found.shape, _ROW_OF_A_VIEW),), found._type)
 
 
 def selected_axis(x: Selection, axis: Any) -> int:

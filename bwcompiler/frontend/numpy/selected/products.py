@@ -1,4 +1,4 @@
-"""Products of matrices and vectors of which an axis is selected by a mask: np.matmul, dot, inner, vdot, outer, einsum."""
+"""Products of matrices and vectors with axes that masks select: np.matmul, dot, inner, vdot, outer, einsum."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.selected.grid_products import contracted
+from bwcompiler.frontend.numpy.selected.lines import made, matched, parts_of
+from bwcompiler.frontend.numpy.selected.lines import zeroed as zeroed_parts
 from bwcompiler.frontend.numpy.selected.packing import aligned, merged, selected, with_all, zeroed
-from bwcompiler.frontend.tracing.indexing.grids import Grid
+from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, SizedByData, refuse
 
 
@@ -45,7 +46,7 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
         output = "".join(sorted(letter for letter in set(inputs) - {","} if inputs.count(letter) == 1))
     if any(isinstance(x, Grid) for x in operands) or len({
             term[x.lead] for x, term in zip(operands, terms, strict=True) if isinstance(x, Selection)}) > 1:
-        return contracted(inputs, output, operands)
+        return _with_several_lines(inputs, output, operands)
     found = iter([merged(x) for x in aligned([x for x in operands if isinstance(x, Selection)])])
     operands = tuple([next(found) if isinstance(x, Selection) else x for x in operands])
     selections = [(x, term[x.lead]) for x, term in zip(operands, terms, strict=True) if isinstance(x, Selection)]
@@ -54,12 +55,29 @@ def einsum(subscripts: Any, *operands: Any, **options: Any) -> Any:
         if letter in term and not (isinstance(x, Selection) and term.count(letter) == 1):
             refuse("a product with an array that has not been selected by the mask")
     first, _ = selections[0]
-    if letter in output:
+    if letter in output:                                       # what is nan in other rows, cotangents are guarded against (`autodiff`)
         result = np.einsum(f"{inputs}->{output}", *[x.array if isinstance(x, Selection) else x for x in operands])
         return with_all(first, result, output.index(letter))
     if terms == [letter] * len(operands):                      # numbers beside each other: one sum, in which `narrow_sums` sees the mask
         return np.sum(zeroed(with_all(first, functools.reduce(np.multiply, [x.array for x, _ in selections]))))
     return np.einsum(f"{inputs}->{output}", *[zeroed(x) if isinstance(x, Selection) else x for x in operands])
+
+
+def _with_several_lines(inputs: str, output: str, operands: tuple[Any, ...]) -> Any:
+    """np.einsum(f"{inputs}->{output}", *operands) with several letters of which data say how many numbers they are for."""
+    terms, given = inputs.split(","), [parts_of(x) for x in operands]
+    lines: dict[int, Line] = {}
+    for letter in dict.fromkeys(inputs.replace(",", "")):
+        holders = [place for place, (term, one) in enumerate(zip(terms, given, strict=True)) if letter in term and one.lines.keys() & {
+            axis for axis, name in enumerate(term) if name == letter}]
+        if not holders:
+            continue
+        if any(term.count(letter) > 1 for term in terms):
+            refuse("a product along a diagonal of it")
+        given, line = matched(given, [term.index(letter) if letter in term else None for term in terms])
+        if line is not None and letter in output:
+            lines[output.index(letter)] = line
+    return made(np.einsum(f"{inputs}->{output}", *map(zeroed_parts, given)), lines)
 
 
 GRIDDED.update({np.matmul: matmul, np.dot: matmul, np.inner: inner, np.vdot: inner, np.outer: outer, np.einsum: einsum})

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.numpy.selected.indexing.positions import unique
 from bwcompiler.frontend.numpy.selected.packing import selected
-from bwcompiler.frontend.numpy.selected.positions import unique
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import implements

@@ -6,7 +6,7 @@ Such a list stands for that of either side (`effects.doubles`): neither is chang
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from bwcompiler.frontend.source.bounded.forms import Form as FormOfElements
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.containers.parts import Form, containers
 from bwcompiler.frontend.source.effects.doubles import note_double
+from bwcompiler.frontend.source.undecided.fitting import Fit
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice, joined
 from bwcompiler.frontend.source.undecided.lists.gaps import Block, Maybe, maybe, packed, unpacked
 from bwcompiler.frontend.source.variables import same
@@ -26,8 +27,8 @@ from bwcompiler.frontend.source.variables import same
 LONGEST = 64                   # elements: each becomes results of the branch
 
 
-def padding(one: Any, other: Any) -> Callable[[Any], Any] | None:
-    """What makes of a list on either side of a branch what both can give; None where they need none, or it is impossible."""
+def padding(one: Any, other: Any) -> Padding | None:
+    """The fit of what two sides of a branch give; None where they need none, or it is impossible."""
     lists = [_items(one), _items(other)]
     if tuple in (type(one), type(other)) and (type(one) is not type(other) or len(one) == len(other)):
         return None                                # of one length, they are merged element by element
@@ -68,16 +69,17 @@ def _patterns(items: Sequence[Any]) -> list[Any]:
     return list(map(pattern_of, _whole(items)))
 
 
-class Padding:
+class Padding(Fit):
     """Makes lists of so many elements, which are there or not; form: of each."""
+
+    of_lists = True
 
     def __init__(self, length: int, form: FormOfElements) -> None:
         self.length = length
         self.form = form
 
-    def is_more_than(self, other: Any) -> bool:
-        """Whether it is another one than that of an earlier attempt."""
-        return type(other) is not Padding or self.length > other.length or self.form != other.form
+    def is_more_than(self, before: Fit | None) -> bool:
+        return type(before) is not Padding or self.length > before.length or self.form != before.form
 
     def __call__(self, x: Any) -> Any:
         items, pattern = _items(x), forms.pattern(*self.form)

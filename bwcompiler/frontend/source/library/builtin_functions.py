@@ -32,7 +32,7 @@ from bwcompiler.frontend.tracing.calls import call, call_function
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_windows import count_between
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
-from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, SizedByData
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.refusals.demands import ask_whose_truth, may_be_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -106,7 +106,7 @@ def _bool(x: Any = False, /) -> Any:
 def _len(x: Any) -> Any:
     if isinstance(x, ArrayTracer) and not isinstance(x._type.shape[0], int):
         return call(index_handle, x._type.shape[0])
-    if isinstance(x, Selection):
+    if isinstance(x, SizedByData):
         return x.shape[0]
     return builtins.len(x)
 
@@ -207,8 +207,8 @@ def choose_number(test: Any, x: Any, y: Any) -> Any:
 
 
 def _sum(iterable: Any, /, start: Any = 0) -> Any:
-    if isinstance(iterable, Selection):
-        return iterable.sum(axis=0) + start
+    if isinstance(iterable, SizedByData):
+        return np.sum(iterable, axis=0) + start
     items = builtins.list(iterable)
     if not any(user_method(builtins.type(one), name) is not None for one in (*items, start) for name in ("__add__", "__radd__")):
         return builtins.sum(_added(items), start)

@@ -1,6 +1,6 @@
-"""How what the sides of a branch give is made to be of one structure, so that it can be merged: numbers beside arrays (`two_shapes.py`),
-tuples with texts beside others or None (`tuples.py`), lists of different lengths (`padding`), elements of a list beside those that may not
-be there (`lists/gaps.py`).
+"""What the sides of a branch give, made to be of one structure, so that it can be merged: numbers beside arrays (`two_shapes.py`), tuples
+with texts beside others or None (`tuples.py`), lists of different lengths (`bounded/padded.py`), elements of a list beside those that may
+not be there (`lists/gaps.py`).
 
 So is what a loop carries of them, which begins with one of the two.
 
@@ -10,7 +10,7 @@ to the power of their depth; so it is remembered, by the text of a branch, what 
 
 from __future__ import annotations
 
-import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -18,9 +18,9 @@ import numpy as np
 
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice, becomes_choice
 from bwcompiler.frontend.source.undecided.kinds.choices import fitted as fitted_choice
-from bwcompiler.frontend.source.undecided.kinds.tuples import becomes_wider, places_of, signature
+from bwcompiler.frontend.source.undecided.kinds.tuples import Places, becomes_wider, places_of, signature
 from bwcompiler.frontend.source.undecided.kinds.tuples import fitted as fitted_tuple
-from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes, becomes_two_shapes, pattern_of
+from bwcompiler.frontend.source.undecided.kinds.two_shapes import Pattern, TwoShapes, becomes_two_shapes, pattern_of
 from bwcompiler.frontend.source.undecided.kinds.two_shapes import fitted as fitted_shape
 from bwcompiler.frontend.source.undecided.kinds.two_shapes import fitted_like as fitted_to_shapes
 from bwcompiler.frontend.source.undecided.lists.gaps import Maybe, as_maybe, becomes_maybe
@@ -29,34 +29,77 @@ from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.policy import Policy
 
 
-class Fitting:
-    """What is fitted in one branch: per variable what makes of its end on a side what both sides can give.
+class Fit(ABC):
+    """Makes of what a side gives a variable what both sides can give."""
 
-    padding  gives that of two lists (`bounded.padded`); kept: variables for whose lists there is something better.
+    of_lists = False               # of a list, before it is taken apart
+
+    @abstractmethod
+    def __call__(self, end: Any) -> Any: ...
+
+    @abstractmethod
+    def is_more_than(self, before: Fit | None) -> bool:
+        """Whether this fits more than what an earlier attempt had for the variable."""
+
+
+class _ToMaybe(Fit):
+    def __call__(self, end: Any) -> Any:
+        return as_maybe(end)
+
+    def is_more_than(self, before: Fit | None) -> bool:
+        return type(before) is not _ToMaybe
+
+
+class _ToShape(Fit):
+    def __init__(self, pattern: Pattern) -> None:
+        self.pattern = pattern
+
+    def __call__(self, end: Any) -> Any:
+        return fitted_shape(end, self.pattern)
+
+    def is_more_than(self, before: Fit | None) -> bool:
+        return type(before) is not _ToShape or self.pattern.shape != before.pattern.shape
+
+
+class _ToTuple(Fit):
+    def __init__(self, places: Places) -> None:
+        self.places = places
+
+    def __call__(self, end: Any) -> Any:
+        return fitted_tuple(end, self.places)
+
+    def is_more_than(self, before: Fit | None) -> bool:
+        return type(before) is not _ToTuple or signature(self.places) != signature(before.places)
+
+
+class Fitting:
+    """What is fitted in one branch, per variable.
+
+    padding  gives the fit of two lists, if they need one; kept: variables for whose lists there is something better.
     """
 
-    def __init__(self, policy: Policy, sides: Sequence[Callable[[], Any]], padding: Callable[[Any, Any], Any],
+    def __init__(self, policy: Policy, sides: Sequence[Callable[[], Any]], padding: Callable[[Any, Any], Fit | None],
                  kept: Collection[str]) -> None:
         self.padding = padding
         self.kept = kept
         codes = tuple([getattr(side, "__code__", None) for side in sides])
-        self.memory = policy.fitting.setdefault(codes, {}) if None not in codes else {}
+        self.memory: dict[str, Fit] = policy.fitting.setdefault(codes, {}) if None not in codes else {}
         self.remembered = set(self.memory)
         self.how = dict(self.memory)
 
     def apply(self, ends: dict[str, Any]) -> None:
         """Fit what a side gives, lists apart."""
-        ends.update({name: fit(ends[name]) for name, fit in self.how.items() if name in ends and not _is_padding(fit)})
+        ends.update({name: fit(ends[name]) for name, fit in self.how.items() if name in ends and not fit.of_lists})
 
     def of_list(self, name: str, end: Any) -> Any:
         """What a variable or part of one becomes, before it is taken apart: another list, if lists of two lengths are to be one."""
         fit = self.how.get(name)
-        return fit(end) if fit is not None and _is_padding(fit) else end
+        return fit(end) if fit is not None and fit.of_lists else end
 
     @property
     def pads(self) -> bool:
         """Whether there are lists that are made as long as others."""
-        return any(map(_is_padding, self.how.values()))
+        return any(fit.of_lists for fit in self.how.values())
 
     def has_to_change(self, ends: tuple[dict[str, Any], dict[str, Any]], values: tuple[Collection[str], Collection[str]]) -> bool:
         """Whether the sides have to be traced again: they give other things than they were fitted for, or need no fitting.
@@ -66,43 +109,27 @@ class Fitting:
         unneeded = {name for name in self.remembered & self.how.keys() if _is_known(*[end.get(name) for end in ends])}
         self.remembered -= unneeded
         fits = {name: self._fit(name, ends, values) for name in ends[0]}
-        found = {name: fit for name, fit in fits.items() if fit is not None and _is_new(fit, self.how.get(name))}
+        found = {name: fit for name, fit in fits.items() if fit is not None and fit.is_more_than(self.how.get(name))}
         for name in unneeded:
             del self.how[name]
         self.how |= found
         self.memory |= found
         return bool(unneeded or found)
 
-    def _fit(self, name: str, ends: tuple[Mapping[str, Any], Mapping[str, Any]], values: tuple[Collection[str], Collection[str]]) -> Any:
+    def _fit(self, name: str, ends: tuple[Mapping[str, Any], Mapping[str, Any]],
+             values: tuple[Collection[str], Collection[str]]) -> Fit | None:
         one, other = ends[0][name], ends[1].get(name)
         if name not in ends[1] or same(one, other):
             return None
         if (type(one) is Maybe) != (type(other) is Maybe) and one is not UNBOUND and other is not UNBOUND:
-            return functools.partial(as_maybe)
+            return _ToMaybe()
         pattern = pattern_of(one, other) if all(name in known for known in values) else None
         if pattern is not None:
-            return functools.partial(fitted_shape, pattern=pattern)
+            return _ToShape(pattern)
         places = places_of(one, other)
         if places is not None:
-            return functools.partial(fitted_tuple, places=places)
+            return _ToTuple(places)
         return None if name in self.kept else self.padding(one, other)
-
-
-def _is_padding(fit: Any) -> bool:
-    return hasattr(fit, "is_more_than")
-
-
-def _is_new(fit: Any, before: Any) -> bool:
-    """Whether something is to be fitted that was not, or to more than it was."""
-    if _is_padding(fit):
-        return bool(fit.is_more_than(before))
-    if getattr(before, "func", None) is not fit.func:
-        return True
-    if fit.func is as_maybe:
-        return False
-    if fit.func is fitted_shape:
-        return bool(fit.keywords["pattern"].shape != before.keywords["pattern"].shape)
-    return bool(signature(fit.keywords["places"]) != signature(before.keywords["places"]))
 
 
 def _is_there(element: Maybe) -> bool:

@@ -13,7 +13,7 @@ from bwcompiler.frontend.tracing.trace import call_user
 from bwcompiler.frontend.tracing.tracer import fresh, fresh_array
 from bwcompiler.ir.op import Record, Value
 from bwcompiler.ir.types import DType
-from bwcompiler.ops.region import Policy
+from bwcompiler.ops.calls.region import Policy
 
 
 def checkpointed(fun: Callable[..., Any], policy: Policy, args: Any, kwargs: Any) -> Any:

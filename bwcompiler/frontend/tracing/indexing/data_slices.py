@@ -53,6 +53,10 @@ def sized_by_data(x: Tracer, entries: list[Any]) -> SizedByData:
     """x[...] where data says how many elements there are: with a mask, or with a slice."""
     if not any(isinstance(entry, Tracer) and is_mask(entry) for entry in entries):
         return data_slices(x, entries)
+    if any(map(_is_sized_by_data, entries)):       # x[:k, mask]: first by the mask
+        entries = spelled_out(entries, x.ndim)
+        part = sized_by_data(x, [slice(None) if _is_sized_by_data(entry) else entry for entry in entries])
+        return part[tuple([entry if _is_sized_by_data(entry) else slice(None) for entry in entries if not is_number(entry)])]  # type: ignore[no-any-return]
     found = masked(x, entries)
     if found is None:
         raise TracerIndexError("x[mask, ...] with a traced mask: the number of elements is not known while tracing\n"
@@ -98,6 +102,7 @@ def _is_plain(entry: Any) -> bool:
 
 
 def _is_sized_by_data(entry: Any) -> bool:
+    """Whether it is a slice whose bounds are data."""
     return isinstance(entry, slice) and any(isinstance(bound, Tracer) for bound in (entry.start, entry.stop, entry.step))
 
 

@@ -6,7 +6,6 @@ Like a selection (`masked_selection`) they are represented by an array with room
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +27,12 @@ class Line(NamedTuple):
 class Grid(SizedByData):
     """An array with room for all elements, and the lines of at least two of its axes.
 
-    viewed   what it is a view of; views: the selections and grids that are views of it.  is_seen: whether there may be other ones.
-    Views are copies, so that neither is changed in place while there are both.
+    viewed   what it is a view of.  views: the selections and grids that are views of it, and storages of rows.  Views are copies, so that
+    neither is changed in place while there are both.
     is_view  whether `array` is a view of an array, as that of x[:k, :k]: the grid is one, too.
     """
 
-    __slots__ = ("__weakref__", "array", "is_seen", "is_view", "lines", "viewed", "views")
+    __slots__ = ("__weakref__", "array", "is_view", "lines", "viewed", "views")
 
     is_grid = True
     kind = "grid"
@@ -43,9 +42,8 @@ class Grid(SizedByData):
         self.array: Any = array
         self.lines = lines
         self.is_view = is_view
-        self.viewed: Any = None
-        self.views: list[weakref.ref[Any]] = []
-        self.is_seen = False
+        self.viewed = None
+        self.views = []
 
     @property
     def ndim(self) -> int:

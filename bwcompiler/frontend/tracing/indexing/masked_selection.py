@@ -63,6 +63,9 @@ class SizedByData(UpdatingOperators):
     is_grid = False
     kind = "selection"
     array: Any
+    shape: Any
+    viewed: Any
+    views: list[weakref.ref[Any]]
 
     @property
     def dtype(self) -> Any:
@@ -132,7 +135,7 @@ class Selection(SizedByData):
         self.count = count
         self.places = places
         self.viewed: Selection | None = None
-        self.views: list[weakref.ref[Selection]] = []
+        self.views = []
         self.of_rows = False
 
     @property

@@ -18,7 +18,7 @@ from bwcompiler.ir.access import section_of
 from bwcompiler.ir.extent import Affine, Extent, Section, add_extents, evaluate, scale_extent
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, is_constant
-from bwcompiler.ops.region import loop_indices
+from bwcompiler.ops.calls.region import loop_indices
 from bwcompiler.passes.loops.carried.forget_overwritten import LEAST_WRITTEN, Rows, with_rows_filled
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten

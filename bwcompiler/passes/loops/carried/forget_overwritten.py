@@ -16,7 +16,7 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import Affine, Extent, Index, evaluate, upper
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value, is_constant
-from bwcompiler.ops.region import loop_indices
+from bwcompiler.ops.calls.region import loop_indices
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten
 

@@ -15,7 +15,7 @@ from bwcompiler.ir.extent import Section
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value, current_record
 from bwcompiler.ir.types import TupleType
-from bwcompiler.ops.region import loop_indices
+from bwcompiler.ops.calls.region import loop_indices
 from bwcompiler.passes.loops.region_bodies import emit_values
 from bwcompiler.passes.loops.replaced_regions import with_regions_replaced
 from bwcompiler.passes.rewriting.rewriter import Rewritten

@@ -21,10 +21,10 @@ from bwcompiler.ir.graph import Graph, live_values
 from bwcompiler.ir.op import Op, Record, Value, constant, input_value
 from bwcompiler.ir.types import C128, F64, I64, TensorType
 from bwcompiler.ops.complex_parts import conj
-from bwcompiler.ops.contraction import is_matrix_transpose, matrix_transpose
+from bwcompiler.ops.linalg.contraction import is_matrix_transpose, matrix_transpose
 from bwcompiler.ops.linalg.factorization import row, rows, svd_parts
 from bwcompiler.ops.linalg.solves import identity_like, triangle
-from bwcompiler.ops.order_statistics import swap_with_last
+from bwcompiler.ops.ordering.order_statistics import swap_with_last
 from bwcompiler.passes.rewriting.rewriter import Rule
 
 

@@ -18,7 +18,7 @@ from bwcompiler.ir.extent import upper
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.semantics.reduction_tree import SHORT
 from bwcompiler.ir.types import TensorType
-from bwcompiler.ops.contraction import is_matrix_transpose
+from bwcompiler.ops.linalg.contraction import is_matrix_transpose
 from bwcompiler.passes.rewriting.legal.window_rules import reshaped
 
 TALL = 1024                    # rows

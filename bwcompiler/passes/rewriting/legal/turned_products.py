@@ -9,7 +9,7 @@ from __future__ import annotations
 from bwcompiler import ops
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Value
-from bwcompiler.ops.contraction import is_matrix_transpose, matrix_transpose
+from bwcompiler.ops.linalg.contraction import is_matrix_transpose, matrix_transpose
 from bwcompiler.passes.rewriting.rewriter import Replacement, with_replaced
 from bwcompiler.passes.rewriting.simplify_rules import RULES
 

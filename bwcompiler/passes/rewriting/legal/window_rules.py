@@ -8,7 +8,7 @@ from bwcompiler import ops
 from bwcompiler.ir.extent import element_count
 from bwcompiler.ir.op import Op, Value
 from bwcompiler.ir.types import TensorType
-from bwcompiler.ops.contraction import is_matrix_transpose
+from bwcompiler.ops.linalg.contraction import is_matrix_transpose
 from bwcompiler.ops.rules import zero_of
 from bwcompiler.passes.rewriting.rewriter import Rule
 

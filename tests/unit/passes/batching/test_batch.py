@@ -11,7 +11,7 @@ import bwcompiler as bw
 from bwcompiler.frontend import trace
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
-from bwcompiler.ops.custom import custom_call
+from bwcompiler.ops.calls.custom import custom_call
 from bwcompiler.passes.batching.batch import batch_graph
 
 

@@ -23,6 +23,7 @@ DATA[[0, 2, 5, 5], [1, 3, 0, 1]] = np.nan
 M = ~np.isnan(DATA)
 ROWS = M.all(1)
 K = np.nonzero(M)
+FLAGS = np.where(M, 0, 3)              # of bad elements, by numbers
 
 
 @pytest.fixture(autouse=True)
@@ -143,6 +144,13 @@ def set_after(p, d):
     return np.sum(r)
 
 
+def many_conditions(p, d):
+    chosen = ROWS
+    for k in range(30):
+        chosen = chosen & (p[1] > 0.1 - k)
+    return np.sum(np.where(chosen, np.sum(residual(p, d) ** 2, 1), 0.0))
+
+
 COEFFICIENTS = np.linspace(-1.0, 1.5, 5)
 KNOWN_ROWS = ~np.isnan(DATA).any(axis=1)
 
@@ -191,7 +199,7 @@ def masked_steps(p, d):
 
 
 OF_MODELS: dict[str, Callable[..., Any]] = {
-    **{function.__name__: function for function in (a_filter, set_after, regression, regression_of_wholes, products_in_a_chain, placed_crosswise,
+    **{function.__name__: function for function in (a_filter, set_after, many_conditions, regression, regression_of_wholes, products_in_a_chain, placed_crosswise,
                                                     filled_by_regression, stacked_with_others, masked_steps)},
     "a mask": lambda p, d: np.sum((residual(p, d) ** 2)[M]), "a mask of the data": lambda p, d: np.sum((residual(p, d) ** 2)[~np.isnan(d)]),
     "data from outside": lambda p, d: np.sum((residual(p, DATA) ** 2)[M]), "nansum": lambda p, d: np.nansum(residual(p, d) ** 2),
@@ -207,17 +215,66 @@ OF_MODELS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", OF_MODELS)
-def test_data_are_missing(name: str) -> None:
-    loss = OF_MODELS[name]
+def check_model(loss: Callable[..., Any], *data: Any) -> None:
     gradient, hessian = bw.value_and_grad(loss), bw.hessian(loss)
     for p in (np.array([1.1, 2.5, 0.1]), np.array([0.7, 3.5, -0.2])):
-        value, found = gradient(p, DATA)
-        np.testing.assert_allclose(value, loss(p.copy(), DATA), rtol=1e-10)
+        value, found = gradient(p, *data)
+        assert np.isfinite(value)
+        np.testing.assert_allclose(value, loss(p.copy(), *data), rtol=1e-10)
         steps = 1e-6 * np.eye(3)
-        np.testing.assert_allclose(found, [(loss(p + h, DATA) - loss(p - h, DATA)) / 2e-6 for h in steps], rtol=1e-5, atol=1e-6)
-        second = [(gradient(p + h, DATA)[1] - gradient(p - h, DATA)[1]) / 2e-6 for h in steps]
-        np.testing.assert_allclose(hessian(p, DATA), second, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(found, [(loss(p + h, *data) - loss(p - h, *data)) / 2e-6 for h in steps], rtol=1e-5, atol=1e-6)
+        second = [(gradient(p + h, *data)[1] - gradient(p - h, *data)[1]) / 2e-6 for h in steps]
+        np.testing.assert_allclose(hessian(p, *data), second, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", OF_MODELS)
+def test_data_are_missing(name: str) -> None:
+    check_model(OF_MODELS[name], DATA)
+
+
+def flags_in_loops(p, d, flags):
+    r, total = np.sum(residual(p, d) ** 2, 1), 0.0
+    for k in range(len(r)):
+        total = total + np.where(np.max(flags[k]) < 2, np.cos(r[k] * 2), 0.0)
+    return total
+
+
+def flags_that_are_carried(p, d, flags):
+    """Once an element is missing, those that come after it are left out."""
+    total, is_good = 0.0, True
+    for k in range(8):
+        is_good = is_good & (flags[k, 3] == 0)
+        total = total + np.where(is_good, np.cos(residual(p, d)[k, 3] ** 2), 0.0)
+    return total
+
+
+def branches(p, d, flags):
+    r, total = residual(p, d) ** 2, 0.0
+    for k in range(8):
+        if np.max(flags[k]) == 0:
+            total = total + np.sum(r[k])
+    return total
+
+
+OF_FLAGS: dict[str, Callable[..., Any]] = {
+    "flags_in_loops": flags_in_loops, "branches": branches, "flags_that_are_carried": flags_that_are_carried,
+    "rows": lambda p, d, flags: np.sum(np.where((flags < 2).all(1), np.sum(residual(p, d) ** 2, 1), 0.0)),
+    "a part": lambda p, d, flags: np.sum(np.where(np.sum(flags & 2, 1) == 0, np.sum(residual(p, d) ** 2, 1), 0.0)),
+    "selected": lambda p, d, flags: np.sum(np.sum(residual(p, d) ** 2, 1)[np.max(flags, 1) != 3]),
+    "counted": lambda p, d, flags: np.sum(np.sum(residual(p, d) ** 2, 1)[np.cumsum(flags.max(1)[::-1])[::-1] == 0]),
+    "set": lambda p, d, flags: set_by_flags(np.sum(residual(p, d) ** 2, 1), flags),
+    "positions": lambda p, d, flags: np.sum(np.sum(residual(p, d) ** 2, 1)[1 + 2 * (flags[0, :2] // 3)]),
+}
+
+
+def set_by_flags(r, flags):
+    r[np.any(flags > 1, 1)] = 1.0
+    return np.sum(np.sqrt(r))
+
+
+@pytest.mark.parametrize("name", OF_FLAGS)
+def test_numbers_that_are_given_say_what_is_missing(name: str) -> None:
+    check_model(OF_FLAGS[name], DATA, FLAGS)
 
 
 def test_what_was_read_shows() -> None:

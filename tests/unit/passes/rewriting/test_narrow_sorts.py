@@ -15,7 +15,7 @@ from bwcompiler.frontend.tracing.trace import trace
 from bwcompiler.ir.graph import Graph, all_values
 from bwcompiler.ir.semantics.graph_interpreter import interpret
 from bwcompiler.ir.semantics.graph_verifier import verify
-from bwcompiler.ops.order_statistics import LEAST_SELECTED
+from bwcompiler.ops.ordering.order_statistics import LEAST_SELECTED
 from bwcompiler.passes.derivatives.autodiff import INPUT_SEED
 from bwcompiler.passes.rewriting.narrow_sorts import MOST, narrow_sorts
 from bwcompiler.passes.rewriting.rewriter import NO_RULES, rewrite
