@@ -57,6 +57,8 @@ def hidden_lines(condition: Value) -> int:
         elif part.op is ops.broadcast:
             axes, rank = part.attrs["axes"], part.rank
             found |= (0 if rank - 1 in axes else ROWS) | (0 if rank - 2 in axes else COLUMNS)
+        else:
+            found |= (ROWS if part.shape[-1] == 1 else 0) | (COLUMNS if part.shape[-2] == 1 else 0)
         if part.rank > 1 and (part.op.kind == "layout" or part.op in OF_MASKS):
             parts += part.operands
     return found

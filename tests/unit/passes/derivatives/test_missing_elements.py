@@ -277,6 +277,19 @@ def test_numbers_that_are_given_say_what_is_missing(name: str) -> None:
     check_model(OF_FLAGS[name], DATA, FLAGS)
 
 
+@pytest.mark.parametrize("loss", [
+    lambda x, b: np.sum((np.log(x)[x[:, 0] > 0][:, :1] @ b[:1]) ** 2), lambda x, b: np.sum(np.where(x[:, 0] > 0, np.log(x[:, :1]) @ b[:1], 0.0) ** 2),
+    lambda x, b: np.sum((np.log(x[:, :2])[(x[:, 0] > 0) & (x[:, 1] > 0)] @ b[:2]) ** 2),
+    lambda x, b: np.sum((np.log(x[:, :2])[x[:, :2].min(1) > 0] @ np.outer(b[:2], b)) ** 2),
+], ids=["one column", "where", "two masks", "a matrix"])
+def test_rows_without_a_logarithm_are_left_out_of_products(loss: Callable[..., Any]) -> None:
+    x, b = np.array([[0.5, 2.0, 1.0], [-1.0, 3.0, 1.0], [0.3, -2.0, 1.0], [1.5, 0.7, 1.0]]), np.array([0.3, -0.2, 0.7])
+    steps = 1e-6 * np.eye(3)
+    with np.errstate(invalid="ignore"):
+        expected = [(loss(x, b + h) - loss(x, b - h)) / 2e-6 for h in steps]
+    np.testing.assert_allclose(bw.grad(loss, argnums=1)(x, b), expected, rtol=1e-6, atol=1e-8)
+
+
 def test_what_was_read_shows() -> None:
     """nan that is not left out is the gradient's, too."""
     x = np.where(M, T, np.nan)
