@@ -25,7 +25,8 @@ from bwcompiler.api.programs.kept import kept
 from bwcompiler.api.programs.program import Program, require_stage
 from bwcompiler.api.programs.specialisation import Specialisation
 from bwcompiler.api.programs.variants import Retrace, Variants
-from bwcompiler.errors import RecompileWarning, at
+from bwcompiler.errors import RecompileWarning, TracerError, at
+from bwcompiler.frontend.tracing.assumed import AssumedOtherwise
 from bwcompiler.frontend.tracing.boundary.arguments import (
     Arguments,
     check_statics,
@@ -87,6 +88,8 @@ class JitFunction(CompiledFunction[P, R]):
         try:
             arguments = self._arguments(args, kwargs)
             specialisation = self.specialised(arguments)
+            if specialisation.assumed:
+                return self._assuming(specialisation, arguments)
             try:
                 return specialisation.call(arguments, args, kwargs)
             except IndexError:
@@ -97,6 +100,33 @@ class JitFunction(CompiledFunction[P, R]):
         except Exception as error:
             cut_to_user_frames(error)
             raise
+
+    def _assuming(self, first: Specialisation, arguments: Arguments) -> Any:
+        """The result of the program whose assumed numbers (`tracing/assumed`) are those of these arguments, compiled if there is none.
+
+        A program for other numbers may also fail in another way, before it comes to the check.
+        """
+        failed: dict[tuple[Any, ...], BaseException] = {}
+        for one in (first, *self._variants.others(first, arguments)):
+            try:
+                found = one.run(arguments)
+            except (Exception, AssumedOtherwise) as error:
+                failed[one.assumed] = error
+            else:
+                self._variants.prefer(one, arguments)
+                return found
+        with self._lock:
+            made = self._compile(arguments)
+        if made.assumed not in failed:
+            try:
+                return made.run(arguments)
+            except AssumedOtherwise as error:
+                failed[made.assumed] = error
+        self._variants.drop(lambda one: one is made)
+        if isinstance(failed[made.assumed], AssumedOtherwise):
+            raise TracerError(f"{self.__name__}: numbers that data decide, and that the function is compiled for, are not those that the "
+                              "program computes: it computes with other roundings than NumPy") from None
+        raise failed[made.assumed]                 # which it really does for these arguments
 
     def cut_slices(self) -> None:
         """Compile from now on with NumPy's rule for slices with data-dependent starts: they may be shorter at the end of the axis.  This

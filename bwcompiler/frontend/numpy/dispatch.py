@@ -26,6 +26,7 @@ from bwcompiler.frontend.numpy.manipulation.indexing import fitted
 from bwcompiler.frontend.numpy.reductions import comparisons, nan, quantiles, reductions, searching, sorting  # noqa: F401
 from bwcompiler.frontend.numpy.selected import (  # noqa: F401
     accumulating,
+    assumed,
     elementwise,
     fitting,
     grid_items,

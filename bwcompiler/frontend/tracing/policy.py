@@ -74,6 +74,7 @@ class Policy:
         self.loops = True                                           # and loops whose length is known are captured
         self.windows = False                                        # whether slices may be `data_windows`, though NumPy might cut them
         self.real_results = False                                   # whether `numpy.real_results` are taken for real, which is checked
+        self.assumes = False                                        # whether numbers of data are taken for what they are (`assumed`)
         self.any_results = False                                    # whether results may be texts, and have as many elements as data say
         self.known: Any = None                                      # arguments that are compiled in, though they are arrays
         self.live: list[np.ndarray[Any, Any]] = []                  # memory outside whose contents the program reads: it was seen to change
@@ -105,6 +106,8 @@ class Policy:
         self.needed = False                                         # whether something was captured that Python alone cannot run
         self.may_be_cut = False                                     # whether there are slices that are `data_windows`,
         self.may_be_complex = False                                 # or results that may be taken for real
+        self.assumed: list[Any] = []                                # numbers of data that are,
+        self.evaluated: dict[Value, Any] = {}                       # and what was computed for them
         self.captured: dict[Site, str] = {}                         # in words: loops that were,
         self.notes: dict[Site, str] = {}                            # and what was not captured
 
