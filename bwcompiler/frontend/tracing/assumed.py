@@ -16,13 +16,15 @@ import numpy as np
 
 from bwcompiler import ops
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import Region, Storage, open_region
-from bwcompiler.frontend.tracing.tracer import fresh
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh
 from bwcompiler.ir.extent import mentions_index
 from bwcompiler.ir.graph import Graph
 from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.semantics.partial_interpreter import UNKNOWN, known_outputs
+from bwcompiler.ir.types import BOOL
 
 MOST = 2_000                   # numbers that one trace may assume, and operations that a loop may take that one of them is made by
 OPERATIONS = 1_000_000
@@ -51,6 +53,15 @@ def assumed_number(value: Value) -> Any:
 
 
 HANDLERS["assumed_number"] = assumed_number
+
+
+def assumed_truth(x: Tracer) -> bool | None:
+    """Whether a test holds for the arguments of this call, likewise."""
+    policy = open_region().policy
+    if policy is None or not policy.assumes:
+        return None
+    found = assumed_number(call(lambda: ops.cast(value_of(x), dtype=BOOL)))
+    return None if found is None else bool(found)
 
 
 def _check(value: Value, number: Any) -> None:

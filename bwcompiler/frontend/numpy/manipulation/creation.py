@@ -16,6 +16,7 @@ from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, cont
 from bwcompiler.frontend.numpy.selected.counted import arange as counted_arange
 from bwcompiler.frontend.numpy.selected.counted import eye_by_count, filled_by_count, is_count
 from bwcompiler.frontend.numpy.selected.counted import linspace as counted_linspace
+from bwcompiler.frontend.tracing.assumed import assumed_number
 from bwcompiler.frontend.tracing.calls import call, call_numpy
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_windows import count_between
@@ -329,6 +330,11 @@ def _arange_of_floats(start: Any, stop: Any, step: Any = 1, dtype: Any = None) -
 
     The second element is start + step, those behind it go on by the difference of the first two, as NumPy computes them.
     """
+    size = assumed_number(value_of(np.ceil((as_tracer(stop) - start) / step).astype(np.int64)))
+    if size is not None:
+        like = np.arange(*map(_one, (start, stop, step)), dtype=dtype).dtype
+        if like.kind == "f":
+            return _of_places(np.arange(max(int(size), 0), dtype=like), start, step)
     bounds = [_number(one) for one in (start, stop, step)]
     if any(isinstance(one, Tracer) for one in bounds):
         raise UnsupportedError("np.arange of traced bounds: the number of elements is not known while tracing\n"
@@ -336,8 +342,20 @@ def _arange_of_floats(start: Any, stop: Any, step: Any = 1, dtype: Any = None) -
     numbers = np.arange(*bounds, dtype=dtype)
     if numbers.dtype.kind != "f" or numbers.size == 0 or not (_is_traced_float(start) or _is_traced_float(step)):
         return numbers
-    places = np.arange(numbers.size, dtype=numbers.dtype)
-    first, second = [as_tracer(one).astype(numbers.dtype) for one in (start, start + step)]
+    return _of_places(np.arange(numbers.size, dtype=numbers.dtype), start, step)
+
+
+def _one(bound: Any) -> Any:
+    """1, of the type of a bound."""
+    kind = getattr(bound, "_kind", type(bound))
+    return kind(1) if isinstance(kind, type) else bound.dtype.type(1)
+
+
+def _of_places(places: Any, start: Any, step: Any) -> Any:
+    """start + k * step, for known places."""
+    if not places.size:
+        return places
+    first, second = [as_tracer(one).astype(places.dtype) for one in (start, start + step)]
     return np.where(places == 1, second, first + places * (second - first))
 
 
