@@ -179,6 +179,10 @@ class JitFunction(CompiledFunction[P, R]):
         else:
             why, hint = difference(specialisation_key(arguments), next(reversed(self._variants.kinds), None), arguments.names())
             source = None
+            before = self._variants.kinds.get(specialisation_key(arguments))
+            if before and before[0].assumed:
+                why, source = "what it was compiled for is data, and other numbers now", before[0].assumed[0].source
+                hint = "arrays of fixed size, with np.where(mask, x, 0); explain() shows all such numbers"
         warnings.warn(at(source, f"{self.__name__} has been traced and compiled {self._traces} times; this time because {why}\n"
                          f"  hint: {hint}"), RecompileWarning, stacklevel=levels_to_the_user())
 
@@ -247,9 +251,15 @@ class JitFunction(CompiledFunction[P, R]):
         return self._arguments(bound.args, bound.kwargs)
 
     def _shown(self, arguments: Arguments) -> Program:
-        return Program(self.fun, arguments, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows, floats=True))
+        return Program(self.fun, arguments, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows, floats=True,
+                                                                 assumes=True))
 
     def _notes(self, traced: TraceResult) -> list[str]:
+        assumed = [f"it is compiled for {found.number}, which data decide{'' if found.source is None else f' ({found.source.short})'}; "
+                   "another number compiles again" for found in traced.assumed]
+        return [*assumed, *self._read_outside(traced)]
+
+    def _read_outside(self, traced: TraceResult) -> list[str]:
         return [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
                 f"again{'' if outside.source is None else f' ({outside.source.short})'}"
                 for outside in traced.outside.fixed

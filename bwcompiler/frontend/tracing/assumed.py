@@ -17,6 +17,8 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.handles import value_of
+from bwcompiler.frontend.tracing.policy import Assumed
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.storages.region import Region, Storage, open_region
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh
@@ -47,7 +49,7 @@ def assumed_number(value: Value) -> Any:
     if found is None:
         return None
     number = found[()]
-    policy.assumed.append(number.item())
+    policy.assumed.append(Assumed(number.item(), region.record.source or current_source(region.outer)))
     call(_check, value, number)
     return number
 

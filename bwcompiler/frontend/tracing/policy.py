@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from bwcompiler.errors import BwError
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.source import Source
 
 Site: TypeAlias = tuple[str, int, int]      # file, line and column, or in its place
 FUNCTION = -1 << 20                         # for a function that is called as a loop (`source.recursion`),
@@ -62,6 +63,13 @@ class Misremembered(Recapture):
         self.site = site
 
 
+class Assumed(NamedTuple):
+    """A number that is taken for what it is for the arguments of a call, and the line that needs it."""
+
+    number: bool | int
+    source: Source | None
+
+
 class Policy:
     """How control flow is captured in one trace, regions inside of it included.
 
@@ -106,7 +114,7 @@ class Policy:
         self.needed = False                                         # whether something was captured that Python alone cannot run
         self.may_be_cut = False                                     # whether there are slices that are `data_windows`,
         self.may_be_complex = False                                 # or results that may be taken for real
-        self.assumed: list[Any] = []                                # numbers of data that are,
+        self.assumed: list[Assumed] = []                            # numbers of data that are,
         self.evaluated: dict[Value, Any] = {}                       # and what was computed for them
         self.captured: dict[Site, str] = {}                         # in words: loops that were,
         self.notes: dict[Site, str] = {}                            # and what was not captured

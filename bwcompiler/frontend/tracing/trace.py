@@ -12,7 +12,7 @@ from bwcompiler import tree
 from bwcompiler.errors import BwError, TracerError, UnsupportedError
 from bwcompiler.frontend.tracing.boundary.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
 from bwcompiler.frontend.tracing.boundary.asked_numbers import AskedNumbers
-from bwcompiler.frontend.tracing.boundary.known_arrays import KnownArrays, knowing_arrays, knowing_floats, known_in
+from bwcompiler.frontend.tracing.boundary.known_arrays import KnownArrays, assuming, knowing_arrays, knowing_floats, known_in
 from bwcompiler.frontend.tracing.boundary.results import as_nodes, checked, checked_result, result_kind, result_value
 from bwcompiler.frontend.tracing.boundary.trace_result import OutsideReads, TraceResult
 from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents, stand_ins
@@ -116,9 +116,9 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, options: Trac
         refusal = refusal if found is None else found
         again = knowing_arrays(arguments, attempt)
         if options.assumes and not isinstance(again, tuple):
-            found = knowing_floats(arguments, attempt, assumes=True)
-            if isinstance(found, TraceResult):
-                return found
+            assumed = assuming(arguments, attempt)
+            if assumed is not None:
+                return assumed
         known = 0
         while not isinstance(again, tuple) and options.floats and len(first.arrays_asked) > known:
             known = len(first.arrays_asked)

@@ -251,7 +251,8 @@ def _truth(function: Any, joined: Any) -> Callable[[Any], Any]:
 
 def _isinstance(x: Any, kinds: Any, /) -> bool:
     if not isinstance(x, Tracer):
-        return builtins.isinstance(x, kinds)
+        kind = getattr(builtins.type(x), "stands_for", None)
+        return builtins.isinstance(x, kinds) or (kind is not None and issubclass(kind, kinds))
     if issubclass(builtins.bool, kinds) != issubclass(np.bool_, kinds):
         ask_whose_truth(x)
         return builtins.isinstance(x, kinds) or issubclass(_kind_of_truth(x), kinds)
@@ -289,6 +290,8 @@ def _type(x: Any, *more: Any, **options: Any) -> Any:
     if isinstance(x, Tracer) and not more:
         ask_whose_truth(x)
         return _kind_of_truth(x)
+    if not more and not options and hasattr(builtins.type(x), "stands_for"):
+        return builtins.type(x).stands_for
     return builtins.type(x, *more, **options)
 
 

@@ -67,18 +67,29 @@ def known_in(arguments: Arguments, floats: bool = False, assumes: bool = False) 
     return KnownArrays(found, floats, assumes)
 
 
-def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced], assumes: bool = False) -> Traced | BwError | None:
-    """What `attempt` traces when it is given numbers of floats; what it is refused for even then, if that is told.
+def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | BwError | None:
+    """What `attempt` traces when it is given numbers of floats; what it is refused for even then, if that is told."""
+    before = copy.copy(arguments)
+    _restore(arguments, before)
+    try:
+        return attempt(known_in(arguments, floats=True))
+    except Exception as error:
+        _restore(arguments, before)
+        return error.with_traceback(user_traceback(error.__traceback__)) if isinstance(error, BwError) else None
 
-    assumes: it is not given these, but assumes numbers that data decide.
+
+def assuming(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | None:
+    """What `attempt` traces when it takes numbers that data decide for what they are now; None where it is refused even then.
+
+    The function may raise what Python does for these arguments, which nothing told before.
     """
     before = copy.copy(arguments)
     _restore(arguments, before)
     try:
-        return attempt(known_in(arguments, floats=not assumes, assumes=assumes))
-    except Exception as error:
+        return attempt(known_in(arguments, assumes=True))
+    except (BwError, TypeError, AttributeError, NameError):        # the last of a handle in the place of a number, perhaps
         _restore(arguments, before)
-        return error.with_traceback(user_traceback(error.__traceback__)) if isinstance(error, BwError) else None
+        return None
 
 
 def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced], asked: Collection[int] = (),

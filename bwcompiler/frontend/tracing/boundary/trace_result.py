@@ -9,7 +9,7 @@ from bwcompiler import tree
 from bwcompiler.frontend.tracing.boundary.arguments import Arguments, ArgumentType
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
-from bwcompiler.frontend.tracing.policy import Site
+from bwcompiler.frontend.tracing.policy import Assumed, Site
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import ResultKind
@@ -94,7 +94,7 @@ class TraceResult:
     may_unroll: bool = False
     unrolled_for: str | None = None
     may_be_cut: bool = False
-    assumed: tuple[Any, ...] = ()
+    assumed: tuple[Assumed, ...] = ()
 
     @property
     def input_types(self) -> tuple[TensorType, ...]:
