@@ -25,6 +25,7 @@ from bwcompiler.api.programs.kept import kept
 from bwcompiler.api.programs.program import Program, require_stage
 from bwcompiler.api.programs.specialisation import Specialisation
 from bwcompiler.api.programs.variants import Retrace, Variants
+from bwcompiler.compiler.options import may_assume
 from bwcompiler.errors import RecompileWarning, TracerError, at
 from bwcompiler.frontend.tracing.assumed import AssumedOtherwise
 from bwcompiler.frontend.tracing.boundary.arguments import (
@@ -252,7 +253,7 @@ class JitFunction(CompiledFunction[P, R]):
 
     def _shown(self, arguments: Arguments) -> Program:
         return Program(self.fun, arguments, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows, floats=True,
-                                                                 assumes=True))
+                                                                 assumes=may_assume()))
 
     def _notes(self, traced: TraceResult) -> list[str]:
         assumed = [f"it is compiled for {found.number}, which data decide{'' if found.source is None else f' ({found.source.short})'}; "

@@ -15,6 +15,7 @@ from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.api.programs.variants import Retrace
 from bwcompiler.collector import collector_paused
+from bwcompiler.compiler.options import may_assume
 from bwcompiler.errors import CompileError
 from bwcompiler.frontend.tracing.boundary.arguments import Arguments
 from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
@@ -56,7 +57,7 @@ class Specialisation:
 
     def __init__(self, owner: Owner, arguments: Arguments, retrace: Retrace) -> None:
         self.owner = owner
-        options = TraceOptions(autoloop=owner.autoloop, any_results=True, windows=owner.windows, floats=True, assumes=True,
+        options = TraceOptions(autoloop=owner.autoloop, any_results=True, windows=owner.windows, floats=True, assumes=may_assume(),
                                varying=retrace.varying, rebound=retrace.rebound)
         with short_turns(), collector_paused():    # paused for all stages: their objects stay alive, so walking them is wasted time
             try:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from bwcompiler.frontend.numpy.selected.grids import along, parts_of, without_line
 from bwcompiler.frontend.numpy.selected.packing import number, packed
 from bwcompiler.frontend.tracing.assumed import assumed_number
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
+from bwcompiler.frontend.tracing.indexing.grids import Grid
 from bwcompiler.frontend.tracing.indexing.masked_selection import SizedByData
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
@@ -31,6 +34,8 @@ def _with_size(x: SizedByData) -> Any:
     if isinstance(x, DataSlice):
         start, stop = _number(x.start), _number(x.stop)
         return x if start is None or stop is None else x.array[(*[slice(None)] * x.lead, slice(start, stop))]
+    if isinstance(x, Grid) and x.is_view:
+        return _view(x)
     parts = parts_of(x)
     for axis in parts.lines:
         selected = packed(along(parts, axis))
@@ -39,6 +44,17 @@ def _with_size(x: SizedByData) -> Any:
             return x
         parts = without_line(parts, axis, selected.array[(*[slice(None)] * axis, slice(0, size))])
     return parts.array
+
+
+def _view(x: Grid) -> Any:
+    """a[i:j, :k], of which each line is a slice."""
+    index = [slice(None)] * x.ndim
+    for axis, line in x.lines.items():
+        start, size = _number(np.argmax(line.where)), _number(number(along(parts_of(x), axis)))
+        if start is None or size is None:
+            return x
+        index[axis] = slice(start, start + size)
+    return x.array[tuple(index)]
 
 
 def _number(count: Any) -> int | None:

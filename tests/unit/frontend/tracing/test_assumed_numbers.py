@@ -77,7 +77,20 @@ def caught(x):
     return np.sum(root)
 
 
-PROGRAMS = [transformed, of_two_axes, as_lists, with_room, a_range, a_window, results_of_other_shapes, until_it_is_large, caught]
+def views(x):
+    y, k = x * 1.0, np.sum(x > 0)
+    part, table, own = y[:k], y[:2 * (k // 2)].reshape(k // 2, 2), y[y > 0]
+    part[1:][0], table[0], own[0] = 9.0, 0.5 * x[3], 100.0
+    y[:k] *= 2.0
+    square = (x * 1.0).reshape(2, 4)
+    rows = square[:k - 3, :k - 2]
+    rows[0, 0] = np.kron(own, x).sum()
+    rows.T[1] += 1.0
+    return y.sum() + own.sum() + np.sum(square * np.arange(8.0).reshape(2, 4)) + part.sum()
+
+
+PROGRAMS = [transformed, of_two_axes, as_lists, with_room, a_range, a_window, results_of_other_shapes, until_it_is_large, caught,
+            views]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
