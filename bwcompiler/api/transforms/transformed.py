@@ -60,7 +60,8 @@ class Transformed(JitFunction[P, R]):
             return super()._shown(arguments)
         _, (fun, argnums, *_), _ = self.made_by
         try:
-            return Program(fun, arguments, argnums, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows, assumes=may_assume()))
+            options = TraceOptions(autoloop=self.autoloop, windows=self.windows, assumes=may_assume())
+            return Program(fun, arguments, argnums, tracing=options)
         except GradientError:                      # of a float that decides a size, which is an operand of the derivative alone
             return super()._shown(arguments)
 

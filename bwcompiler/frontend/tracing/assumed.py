@@ -1,7 +1,7 @@
 """Numbers of data that are taken to be what they are for the arguments of this call: how many elements x[mask] has, a size, a place.
 
-Only where the function is refused otherwise (`Policy.assumes`).  Such a number is computed while tracing, from the arguments themselves; the
-program computes it, too, and raises AssumedOtherwise where it differs.  Who calls the program compiles again then (`api/programs/functions`):
+Only where the function is refused otherwise (`Policy.assumes`).  Such a number is computed while tracing, from the arguments themselves;
+the program computes it, too, and is interrupted where it differs.  Who calls the program compiles again then (`api/programs/functions`):
 one program for each set of numbers, not for each content of an array.
 
     s = x[x > 0]; np.fft.fft(s)        3 elements for this x: np.fft.fft of an array of 3, after a check that there are 3
@@ -43,7 +43,9 @@ def assumed_number(value: Value) -> Any:
     """
     region = open_region()
     policy = region.policy
-    if policy is None or not policy.assumes or value.type.shape or value.dtype.kind not in "biu" or len(policy.assumed) >= MOST:  # type: ignore[union-attr]
+    if policy is None or not policy.assumes or len(policy.assumed) >= MOST:
+        return None
+    if value.type.shape or value.dtype.kind not in "biu":
         return None
     found = _Evaluation(policy.evaluated).of(region, value)
     if found is None:
@@ -55,6 +57,12 @@ def assumed_number(value: Value) -> Any:
 
 
 HANDLERS["assumed_number"] = assumed_number
+
+
+def assumed_count(x: Tracer) -> int | None:
+    """How many there are for the arguments of this call, likewise."""
+    found = assumed_number(call(value_of, x))
+    return None if found is None else int(found)
 
 
 def assumed_truth(x: Tracer) -> bool | None:
@@ -108,7 +116,7 @@ class _Evaluation:
             return _run(value, operands)
         try:
             result = value.op.reference(*operands, **value.attrs)
-        except (ArithmeticError, ValueError, IndexError, np.linalg.LinAlgError):       # which the program raises as well, where it comes to it
+        except (ArithmeticError, ValueError, IndexError, np.linalg.LinAlgError):       # which the program raises as well
             return None
         return tuple(map(np.asarray, result)) if isinstance(result, tuple) else np.asarray(result)
 
@@ -147,7 +155,7 @@ def _run(value: Value, operands: Sequence[Any]) -> Any:
     inputs = [input_value(operand.type) for operand in value.operands]
     with Record() as record:
         again = record.emit(value.op, tuple(inputs), value.attrs, value.type)
-        outputs = [ops.item(again, index=place) for place in range(len(value.type.items))]  # type: ignore[union-attr]
+        outputs = [ops.item(again, index=place) for place in range(len(value.type.items))]
     found = known_outputs(Graph("assumed", inputs, record.values, outputs), operands, OPERATIONS)
     return None if any(one is UNKNOWN for one in found) else tuple(found)
 

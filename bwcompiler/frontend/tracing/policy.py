@@ -95,6 +95,7 @@ class Policy:
         self.uncounted: set[Site] = set()                           # `while` loops with no count
         self.fitting: dict[Any, Any] = {}                           # what sides of branches give, by their code (`undecided.fitting`)
         self.carrying: dict[Any, Any] = {}                          # what loops carry (`source.carried.remembered`), by what they see
+        self.places: dict[Any, tuple[Any, ...]] = {}                # what branches assign to (`effects.places`), by their code
         self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
         self.bounded: dict[Site, Any] = {}                          # what makes containers with room (`source.bounded`), and its plan
         self.unlike: dict[tuple[str, int], BwError | None] = {}     # branches refused as their sides leave unlike things (None: lists),

@@ -52,7 +52,8 @@ def _of_axes(function: Callable[..., Any], name: str, input: Any, output: Any, m
     found = []
     for axis, edges in zip(chosen, per_axis(mode, chosen, "mode"), strict=True):
         given = (x, axis, dtype.type, edges, cval, *arguments)
-        one = call_user(function, given, dict(keywords or {})) if active_region() is not None else function(*given, **(keywords or {}))
+        options = dict(keywords or {})
+        one = call_user(function, given, options) if active_region() is not None else function(*given, **options)
         if one is None:
             raise UnsupportedError(f"scipy.ndimage.{name}: the function writes its result into an array that it is given, of traced values\n"
                                    "  hint: return it; the third argument is a dtype here")

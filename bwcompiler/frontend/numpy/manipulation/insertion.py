@@ -157,7 +157,7 @@ def resize(x: Tracer, *shape: Any, refcheck: bool = True) -> None:
         raise ValueError("negative dimensions not allowed")
     size = x.shape[0]
     found = x[:new[0]] if new[0] <= size else np.concatenate([x, np.zeros(new[0] - size, x.dtype)])
-    made = fresh_array(value_of(found))
+    made = fresh_array(value_as(found))
     x._storage, x._type, x._value, x._version = made._storage, made._type, None, -1
 
 

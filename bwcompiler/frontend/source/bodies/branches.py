@@ -57,6 +57,10 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     kept = {name for name in variables.private if type(entry.get(name)) in (list, Stack)}
     fitting = Fitting(policy, (then, orelse), padding, kept)
     scope.test = call(value_of, test)
+    codes = then.__code__, orelse.__code__
+    known = scope.adopt_known(names, policy.places.get(codes, ()), policy)
+    entry |= known
+    variables = variables._replace(results=(*variables.results, *known))
     try:
         for _ in range(ATTEMPTS):
             policy.forget(mark)
@@ -73,6 +77,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
             variables = variables._replace(results=(*variables.results, *held))
         else:
             not_capturable("it assigns to other places each time that it is traced")
+        policy.places[codes] = tuple(scope.places)
         if isinstance(found, list):
             is_merging = True
             if fitting.pads and source is not None:        # where the length has to be known, each side can go on by itself

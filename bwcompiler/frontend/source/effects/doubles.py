@@ -81,8 +81,8 @@ def refuse_identity(x: Any, y: Any) -> None:
 
 def refuse_identity_of_arrays(x: Any, y: Any) -> None:
     """It is asked whether two arrays are one, of which data decide which arrays they are."""
-    _refuse("it is asked whether an array is another one, which a loop or branch has bound anew", "compare what they hold, np.array_equal(x, y)",
-            x, y)
+    _refuse("it is asked whether an array is another one, which a loop or branch has bound anew",
+            "compare what they hold, np.array_equal(x, y)", x, y)
 
 
 def _called(x: Any) -> str:

@@ -109,7 +109,8 @@ def _fix_invalid(a: Any, mask: Any = False, copy: Any = True, fill_value: Any = 
         refuse("copy=False")
     x = _array(a, mask=mask)
     invalid = np.logical_not(np.isfinite(x.data))
-    return Masked(np.where(invalid, x.fill_value if fill_value is None else fill_value, x.data), either(x.mask, invalid), x._fill, is_own=True)
+    fill = x.fill_value if fill_value is None else fill_value
+    return Masked(np.where(invalid, fill, x.data), either(x.mask, invalid), x._fill, is_own=True)
 
 
 def _outer(a: Any, b: Any) -> Masked:
@@ -184,7 +185,7 @@ def _joining(function: Callable[..., Any]) -> Callable[..., Any]:
     return join
 
 
-def _append(a: Any, b: Any, axis: Any = None) -> Masked:
+def _append(a: Any, b: Any, axis: Any = None) -> Any:
     parts = [as_masked(a).ravel(), as_masked(b).ravel()] if axis is None else [a, b]
     return _joining(np.concatenate)(parts, axis=axis or 0)
 
@@ -231,8 +232,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _like(getattr(np, name)) for name in ("zeros_like", "ones_like", "empty_like")},
     **{name: _moving(getattr(np, name)) for name in _MOVED if name != "reshape"},
     **{name: _joining(getattr(np, name)) for name in _JOINED},
-    **{name: _by_method(name) for name in (*_REDUCING, *_CHANGING, "copy", "count", "compressed", "reshape", "cumprod", "anom", "ptp", "nonzero",
-                                           "argsort")},
+    **{name: _by_method(name) for name in (*_REDUCING, *_CHANGING, "copy", "count", "compressed", "reshape", "cumprod", "anom", "ptp",
+                                           "nonzero", "argsort")},
 }
 NUMPY_FUNCTIONS.update({getattr(np, name): _by_method(name) for name in (*_REDUCING, *_CHANGING)})
 NUMPY_FUNCTIONS.update({getattr(np, name): _moving(getattr(np, name)) for name in (
@@ -243,7 +244,7 @@ NUMPY_FUNCTIONS.update({getattr(np, name): _of_data(getattr(np, name)) for name 
 NUMPY_FUNCTIONS.update({getattr(np, name): _like(getattr(np, name)) for name in ("zeros_like", "ones_like", "full_like", "empty_like",
                                                                                    "real", "imag")})
 NUMPY_FUNCTIONS.update({
-    np.diff: _diff, np.average: _average_of_all, np.sort: _ordered, np.linalg.norm: _of_data(np.linalg.norm), np.round: _by_method("round"),
+    np.diff: _diff, np.average: _average_of_all, np.sort: _ordered, np.linalg.norm: _of_data(np.linalg.norm),
     np.amin: _by_method("min"), np.amax: _by_method("max"), np.around: _by_method("round")})
 
 

@@ -19,7 +19,7 @@ def listed(items: Any) -> Any:
 
 def sorted_by(items: Any, key: Callable[[Any], Any], reverse: bool) -> Any:
     """sorted(items, key=..., reverse=...)."""
-    return sorted([item for item in items], key=key, reverse=reverse)  # noqa: C414, C416
+    return sorted([item for item in items], key=key, reverse=reverse)  # noqa: C416
 
 
 def mapped(function: Callable[[Any], Any], items: Any) -> Any:

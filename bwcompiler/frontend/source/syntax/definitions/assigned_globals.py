@@ -17,7 +17,7 @@ def without_globals(node: ast.FunctionDef) -> None:
     """Take the `global` statements out of a definition, but for those of functions in it; not where statements bind them by name alone."""
     parts = inside(node.body)
     for part in parts:
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "globals" and not (part.args or part.keywords):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "globals":
             IS_GLOBALS.put(part, True)             # as the user writes it
     names = {name for part in parts if isinstance(part, ast.Global) for name in part.names}
     if names and names.isdisjoint(_bound_by_name(parts)):
