@@ -77,6 +77,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture
+def nothing_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can be compiled only for numbers that data decide is refused: tests of refusals."""
+    monkeypatch.setenv("BW_ASSUME", "0")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def settled() -> None:
     """What the tests of other modules have left, as caches, is walked no more: each full collection took a third of a second."""

@@ -4,6 +4,7 @@
     BW_DUMP_PASSES=folder  write the graph after every pass into a folder               (read once)
     BW_DUMP=folder         write every stage of every compilation into a folder of its own
     BW_CHECK=nan           check every result of a program: a nan or an infinity is an error that names its origin
+    BW_ASSUME=0            refuse functions that can only be compiled for numbers that data decide (how many elements x[mask] has)
     BW_PROGRESS=0          no line on stderr for a compilation that takes longer than a second
 """
 
@@ -35,6 +36,11 @@ def checks_finite() -> bool:
     if text not in ("", "0", "nan"):
         raise ValueError(f"BW_CHECK={text!r}: the only check is BW_CHECK=nan")
     return text == "nan"
+
+
+def may_assume() -> bool:
+    """Whether functions may be compiled for numbers that data decide, where they are refused otherwise (BW_ASSUME)."""
+    return os.environ.get("BW_ASSUME", "1") not in ("", "0")
 
 
 def shows_progress() -> bool:

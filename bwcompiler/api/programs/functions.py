@@ -25,7 +25,9 @@ from bwcompiler.api.programs.kept import kept
 from bwcompiler.api.programs.program import Program, require_stage
 from bwcompiler.api.programs.specialisation import Specialisation
 from bwcompiler.api.programs.variants import Retrace, Variants
-from bwcompiler.errors import RecompileWarning, at
+from bwcompiler.compiler.options import may_assume
+from bwcompiler.errors import RecompileWarning, TracerError, at
+from bwcompiler.frontend.tracing.assumed import AssumedOtherwise
 from bwcompiler.frontend.tracing.boundary.arguments import (
     Arguments,
     check_statics,
@@ -87,6 +89,8 @@ class JitFunction(CompiledFunction[P, R]):
         try:
             arguments = self._arguments(args, kwargs)
             specialisation = self.specialised(arguments)
+            if specialisation.assumed:
+                return self._assuming(specialisation, arguments)
             try:
                 return specialisation.call(arguments, args, kwargs)
             except IndexError:
@@ -97,6 +101,33 @@ class JitFunction(CompiledFunction[P, R]):
         except Exception as error:
             cut_to_user_frames(error)
             raise
+
+    def _assuming(self, first: Specialisation, arguments: Arguments) -> Any:
+        """The result of the program whose assumed numbers (`tracing/assumed`) are those of these arguments, compiled if there is none.
+
+        A program for other numbers may also fail in another way, before it comes to the check.
+        """
+        failed: dict[tuple[Any, ...], BaseException] = {}
+        for one in (first, *self._variants.others(first, arguments)):
+            try:
+                found = one.run(arguments)
+            except (Exception, AssumedOtherwise) as error:
+                failed[one.assumed] = error
+            else:
+                self._variants.prefer(one, arguments)
+                return found
+        with self._lock:
+            made = self._compile(arguments)
+        if made.assumed not in failed:
+            try:
+                return made.run(arguments)
+            except AssumedOtherwise as error:
+                failed[made.assumed] = error
+        self._variants.drop(lambda one: one is made)
+        if isinstance(failed[made.assumed], AssumedOtherwise):
+            raise TracerError(f"{self.__name__}: numbers that data decide, and that the function is compiled for, are not those that the "
+                              "program computes: it computes with other roundings than NumPy") from None
+        raise failed[made.assumed]                 # which it really does for these arguments
 
     def cut_slices(self) -> None:
         """Compile from now on with NumPy's rule for slices with data-dependent starts: they may be shorter at the end of the axis.  This
@@ -149,6 +180,10 @@ class JitFunction(CompiledFunction[P, R]):
         else:
             why, hint = difference(specialisation_key(arguments), next(reversed(self._variants.kinds), None), arguments.names())
             source = None
+            before = self._variants.kinds.get(specialisation_key(arguments))
+            if before and before[0].assumed:
+                why, source = "what it was compiled for is data, and other numbers now", before[0].assumed[0].source
+                hint = "arrays of fixed size, with np.where(mask, x, 0); explain() shows all such numbers"
         warnings.warn(at(source, f"{self.__name__} has been traced and compiled {self._traces} times; this time because {why}\n"
                          f"  hint: {hint}"), RecompileWarning, stacklevel=levels_to_the_user())
 
@@ -217,9 +252,15 @@ class JitFunction(CompiledFunction[P, R]):
         return self._arguments(bound.args, bound.kwargs)
 
     def _shown(self, arguments: Arguments) -> Program:
-        return Program(self.fun, arguments, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows, floats=True))
+        return Program(self.fun, arguments, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows, floats=True,
+                                                                 assumes=may_assume()))
 
     def _notes(self, traced: TraceResult) -> list[str]:
+        assumed = [f"it is compiled for {found.number}, which data decide{'' if found.source is None else f' ({found.source.short})'}; "
+                   "another number compiles again" for found in traced.assumed]
+        return [*assumed, *self._read_outside(traced)]
+
+    def _read_outside(self, traced: TraceResult) -> list[str]:
         return [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "
                 f"again{'' if outside.source is None else f' ({outside.source.short})'}"
                 for outside in traced.outside.fixed

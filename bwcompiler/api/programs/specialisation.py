@@ -15,6 +15,7 @@ from bwcompiler.api.programs.bound_graph import BoundGraph
 from bwcompiler.api.programs.executables import compile_graph
 from bwcompiler.api.programs.variants import Retrace
 from bwcompiler.collector import collector_paused
+from bwcompiler.compiler.options import may_assume
 from bwcompiler.errors import CompileError
 from bwcompiler.frontend.tracing.boundary.arguments import Arguments
 from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
@@ -51,11 +52,12 @@ class Specialisation:
     assumptions  the calls for which it holds; reads: what each call reads from outside, `operands` among it.
     may_be_cut   an IndexError may mean that a slice goes beyond the end of its axis, where NumPy shortens it, or that eigenvalues are
                  not real; then the function is compiled again (`TraceResult.may_be_cut`).
+    assumed      numbers that the program finds again, or is interrupted; then the function is compiled again, too.
     """
 
     def __init__(self, owner: Owner, arguments: Arguments, retrace: Retrace) -> None:
         self.owner = owner
-        options = TraceOptions(autoloop=owner.autoloop, any_results=True, windows=owner.windows, floats=True,
+        options = TraceOptions(autoloop=owner.autoloop, any_results=True, windows=owner.windows, floats=True, assumes=may_assume(),
                                varying=retrace.varying, rebound=retrace.rebound)
         with short_turns(), collector_paused():    # paused for all stages: their objects stay alive, so walking them is wasted time
             try:
@@ -70,6 +72,7 @@ class Specialisation:
         owner = self.owner
         self.traced = traced = trace_arguments(owner.fun, arguments, options)
         self.may_be_cut = options.windows and traced.may_be_cut and not traced.mutated
+        self.assumed = traced.assumed
         graph, self.into = forward_graph(traced, owner.mutates)
         self.assumptions = Assumptions(traced, arguments)
         self.operands = self.assumptions.operands
@@ -86,15 +89,15 @@ class Specialisation:
         """The result for arguments that fit the assumptions."""
         form = self._form(arguments, args, kwargs)
         if form is None:                           # containers that the native entry does not know, or arguments to convert
-            return self._run(arguments)
-        return chain([form], lambda *_args, **_kwargs: self._run(arguments))(*args, **kwargs)
+            return self.run(arguments)
+        return chain([form], lambda *_args, **_kwargs: self.run(arguments))(*args, **kwargs)
 
     def _form(self, arguments: Arguments, args: Sequence[Any], kwargs: dict[str, Any]) -> CallForm | None:
         """The form of a call like this one; None if the native entry cannot take it."""
         kinds = argument_kinds(arguments.dynamic_leaves)
         trees = argument_trees(arguments, len(args), tuple(kwargs))
-        if kinds is None or trees is None or self.result_tree is None or self.is_followed:
-            return None
+        if kinds is None or trees is None or self.result_tree is None or self.is_followed or self.assumed:
+            return None                            # where numbers are assumed, `JitFunction` sees to it that another program runs
         statics = arguments.static_values
         key = (trees, tuple(kwargs), kinds, tuple(map(static_key, statics)))
         if key not in self.forms:
@@ -111,10 +114,11 @@ class Specialisation:
         except IndexError:
             self.owner.cut_slices()
 
-    def _run(self, arguments: Arguments) -> Any:
+    def run(self, arguments: Arguments) -> Any:
+        """Likewise, without the native entry."""
         leaves, operands = arguments.dynamic_leaves, self.operands.now()
         if operands is None:                       # something outside was rebound to another kind of value since
-            return self.owner.specialised(arguments)._run(arguments)
+            return self.owner.specialised(arguments).run(arguments)
         groups = check_written(self.traced, leaves, [*self.bound.captured, *operands], self.into)
         if groups:
             return self.owner.call_overlapping(self.traced, arguments, groups)

@@ -64,6 +64,17 @@ class Variants(Generic[V]):
                 return candidate
         return None
 
+    def others(self, one: V, arguments: Arguments) -> list[V]:
+        """The other variants that hold, perhaps."""
+        return [other for other in self.kinds.get(specialisation_key(arguments), ())
+                if other is not one and other.assumptions.hold_for(arguments)]
+
+    def prefer(self, one: V, arguments: Arguments) -> None:
+        """Find this variant first from now on."""
+        variants = self.kinds.get(specialisation_key(arguments), [])
+        if one in variants[1:]:
+            self.kinds[specialisation_key(arguments)] = [one, *[other for other in variants if other is not one]]
+
     def add(self, arguments: Arguments, make: Callable[[Retrace], V]) -> tuple[V, list[V]]:
         """A new variant for these arguments, and those that are dropped for it; `make` traces the function."""
         structure = _structure(arguments)

@@ -19,6 +19,7 @@ from bwcompiler.api.programs.functions import JitFunction, P, R
 from bwcompiler.api.programs.kept import made_of
 from bwcompiler.api.programs.program import Program
 from bwcompiler.api.transforms.options import Options, TransformOptions
+from bwcompiler.compiler.options import may_assume
 from bwcompiler.errors import GradientError, at
 from bwcompiler.frontend.tracing.boundary.arguments import Arguments, check_statics, require_function, take_apart
 from bwcompiler.frontend.tracing.boundary.trace_result import TraceResult
@@ -59,7 +60,8 @@ class Transformed(JitFunction[P, R]):
             return super()._shown(arguments)
         _, (fun, argnums, *_), _ = self.made_by
         try:
-            return Program(fun, arguments, argnums, tracing=TraceOptions(autoloop=self.autoloop, windows=self.windows))
+            options = TraceOptions(autoloop=self.autoloop, windows=self.windows, assumes=may_assume())
+            return Program(fun, arguments, argnums, tracing=options)
         except GradientError:                      # of a float that decides a size, which is an operand of the derivative alone
             return super()._shown(arguments)
 

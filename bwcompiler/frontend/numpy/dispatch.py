@@ -24,7 +24,7 @@ from bwcompiler.frontend.numpy.manipulation import (  # noqa: F401
 )
 from bwcompiler.frontend.numpy.manipulation.indexing import fitted
 from bwcompiler.frontend.numpy.reductions import comparisons, nan, quantiles, reductions, searching, sorting  # noqa: F401
-from bwcompiler.frontend.numpy.selected import elementwise, fitting, grids, ordering, products, reducing, sets  # noqa: F401
+from bwcompiler.frontend.numpy.selected import assumed, elementwise, fitting, grids, ordering, products, reducing, sets  # noqa: F401
 from bwcompiler.frontend.numpy.selected.indexing import accumulating, items, positions  # noqa: F401
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.operands import mask_as, materialise, operand

@@ -22,7 +22,7 @@ from bwcompiler.frontend.source.changes import changed
 from bwcompiler.frontend.source.concrete.contents import binary, read, user_method
 from bwcompiler.frontend.source.concrete.texts import require_known
 from bwcompiler.frontend.source.effects.checks import raised
-from bwcompiler.frontend.source.effects.doubles import refuse_identity
+from bwcompiler.frontend.source.effects.doubles import refuse_identity, refuse_identity_of_arrays
 from bwcompiler.frontend.source.items import iterable
 from bwcompiler.frontend.source.library.builtin_functions import truth_of
 from bwcompiler.frontend.source.syntax.names import Variables
@@ -33,12 +33,15 @@ from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
 from bwcompiler.frontend.source.undecided.kinds.two_shapes import truth as truth_of_two_shapes
 from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.variables import Names, is_bounded, not_capturable, open_policy, parts_of
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.control_flow.twins import same_array
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
+from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.demands import ask_whose_truth
 from bwcompiler.frontend.tracing.registry import HANDLERS
-from bwcompiler.frontend.tracing.tracer import Tracer
-from bwcompiler.frontend.tracing.truths import is_pythons
+from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer
+from bwcompiler.frontend.tracing.truths import is_pythons, pythons
 
 TOTAL = "sum"                  # the key of a sum
 NO_VARIABLES: tuple[tuple[str, ...], ...] = ((), (), ())
@@ -104,6 +107,11 @@ def is_(x: Any, y: Any) -> Any:
             if type(other) is bool and is_pythons(one):
                 return one if other else np.logical_not(one)
             _refuse_truth(one, other)
+    if isinstance(x, ArrayTracer) and isinstance(y, ArrayTracer) and x is not y:
+        found = same_array(x, y)
+        if found is None:
+            refuse_identity_of_arrays(x, y)
+        return found if found is False else pythons(call(as_tracer, found))
     if x is not y:
         refuse_identity(x, y)
     return x is y

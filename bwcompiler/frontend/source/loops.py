@@ -44,6 +44,7 @@ from bwcompiler.frontend.source.unrolling import (
     unrolling,
 )
 from bwcompiler.frontend.source.variables import Names, NotCapturable, open_policy, site_of
+from bwcompiler.frontend.tracing.assumed import assumed_count, assumed_truth
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.policy import Policy, Reconsidered, Site
 from bwcompiler.frontend.tracing.provenance.source import current_source
@@ -321,6 +322,10 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
         if refused.repeat > 1 and flag is None and isinstance(elements.count, int) and elements.count >= refused.repeat * 2:
             return _repeated(elements, body, names, policy, refused.repeat)
         if isinstance(elements.count, Tracer):
+            count = assumed_count(elements.count)
+            if count is not None:
+                for_(iteration.Part(elements, 0, count), body, tuple(names), flag)
+                return True
             raise TracerError(at(current_source(open_region().outer), "the number of iterations of this loop depends on traced values, and "
                                  f"it cannot be recorded: {refused.told('a fixed number of iterations with np.where')}")) from None
         if not isinstance(elements.count, int):
@@ -426,9 +431,10 @@ def _nested(code: CodeType) -> int:
 def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[tuple[str, ...], ...],
            parts: tuple[Callable[[], Any], ...] = (), bound: Callable[[], Any] | None = None) -> None:
     """while test(): body(); parts: of the test, which all have to hold; bound: of the length of a list, which the test gives."""
-    policy, names = open_policy(), Variables(*variables)
+    policy, names, is_assumed = open_policy(), Variables(*variables), False
     for number in itertools.count():
         going = decided(test())
+        going = bool(going) if is_assumed else going
         if isinstance(going, Tracer):
             assert policy is not None
             try:
@@ -436,9 +442,14 @@ def while_(test: Callable[[], Any], body: Callable[..., None], variables: tuple[
             except TracerBoolError:
                 if number and site_of(body) not in policy.heavy and any(name.startswith(DONE) for name in names.stored):
                     raise Reconsidered(site_of(body)) from None
-                if number or not _guarded(test, parts, body, names, policy):
+                if not number and _guarded(test, parts, body, names, policy):
+                    return
+                going = assumed_truth(going)
+                if going is None:
                     raise
-            return
+                is_assumed = True
+            else:
+                return
         if not going or (number <= 1 and policy is not None and policy.converting and _known(test, body, names, policy, number == 0)):
             return
         if number == 0 and policy is not None and site_of(body) in policy.heavy and _guarded(test, parts, body, names, policy):

@@ -11,7 +11,7 @@ from bwcompiler.errors import BwError, located
 from bwcompiler.frontend.tracing.handles import Handle, value_of
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.fixed_extents import require_fixed
-from bwcompiler.frontend.tracing.registry import Entry, call_entry, lookup
+from bwcompiler.frontend.tracing.registry import HANDLERS, Entry, call_entry, lookup
 from bwcompiler.frontend.tracing.storages.memory_order import RepeatedCall, unknown
 from bwcompiler.frontend.tracing.storages.region import Storage, _state, open_region, storage_numbers
 
@@ -23,8 +23,10 @@ def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if record.source is not None:       # called by another handler
         return handler(*args, **kwargs)
     record.source = source = current_source(region.outer, region.observer)
+    policy = region.policy
     try:
-        return handler(*args, **kwargs)
+        found = handler(*args, **kwargs)
+        return found if policy is None or not policy.assumes else HANDLERS["of_assumed_sizes"](found)
     except (BwError, ValueError, TypeError, IndexError) as error:
         raise located(error, source) from None
     finally:

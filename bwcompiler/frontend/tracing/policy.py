@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from bwcompiler.errors import BwError
 from bwcompiler.ir.extent import Index
 from bwcompiler.ir.op import Value
+from bwcompiler.ir.source import Source
 
 Site: TypeAlias = tuple[str, int, int]      # file, line and column, or in its place
 FUNCTION = -1 << 20                         # for a function that is called as a loop (`source.recursion`),
@@ -62,6 +63,13 @@ class Misremembered(Recapture):
         self.site = site
 
 
+class Assumed(NamedTuple):
+    """A number that is taken for what it is for the arguments of a call, and the line that needs it."""
+
+    number: bool | int
+    source: Source | None
+
+
 class Policy:
     """How control flow is captured in one trace, regions inside of it included.
 
@@ -74,6 +82,7 @@ class Policy:
         self.loops = True                                           # and loops whose length is known are captured
         self.windows = False                                        # whether slices may be `data_windows`, though NumPy might cut them
         self.real_results = False                                   # whether `numpy.real_results` are taken for real, which is checked
+        self.assumes = False                                        # whether numbers of data are taken for what they are (`assumed`)
         self.any_results = False                                    # whether results may be texts, and have as many elements as data say
         self.known: Any = None                                      # arguments that are compiled in, though they are arrays
         self.live: list[np.ndarray[Any, Any]] = []                  # memory outside whose contents the program reads: it was seen to change
@@ -86,6 +95,7 @@ class Policy:
         self.uncounted: set[Site] = set()                           # `while` loops with no count
         self.fitting: dict[Any, Any] = {}                           # what sides of branches give, by their code (`undecided.fitting`)
         self.carrying: dict[Any, Any] = {}                          # what loops carry (`source.carried.remembered`), by what they see
+        self.places: dict[Any, tuple[Any, ...]] = {}                # what branches assign to (`effects.places`), by their code
         self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
         self.bounded: dict[Site, Any] = {}                          # what makes containers with room (`source.bounded`), and its plan
         self.unlike: dict[tuple[str, int], BwError | None] = {}     # branches refused as their sides leave unlike things (None: lists),
@@ -105,6 +115,8 @@ class Policy:
         self.needed = False                                         # whether something was captured that Python alone cannot run
         self.may_be_cut = False                                     # whether there are slices that are `data_windows`,
         self.may_be_complex = False                                 # or results that may be taken for real
+        self.assumed: list[Assumed] = []                            # numbers of data that are,
+        self.evaluated: dict[Value, Any] = {}                       # and what was computed for them
         self.captured: dict[Site, str] = {}                         # in words: loops that were,
         self.notes: dict[Site, str] = {}                            # and what was not captured
 

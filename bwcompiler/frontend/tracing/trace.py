@@ -12,7 +12,7 @@ from bwcompiler import tree
 from bwcompiler.errors import BwError, TracerError, UnsupportedError
 from bwcompiler.frontend.tracing.boundary.arguments import Arguments, ArgumentType, argument_type, name_of_path, take_apart
 from bwcompiler.frontend.tracing.boundary.asked_numbers import AskedNumbers
-from bwcompiler.frontend.tracing.boundary.known_arrays import KnownArrays, knowing_arrays, knowing_floats, known_in
+from bwcompiler.frontend.tracing.boundary.known_arrays import KnownArrays, assuming, knowing_arrays, knowing_floats, known_in
 from bwcompiler.frontend.tracing.boundary.results import as_nodes, checked, checked_result, result_kind, result_value
 from bwcompiler.frontend.tracing.boundary.trace_result import OutsideReads, TraceResult
 from bwcompiler.frontend.tracing.outside.argument_contents import ArgumentContents, stand_ins
@@ -48,6 +48,7 @@ class TraceOptions:
     windows         whether slices of known sizes may be views although NumPy might cut them: who calls the program then traces again
                     where it raises IndexError.  Not where the function assigns to its arguments, which then may have changed.
     floats          whether numbers of floats may be had, where the function is refused otherwise: who calls compiles again for other ones.
+    assumes         whether numbers that data decide may be taken for what they are now (`assumed`), likewise.
     varying         numbers and arrays outside that are to be inputs, and arrays whose contents the program is to read; what the function
                     needs to know after all is not (`OutsideReads`).
     rebound         where objects outside were seen to be replaced as wholes.
@@ -61,6 +62,7 @@ class TraceOptions:
     any_results: bool = False
     windows: bool = False
     floats: bool = False
+    assumes: bool = False
     varying: Sequence[OutsideRead] = ()
     rebound: Sequence[OutsideRead] = ()
 
@@ -113,6 +115,10 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, options: Trac
             return found
         refusal = refusal if found is None else found
         again = knowing_arrays(arguments, attempt)
+        if options.assumes and not isinstance(again, tuple):
+            assumed = assuming(arguments, attempt)
+            if assumed is not None:
+                return assumed
         known = 0
         while not isinstance(again, tuple) and options.floats and len(first.arrays_asked) > known:
             known = len(first.arrays_asked)
@@ -132,12 +138,15 @@ def _in_ways(fun: Callable[..., Any], arguments: Arguments, options: TraceOption
     policy.known = known
     policy.loops = not options.unrolled
     policy.any_results = options.any_results
+    policy.assumes = known.assumes
     windows = policy.windows = policy.real_results = options.windows     # a refusal may also set policy.windows
     refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:
         try:
             found = _traced(fun, arguments, options, policy)
             found.unrolled_for = None if refused is None else str(refused)
+            if found.assumed and found.mutated:    # which may have changed where the program is interrupted
+                raise UnsupportedError("a function that assigns to its arguments cannot be compiled for numbers that data decide")
             if not windows or not found.may_be_cut or not found.mutated:
                 return found
             windows = policy.windows = policy.real_results = False
@@ -268,6 +277,7 @@ def _with_notes(result: TraceResult, policy: Policy | None) -> TraceResult:
         result.notes = list(policy.notes.items())
         result.loops = [(site, text) for site, text in policy.captured.items() if site not in policy.notes]
         result.may_be_cut = policy.may_be_cut or policy.may_be_complex
+        result.assumed = tuple(policy.assumed)
         result.may_unroll = policy.loops and policy.met and not policy.needed
     return result
 

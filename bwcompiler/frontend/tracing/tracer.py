@@ -250,6 +250,7 @@ class Tracer(Handle, UpdatingOperators):
     trace, diagonal, argsort, argpartition = (_method(function) for function in (np.trace, np.diagonal, np.argsort, np.argpartition))
     searchsorted, put = _method(np.searchsorted), _method(np.put)
     sort, partition = _stated_method("sort_method"), _stated_method("partition_method")
+    resize = _stated_method("resize_method")
     nonzero, compress, choose = _method(np.nonzero), _own_method("compress_method", "compress"), _method(np.choose)
     reshape, transpose, view = _own_method("reshape_method", "reshape"), _stated_method("transpose_method"), _stated_method("view")
     flatten = _own_method("flatten", "flatten")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,27 @@ def _chosen(x: Any, cval: Any, axes: tuple[int, ...], sizes: tuple[int, ...], mo
     found: Any = fresh(value_as(x))
     if not found.size:
         return finished(found, x, output)
-    for axis, size, mode, origin in zip(axes, sizes, modes, origins, strict=True):
-        if not -(size // 2) <= origin <= (size - 1) // 2:
-            raise ValueError("invalid origin")
-        found = continued(found, axis, size // 2 + origin, size - 1 - size // 2 - origin, mode, cval)
-    windows = np.lib.stride_tricks.sliding_window_view(found, sizes, axes)
-    lanes = windows.reshape(*windows.shape[:found.ndim], -1)
-    lanes = lanes if len(footprint) == lanes.shape[-1] else lanes[..., list(footprint)]
+    lanes = lanes_of(found, cval, axes, sizes, modes, origins, footprint)
     result = lanes.max(-1) if which == "max" else lanes.min(-1) if which == "min" else np.sort(lanes, -1)[..., rank]
     return finished(result, x, output)
 
 
-def _filter(x: Any, size: Any, footprint: Any, output: Any, mode: Edges, cval: Any, origin: Any, axes: Any, which: str, rank: Any = None,
-            turned: bool = False) -> Any:
-    chosen = axes_of(axes, np.ndim(x))
+def lanes_of(x: Any, cval: Any, axes: Sequence[int], sizes: tuple[int, ...], modes: Sequence[str], origins: Sequence[int],
+             footprint: Sequence[int]) -> Any:
+    """The elements of each window that the footprint names, along a last axis."""
+    found = x
+    for axis, size, mode, origin in zip(axes, sizes, modes, origins, strict=True):
+        if not -(size // 2) <= origin <= (size - 1) // 2:
+            raise ValueError("invalid origin")
+        found = continued(found, axis, size // 2 + origin, size - 1 - size // 2 - origin, mode, cval)
+    windows = np.lib.stride_tricks.sliding_window_view(found, sizes, tuple(axes))
+    lanes = windows.reshape(*windows.shape[:found.ndim], -1)
+    return lanes if len(footprint) == lanes.shape[-1] else lanes[..., list(footprint)]
+
+
+def footprint_of(x: Any, size: Any, footprint: Any, origin: Any, chosen: Sequence[int],
+                 turned: bool = False) -> tuple[Any, list[int], tuple[int, ...]]:
+    """The footprint as a mask, the origins, and the places in windows that are looked at."""
     if np.iscomplexobj(x):
         raise TypeError("Complex type not supported")
     if footprint is None and size is None:
@@ -49,6 +57,13 @@ def _filter(x: Any, size: Any, footprint: Any, output: Any, mode: Edges, cval: A
     places = tuple(np.flatnonzero(mask).tolist())
     if not places:
         raise ValueError("filter footprint array has no True values")
+    return mask, origins, places
+
+
+def _filter(x: Any, size: Any, footprint: Any, output: Any, mode: Edges, cval: Any, origin: Any, axes: Any, which: str, rank: Any = None,
+            turned: bool = False) -> Any:
+    chosen = axes_of(axes, np.ndim(x))
+    mask, origins, places = footprint_of(x, size, footprint, origin, chosen, turned)
     modes = tuple(per_axis(mode, chosen, "mode"))
     return _chosen(taken(x), cval, tuple(chosen), mask.shape, modes, tuple(origins), places, which,
                    0 if rank is None else rank(len(places)), output)

@@ -273,3 +273,45 @@ def test_masks_that_are_refused() -> None:
         ours.binary_dilation(HOLES, np.zeros((3, 3)))
     with pytest.raises(UnsupportedError, match="output="):
         ours.label(HOLES, output=np.int64)
+
+
+def spread_of(window, low=0.1, power=2):
+    total = 0.0
+    for one in window:
+        if one > low:
+            total += one**power
+    return total - np.median(window) * window[-1]
+
+
+def second_difference(x, axis, output, mode, cval, scale=1.0):
+    return scipy.ndimage.correlate1d(x, [scale, -2.0, scale], axis, output, mode, cval)
+
+
+GENERIC: dict[str, Callable[..., Any]] = {
+    "windows": lambda x, mode: scipy.ndimage.generic_filter(x, spread_of, (3, 2), mode=mode, cval=0.7),
+    "footprint": lambda x, mode: scipy.ndimage.generic_filter(x, spread_of, footprint=CROSS, mode=mode, origin=(1, 0), extra_arguments=(0.3,),
+                                                              extra_keywords={"power": 3}),
+    "laplace": lambda x, mode: scipy.ndimage.generic_laplace(x, second_difference, mode=mode, cval=0.5, extra_keywords={"scale": 0.9}),
+    "gradient": lambda x, mode: scipy.ndimage.generic_gradient_magnitude(x, second_difference, mode=mode)}
+
+
+@pytest.mark.parametrize("mode", ["reflect", "constant", "mirror"])
+@pytest.mark.parametrize("name", GENERIC)
+def test_functions_of_the_users_are_called(name: str, mode: str) -> None:
+    def program(x: Any) -> Any:
+        return np.sum(GENERIC[name](x, mode) * np.cos(np.arange(42.0)).reshape(6, 7))
+    compiled = bw.value_and_grad(program)
+    for x in (X, X[::-1].copy(), -X):
+        value, gradient = compiled(x)
+        np.testing.assert_allclose(value, program(x), rtol=1e-12)
+        direction = np.sin(np.arange(42.0)).reshape(6, 7)
+        difference = (program(x + 1e-6 * direction) - program(x - 1e-6 * direction)) / 2e-6
+        assert np.sum(gradient * direction) == pytest.approx(difference, rel=1e-5)
+
+
+def test_a_function_that_writes_its_result_is_told_so() -> None:
+    def written(x, axis, output, mode, cval):
+        output[...] = 2 * x
+    with pytest.raises((UnsupportedError, TypeError), match="return it|item assignment|dtype"):
+        bw.jit(lambda x: scipy.ndimage.generic_laplace(x, written))(X)
+    assert ours.generic_filter(WHOLE, lambda window: window.max(), 3).dtype == WHOLE.dtype

@@ -13,13 +13,13 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.errors import ShapeError, UnsupportedError
 from bwcompiler.frontend.numpy.manipulation.layout import _strings, astype, contiguous, indexed
+from bwcompiler.frontend.numpy.manipulation.ranges import bounds_of, is_traced_float, known_size, of_floats, of_indices, of_size
 from bwcompiler.frontend.numpy.selected.counted import arange as counted_arange
 from bwcompiler.frontend.numpy.selected.counted import eye_by_count, filled_by_count, is_count
 from bwcompiler.frontend.numpy.selected.counted import linspace as counted_linspace
 from bwcompiler.frontend.tracing.calls import call, call_numpy
 from bwcompiler.frontend.tracing.handles import value_of
-from bwcompiler.frontend.tracing.indexing.data_windows import count_between
-from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_extents, extent_of
+from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_extents
 from bwcompiler.frontend.tracing.operands import (
     SEQUENCES,
     _holds_tracers,
@@ -34,14 +34,12 @@ from bwcompiler.frontend.tracing.operands import (
     value_as,
 )
 from bwcompiler.frontend.tracing.promotion import asked, requested, strong
-from bwcompiler.frontend.tracing.refusals.demands import constant_number
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements, refuse_options
 from bwcompiler.frontend.tracing.storages.memory_order import fixed
 from bwcompiler.frontend.tracing.storages.region import active_region
 from bwcompiler.frontend.tracing.storages.shapes import fortran_strides
 from bwcompiler.frontend.tracing.storages.strided_views import everything_of
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
-from bwcompiler.ir.extent import add_extents, divided, known_le, scale_extent
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh_array
 from bwcompiler.ir.types import F64, I64, DType
 
 
@@ -293,68 +291,23 @@ def arange(*args: Any, dtype: Any = None, device: Any = None, like: Any = None, 
     >>> bw.jit(lambda x: x * bw.numpy.arange(3))(2.0).tolist()
     [0.0, 2.0, 4.0]
     """
-    args = _bounds(*args, **bounds)
+    args = bounds_of(*args, **bounds)
     if any(isinstance(bound, IndexTracer) for bound in args):
-        return _arange_of_indices(*args, dtype=dtype)
-    size = call(_known_size, *args) if any(isinstance(bound, Tracer) for bound in args) else None
+        return of_indices(*args, dtype=dtype)
+    size = call(known_size, *args) if any(isinstance(bound, Tracer) for bound in args) else None
     if size is not None:
-        return call(_arange_of_size, size, *args, dtype=dtype)
+        return call(of_size, size, *args, dtype=dtype)
     if any(map(is_count, args)):
         return call(counted_arange, *args, dtype=dtype)
-    if any(map(_is_traced_float, args)):
-        return call(_arange_of_floats, *((0, *args) if len(args) == 1 else args), dtype=dtype)
+    if any(map(is_traced_float, args)):
+        return call(of_floats, *((0, *args) if len(args) == 1 else args), dtype=dtype)
     return np.arange(*map(known, args), dtype=dtype)
-
-
-def _bounds(*args: Any, **named: Any) -> tuple[Any, ...]:
-    """What np.arange(1, stop=5, step=2) goes over, by place; a single bound is the end."""
-    if not named:
-        return args
-    known = {**dict(zip(("start", "stop", "step"), args, strict=False)), **named}
-    if len(known) != len(args) + len(named) or known.keys() - {"start", "stop", "step"} or ("stop" not in known and (
-            "start" in named or "start" not in known)):
-        np.arange(*(0.0,) * len(args), **dict.fromkeys(named, 0.0))  # type: ignore[call-overload]     # which says what is wrong
-        raise TypeError("arange() requires stop to be specified.")
-    if "stop" not in known:
-        known["stop"] = known.pop("start")
-    return known.get("start", 0), known["stop"], known.get("step", 1)
-
-
-def _is_traced_float(x: Any) -> bool:
-    return isinstance(x, Tracer) and x._type.dtype.kind == "f"
-
-
-def _arange_of_floats(start: Any, stop: Any, step: Any = 1, dtype: Any = None) -> Any:
-    """np.arange of traced bounds: as many elements as there are for the numbers of this call, which are known then.
-
-    The second element is start + step, those behind it go on by the difference of the first two, as NumPy computes them.
-    """
-    bounds = [_number(one) for one in (start, stop, step)]
-    if any(isinstance(one, Tracer) for one in bounds):
-        raise UnsupportedError("np.arange of traced bounds: the number of elements is not known while tracing\n"
-                               "  hint: start + step * np.arange(n) of a known n; or count in a loop, `while x < stop: x += step`")
-    numbers = np.arange(*bounds, dtype=dtype)
-    if numbers.dtype.kind != "f" or numbers.size == 0 or not (_is_traced_float(start) or _is_traced_float(step)):
-        return numbers
-    places = np.arange(numbers.size, dtype=numbers.dtype)
-    first, second = [as_tracer(one).astype(numbers.dtype) for one in (start, start + step)]
-    return np.where(places == 1, second, first + places * (second - first))
-
-
-def _number(bound: Any) -> Any:
-    """The number of a traced bound, where that can be had; else as it is."""
-    if not _is_traced_float(bound):
-        return known(bound)
-    flat = fresh(ops.stop_gradient(value_of(bound)))
-    found = known(flat)
-    number = constant_number(value_of(flat), is_size=True) if found is flat else found
-    return found if number is None else number
 
 
 def grid(maker: Any, index: Any) -> Any:
     """np.mgrid[index] or np.ogrid[index] between traced numbers; None where there are none."""
     parts = index if isinstance(index, tuple) else (index,)
-    if not any(isinstance(part, slice) and _is_traced_float(bound) for part in parts for bound in (part.start, part.stop, part.step)):
+    if not any(isinstance(part, slice) and is_traced_float(bound) for part in parts for bound in (part.start, part.stop, part.step)):
         return None
     axes = [_axis(0 if part.start is None else part.start, part.stop, 1 if part.step is None else part.step) for part in parts]
     if not isinstance(index, tuple):
@@ -367,43 +320,6 @@ def _axis(start: Any, stop: Any, step: Any) -> Any:
     if isinstance(step, complex):
         return np.linspace(start, stop, int(abs(step)))
     return arange(start, stop, step)
-
-
-def _arange_of_indices(*bounds: Any, dtype: Any) -> Any:
-    """np.arange with bounds that are affine in loop indices."""
-    if dtype is None and any(isinstance(bound, float) for bound in bounds):
-        dtype = np.float64
-    start, stop, step = (0, bounds[0], 1) if len(bounds) == 1 else (*map(_integral, bounds), 1)[:3]
-    first, last = extent_of(start), extent_of(stop)
-    size = None
-    if first is not None and last is not None and isinstance(step, int | np.integer) and step:
-        size = divided(add_extents(last, scale_extent(first, -1)), int(step))
-    if size is None:
-        raise UnsupportedError("np.arange with bounds that depend on loop indices takes integers, and a step that divides its growth\n"
-                               "  hint: start + step * np.arange(count)")
-    if isinstance(size, int):
-        size = max(size, 0)
-    if not known_le(0, size):
-        raise UnsupportedError("np.arange with bounds that depend on loop indices: stop may be less than start\n"
-                               "  hint: np.arange(max(0, stop - start))")
-    counted = call(lambda: fresh_array(ops.iota(shape=(size,), axis=0, dtype=I64)))
-    found = counted if step == 1 and first == 0 else start + step * counted
-    return found if dtype is None else found.astype(dtype)
-
-
-def _known_size(start: Any, stop: Any = None, step: Any = 1) -> int | None:
-    """How many elements np.arange(start, stop, step) has, where that is known though the bounds are data: np.arange(3 * i, 3 * i + 3)."""
-    is_known = stop is not None and isinstance(step, int | np.integer) and step
-    return count_between(start, stop, int(step)) if is_known else None
-
-
-def _arange_of_size(size: int, start: Any, _stop: Any, step: Any = 1, *, dtype: Any = None) -> Any:
-    return fresh_array(value_as(start + np.arange(size) * step, requested(dtype) if dtype is not None else I64))
-
-
-def _integral(bound: Any) -> Any:
-    """An integral float as an integer."""
-    return int(bound) if isinstance(bound, float) and bound.is_integer() else bound
 
 
 def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None, axis: int = 0, *,
@@ -464,12 +380,12 @@ implements(np.asarray)(asarray)
 
 @implements(np.arange)
 def arange_like(*args: Any, dtype: Any = None, device: Any = None, **bounds: Any) -> Any:
-    args = _bounds(*args, **bounds)
+    args = bounds_of(*args, **bounds)
     if any(isinstance(bound, IndexTracer) for bound in args):
-        return _arange_of_indices(*args, dtype=dtype)
-    size = _known_size(*args)
+        return of_indices(*args, dtype=dtype)
+    size = known_size(*args)
     if size is not None:
-        return _arange_of_size(size, *args, dtype=dtype)
+        return of_size(size, *args, dtype=dtype)
     if any(map(is_count, args)):
         return counted_arange(*args, dtype=dtype)
     if any(isinstance(bound, Tracer) for bound in args):

@@ -1,4 +1,4 @@
-"""np.insert and np.delete, at known positions and at traced ones.
+"""np.insert and np.delete, at known positions and at traced ones; x.resize(n), which changes an array itself.
 
 Both are a gather along the axis: of the elements of an array, and those that are inserted behind them, in the order of the result.  How
 many are inserted must be known.  Elements deleted at several traced positions may be one and the same: what is left is a selection.
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.errors import UnsupportedError
+from bwcompiler.errors import UnsupportedError, located
 from bwcompiler.frontend.numpy.axes import normalize_axis
 from bwcompiler.frontend.numpy.manipulation.indexing import getitem
 from bwcompiler.frontend.numpy.manipulation.joining import concatenate
@@ -19,9 +19,13 @@ from bwcompiler.frontend.numpy.manipulation.selection import fitting
 from bwcompiler.frontend.numpy.selected.indexing import positions as selected
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
-from bwcompiler.frontend.tracing.operands import as_tracer, cast, is_traced, reshape, value_as
+from bwcompiler.frontend.tracing.operands import as_tracer, cast, is_traced, known, reshape, value_as
+from bwcompiler.frontend.tracing.policy import Recapture
+from bwcompiler.frontend.tracing.provenance.source import current_source
+from bwcompiler.frontend.tracing.refusals.conversions import method_advice
 from bwcompiler.frontend.tracing.registry import HANDLERS, implements
-from bwcompiler.frontend.tracing.tracer import Tracer, fresh
+from bwcompiler.frontend.tracing.storages.region import Region, open_region
+from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 
 
 @implements(np.insert)
@@ -128,3 +132,33 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
 def _is_selected(positions: Any) -> bool:
     """What `np.nonzero` gives of a mask, or the positions in it."""
     return isinstance(positions, Selection) or (isinstance(positions, tuple) and any(isinstance(one, Selection) for one in positions))
+
+
+def resize(x: Tracer, *shape: Any, refcheck: bool = True) -> None:
+    """x.resize(n): the array itself gets another memory, with its first elements, and zeros behind them.
+
+    refcheck  whether NumPy sees to it that there are no other arrays of that memory; if not, they must not be used any more.
+    """
+    extents = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+    new, storage, here = tuple([int(known(extent)) for extent in extents]), x._storage, open_region()
+    if x._chain:
+        raise ValueError("cannot resize this array: it does not own its data")
+    refusal = UnsupportedError(f"ndarray.resize is not supported on traced arrays{method_advice('resize')}")
+    if storage.region is not here:                 # the body of a loop cannot carry it: its shape changes
+        inner: Region | None = here
+        while inner is not None and inner is not storage.region:
+            if inner.site is not None:
+                raise Recapture(inner.site, located(refusal, current_source(here.outer)))
+            inner = inner.parent
+        raise refusal
+    if x.ndim != 1 or len(new) != 1 or any(storage is one for one in here.arguments) or storage.links:
+        raise refusal
+    if new[0] < 0:
+        raise ValueError("negative dimensions not allowed")
+    size = x.shape[0]
+    found = x[:new[0]] if new[0] <= size else np.concatenate([x, np.zeros(new[0] - size, x.dtype)])
+    made = fresh_array(value_as(found))
+    x._storage, x._type, x._value, x._version = made._storage, made._type, None, -1
+
+
+HANDLERS["resize_method"] = resize

@@ -2,6 +2,7 @@
 
 Imports go downwards only:
 
+    assumed                                 sizes that are taken for what they are
     grids                                   arrays of which several axes have masks (`tracing/indexing/grids.py`)
     counted                                 arrays with as many elements as data say
     sets                                    distinct numbers

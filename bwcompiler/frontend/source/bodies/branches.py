@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import TracerBoolError, at
+from bwcompiler.errors import TracerBoolError, TracerError, UnsupportedError, at
 from bwcompiler.frontend.source.array_backed.boxes import Box, boxed_as_value, boxed_in_side, is_made
 from bwcompiler.frontend.source.array_backed.growth import Unbounded
 from bwcompiler.frontend.source.bodies.merging import APART, APPENDED, CHECKED, RETURNED, Arrays, Before, Side, merge, negated
@@ -26,6 +26,7 @@ from bwcompiler.frontend.source.syntax.statements.jumps import PREFIX
 from bwcompiler.frontend.source.undecided.fitting import Fitting
 from bwcompiler.frontend.source.undecided.kinds.choices import Choice
 from bwcompiler.frontend.source.variables import UNBOUND, Names, NotCapturable, not_capturable, put_into
+from bwcompiler.frontend.tracing.assumed import assumed_truth
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.bodies import trace_body
 from bwcompiler.frontend.tracing.handles import value_of
@@ -56,6 +57,10 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     kept = {name for name in variables.private if type(entry.get(name)) in (list, Stack)}
     fitting = Fitting(policy, (then, orelse), padding, kept)
     scope.test = call(value_of, test)
+    codes = then.__code__, orelse.__code__
+    known = scope.adopt_known(names, policy.places.get(codes, ()), policy)
+    entry |= known
+    variables = variables._replace(results=(*variables.results, *known))
     try:
         for _ in range(ATTEMPTS):
             policy.forget(mark)
@@ -72,6 +77,7 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
             variables = variables._replace(results=(*variables.results, *held))
         else:
             not_capturable("it assigns to other places each time that it is traced")
+        policy.places[codes] = tuple(scope.places)
         if isinstance(found, list):
             is_merging = True
             if fitting.pads and source is not None:        # where the length has to be known, each side can go on by itself
@@ -80,10 +86,16 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
         names.restore(entry)
         check(test if found.run is then else negated(test), found.run, found.error, error_source(found.error) or source)
         names.restore(entry)
-    except NotCapturable as refused:
+    except (NotCapturable, TracerError, UnsupportedError) as refused:
         scope.undo()
         names.restore(entry)
         if isinstance(refused, Unbounded):         # the loop around can be recorded in another way
+            raise
+        taken = assumed_truth(test)
+        if taken is not None:
+            policy.forget(mark)
+            return (then if taken else orelse)()
+        if not isinstance(refused, NotCapturable):
             raise
         told = refused.told("np.where(condition, a, b), bw.cond(condition, then, otherwise), or decide outside of the function")
         refusal = TracerBoolError(at(refused.source or source, f"a branch on a traced value, which cannot be recorded: {told}"))

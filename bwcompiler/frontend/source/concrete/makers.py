@@ -37,6 +37,7 @@ MAKERS = {getattr(np, name): getattr(creation, name, None) for name in (
 _SHARING = frozenset((np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray, np.require,     # but for given arrays
                       np.ndarray))                                                                          # and memory
 
+_ARRAYS_OF = frozenset((np.array, np.asarray, np.asanyarray, np.ascontiguousarray))
 _FILLED = frozenset((np.empty, np.zeros, np.ones, np.full, np.eye, np.identity, np.ndarray))             # known without looking at them
 _LIKE = frozenset((np.zeros_like, np.ones_like, np.empty_like, np.full_like))          # whose twins state how the result lies in memory
 
@@ -50,6 +51,8 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
             return function(*args, **kwargs)
         if function in (np.array, np.asarray, np.asanyarray) and args and (isinstance(args[0], Selection) or _are_selections(args[0])):
             return _of_selection(function, *args, **kwargs)
+        if function in _ARRAYS_OF and args and getattr(type(args[0]), "stands_for", None) is np.ma.MaskedArray:
+            return HANDLERS["array_of_masked"](function, *args, **kwargs)
         if holds_selection(*args):
             return function(*args, **kwargs)
         if any(is_traced(arg) for arg in (*args, *kwargs.values())):

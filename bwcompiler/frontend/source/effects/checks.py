@@ -147,6 +147,24 @@ def raise_where(failing: Any, error: Exception) -> None:
 HANDLERS["raise_where"] = raise_where
 
 
+def interrupt_where(failing: Any, interrupt: Callable[[Any], Any]) -> Tracer:
+    """Record that the program calls this where `failing` says so, which no handler of the user's can know of; a number that is there
+    when that is done."""
+    region = open_region()
+    outside = region.record.source
+    region.record.source = outside or current_source(region.outer)
+    try:
+        flag = fresh(as_truth(value_of(failing)))
+        token: Tracer = cond(flag, lambda: call(lambda: host_call(interrupt, Struct(tensor(F64)), [flag])), lambda: np.float64(0.0))
+    finally:
+        region.record.source = outside
+    note(token)
+    return token
+
+
+HANDLERS["interrupt_where"] = interrupt_where
+
+
 def check_once(x: Any, failing: Callable[[], Any], error: Exception) -> None:
     """Record that the program raises this where `failing` says so; not again where that was done for x and holds here as well."""
     if not _was_checked(x):

@@ -79,6 +79,12 @@ def refuse_identity(x: Any, y: Any) -> None:
         _refuse(f"it is asked whether {_called(x)} is another one, which a loop or branch has bound anew", "compare what they hold", x, y)
 
 
+def refuse_identity_of_arrays(x: Any, y: Any) -> None:
+    """It is asked whether two arrays are one, of which data decide which arrays they are."""
+    _refuse("it is asked whether an array is another one, which a loop or branch has bound anew",
+            "compare what they hold, np.array_equal(x, y)", x, y)
+
+
 def _called(x: Any) -> str:
     return f"a {type(x).__name__}" if isinstance(x, _CONTAINERS) else f"an object of {type(x).__name__}"
 

@@ -170,6 +170,18 @@ class Scope:
         self.missing.clear()
         return held
 
+    def adopt_known(self, names: Names, keys: Iterable[Key], policy: Policy) -> dict[str, Any]:
+        """Likewise of attributes and items that this body was found to assign to when it was traced before, as far as they are variables
+        of bodies around it: so it need not be traced to find them again, which would be done anew in each attempt of all these."""
+        around = {key: place for scope in policy.scopes for key, (place, _) in scope.places.items()}
+        for key in keys:
+            place = around.get(key)
+            if place is not None and place.kind in ("attribute", "item") and id(place.base) not in self.bound:
+                value = held_in(place)
+                if value is not UNBOUND:
+                    self.missing[key] = place, value
+        return self.adopt(names)
+
 
 def scopes_around(x: Any) -> list[Scope]:
     """The bodies for which x is from outside, outermost first."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler import tree
-from bwcompiler.errors import TracerError
+from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.numpy.manipulation.strides import as_strided
 from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.effects.checks import Suppressing
@@ -34,12 +34,13 @@ from bwcompiler.frontend.tracing.indexing.data_windows import count_between
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index_handle
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, SizedByData
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.refusals.demands import ask_whose_truth, may_be_known
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import are_rows, together
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, Tracer, type_stood_for
-from bwcompiler.frontend.tracing.truths import is_pythons, pythons
+from bwcompiler.frontend.tracing.truths import is_pythons, pythons, whose
 from bwcompiler.ir.types import BOOL, C128, F64, I64, DType
 
 Kind = type[int] | type[float] | type[complex]
@@ -250,10 +251,24 @@ def _truth(function: Any, joined: Any) -> Callable[[Any], Any]:
 
 def _isinstance(x: Any, kinds: Any, /) -> bool:
     if not isinstance(x, Tracer):
-        return builtins.isinstance(x, kinds)
+        kind = getattr(builtins.type(x), "stands_for", None)
+        return builtins.isinstance(x, kinds) or (kind is not None and issubclass(kind, kinds))
     if issubclass(builtins.bool, kinds) != issubclass(np.bool_, kinds):
         ask_whose_truth(x)
+        return builtins.isinstance(x, kinds) or issubclass(_kind_of_truth(x), kinds)
     return builtins.isinstance(x, kinds) or issubclass(type_stood_for(x), kinds)
+
+
+def _kind_of_truth(x: Tracer) -> builtins.type[Any]:
+    """What `type_stood_for` says, of a truth value bool or np.bool_; refused where nobody knows."""
+    kind = type_stood_for(x)
+    if kind not in (builtins.bool, np.bool_):
+        return kind
+    pythons = whose(x)
+    if pythons is None:
+        raise TracerError(at(current_source(), "the type of a truth value is asked for that is Python's or NumPy's, as data decide\n"
+                             "  hint: isinstance(x, (bool, np.bool_)), or bool(x)"))
+    return builtins.bool if pythons else np.bool_
 
 
 def _fromiter(iter: Any, dtype: Any, count: int = -1, **options: Any) -> Any:
@@ -274,7 +289,10 @@ def _hasattr(x: Any, name: str, /) -> Any:
 def _type(x: Any, *more: Any, **options: Any) -> Any:
     if isinstance(x, Tracer) and not more:
         ask_whose_truth(x)
-    return type_stood_for(x) if isinstance(x, Tracer) and not more else builtins.type(x, *more, **options)
+        return _kind_of_truth(x)
+    if not more and not options and hasattr(builtins.type(x), "stands_for"):
+        return builtins.type(x).stands_for
+    return builtins.type(x, *more, **options)
 
 
 def _scalar_type(kind: Any) -> Callable[..., Any]:

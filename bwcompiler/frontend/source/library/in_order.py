@@ -15,6 +15,7 @@ import numpy as np
 from bwcompiler import tree
 from bwcompiler.errors import UnsupportedError
 from bwcompiler.frontend.source.concrete.contents import binary, user_method
+from bwcompiler.frontend.source.library import plain
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -39,8 +40,10 @@ def is_compared_by_user(x: Any) -> bool:
 
 def in_order(iterable: Any, /, *, key: Any = None, reverse: bool = False) -> Any:
     """sorted(iterable, key=..., reverse=...)."""
-    if isinstance(iterable, Selection) and key is None:
-        return np.sort(iterable)[::-1 if reverse else None]
+    if isinstance(iterable, Selection):            # a list, of which * and + do not compute
+        if key is None:
+            return HANDLERS["call_of"](plain.listed)(np.sort(iterable)[::-1 if reverse else None])
+        return HANDLERS["call_of"](plain.sorted_by)(iterable, key, reverse)
     items = list(iterable)
     keys = items if key is None else [key(item) for item in items]
     keys = _deciding(keys)

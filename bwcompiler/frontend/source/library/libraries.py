@@ -9,7 +9,7 @@ from typing import Any
 
 from bwcompiler import lazy
 from bwcompiler.errors import UnsupportedError, at
-from bwcompiler.frontend.source.library.masked import masked_twin
+from bwcompiler.frontend.source.library.masked_functions import masked_twin
 from bwcompiler.frontend.source.library.vectorized import holds_traced
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, takes_selections
 from bwcompiler.frontend.tracing.operands import is_traced

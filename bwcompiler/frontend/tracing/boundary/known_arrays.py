@@ -28,14 +28,16 @@ class KnownArrays:
     """The arrays, which nobody can write to, by their ids; of which what they hold was read.
 
     floats  whether numbers of floats are given, too; floats_asked: whether any that is not was asked for.
+    assumes  whether numbers of data may be assumed (`assumed`).
     arrays_asked  the arrays of floats, by their ids, of which sizes are computed, and that are data.
     """
 
-    def __init__(self, arrays: Sequence[np.ndarray[Any, Any]] = (), floats: bool = False) -> None:
+    def __init__(self, arrays: Sequence[np.ndarray[Any, Any]] = (), floats: bool = False, assumes: bool = False) -> None:
         self.arrays = {id(array): array for array in arrays}
         self.read: set[int] = set()
         self.floats = floats
         self.floats_asked = False
+        self.assumes = assumes
         self.arrays_asked: dict[int, Any] = {}
 
     def note_read(self, array: Any) -> None:
@@ -52,7 +54,7 @@ def contents_key(array: np.ndarray[Any, Any]) -> Any:
     return ("contents", array.dtype, array.shape, layout, hashlib.blake2b(array.tobytes(), digest_size=32).digest())
 
 
-def known_in(arguments: Arguments, floats: bool = False) -> KnownArrays:
+def known_in(arguments: Arguments, floats: bool = False, assumes: bool = False) -> KnownArrays:
     """The arrays among the compile-time values, which from now on have memory of their own that nobody writes to."""
     found = []
     for position in arguments.static:
@@ -62,7 +64,7 @@ def known_in(arguments: Arguments, floats: bool = False) -> KnownArrays:
                 leaf = arguments.leaves[position] = np.array(leaf, order="K")
                 leaf.flags.writeable = False
             found.append(leaf)
-    return KnownArrays(found, floats)
+    return KnownArrays(found, floats, assumes)
 
 
 def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | BwError | None:
@@ -74,6 +76,20 @@ def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced
     except Exception as error:
         _restore(arguments, before)
         return error.with_traceback(user_traceback(error.__traceback__)) if isinstance(error, BwError) else None
+
+
+def assuming(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | None:
+    """What `attempt` traces when it takes numbers that data decide for what they are now; None where it is refused even then.
+
+    The function may raise what Python does for these arguments, which nothing told before.
+    """
+    before = copy.copy(arguments)
+    _restore(arguments, before)
+    try:
+        return attempt(known_in(arguments, assumes=True))
+    except (BwError, TypeError, AttributeError, NameError):        # the last of a handle in the place of a number, perhaps
+        _restore(arguments, before)
+        return None
 
 
 def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced], asked: Collection[int] = (),

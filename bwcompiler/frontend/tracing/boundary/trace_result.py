@@ -9,7 +9,7 @@ from bwcompiler import tree
 from bwcompiler.frontend.tracing.boundary.arguments import Arguments, ArgumentType
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.outside.repeated import OutsideRead
-from bwcompiler.frontend.tracing.policy import Site
+from bwcompiler.frontend.tracing.policy import Assumed, Site
 from bwcompiler.frontend.tracing.storages.region import open_region
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.contracts.call_signature import ResultKind
@@ -66,6 +66,7 @@ class TraceResult:
       unrolled_for      the error for which all loops are unrolled.
       may_be_cut        there are slices of known sizes at places that are data of which it is not known that they fit (`data_windows`),
                         or eigenvalues of real matrices, which may be taken for real.
+      assumed           numbers of data that are taken to be what they are for these arguments: programs raise AssumedOtherwise for others.
     """
 
     graph: Graph
@@ -93,6 +94,7 @@ class TraceResult:
     may_unroll: bool = False
     unrolled_for: str | None = None
     may_be_cut: bool = False
+    assumed: tuple[Assumed, ...] = ()
 
     @property
     def input_types(self) -> tuple[TensorType, ...]:

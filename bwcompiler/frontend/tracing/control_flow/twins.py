@@ -82,6 +82,22 @@ def _link(one: Tracer, other: Tracer, where: Tracer, held: bool, is_through_outs
         mine._storage.links = [*others, made]
 
 
+def same_array(one: Tracer, other: Tracer) -> Tracer | bool | None:
+    """Whether two handles are of one array, as data say, perhaps; None where nobody knows."""
+    for found in one._storage.links or ():
+        if found.storage() is other._storage and same_chain(found.chain, one._chain) and same_chain(found.twin, other._chain):
+            return None if found.where._storage.region.closed else found.where
+    return None if any(_is_any(handle) for handle in (one, other)) else False
+
+
+def _is_any(x: Tracer) -> bool:
+    """Whether it may be one of several arrays: a copy of one of them, or what a loop carries, or perhaps that."""
+    linked = [found.storage() for found in x._storage.links or ()]
+    return any(isinstance(step, BroadcastView) and hasattr(step, "sources") for step in x._chain) or any(
+        one is not None and one.region.site is not None and any(one is given for given in one.region.arguments)
+        for one in (x._storage, *linked))
+
+
 def write_twins(storage: Storage) -> None:
     """After a write to a storage: write to what is the same.
 

@@ -61,6 +61,7 @@ class SizedByData(UpdatingOperators):
     __slots__ = ()
 
     is_grid = False
+    stands_for = np.ndarray
     kind = "selection"
     array: Any
     shape: Any
@@ -229,9 +230,8 @@ TAKING.append(Selection)
 
 
 def holds_selection(*args: Any) -> bool:
-    """Whether selections are among arguments, or in sequences among these."""
-    return any(isinstance(arg, SizedByData) or (isinstance(arg, list | tuple) and any(isinstance(one, SizedByData) for one in arg))
-               for arg in args)
+    """Whether selections, or others that compute by themselves, are among arguments, or in sequences among these."""
+    return any(type(arg) in TAKING or (isinstance(arg, list | tuple) and any(type(one) in TAKING for one in arg)) for arg in args)
 
 
 def refuse(what: str = "this") -> NoReturn:

@@ -46,6 +46,7 @@ def number_of(tracer: Any, value: Value, kind: type[BwError], advice: Callable[[
     if found is not None and (is_operand or not _has_slope(region, value)):
         return _ask(region, tracer, value, found, kind, advice)
     number = constant_number(value) if kind is TracerIndexError and found is None else None
+    number = HANDLERS["assumed_number"](value) if number is None else number
     return refuse(tracer, kind, advice()) if number is None else number
 
 
@@ -186,6 +187,9 @@ def constant_number(value: Value, is_size: bool = False) -> Any:
     found = _constant(region, value, is_size)
     found, = constant_arrays([value], FEW) if found is None else [found]
     if found is None and is_size:
+        found = HANDLERS["assumed_number"](value)
+        if found is not None:
+            return found
         ask_for_integers(value)
     return None if found is None else found[()]
 

@@ -6,6 +6,7 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.errors import UnsupportedError
 from tests.support.gradcheck import central_differences
+from tests.unit.frontend.comparing import as_python
 
 INPUTS = [np.array(x) for x in ([0.5, 0.7, 0.2], [0.5, 1.3, 0.2], [1.5, 0.7, 0.6], [0.5, 0.7, 0.2])]
 
@@ -89,3 +90,34 @@ def test_what_numpy_refuses(compile):
 def test_a_number_of_positions_that_data_decide_is_refused():
     with pytest.raises(UnsupportedError, match="data decide how many"):
         bw.jit(lambda x: np.insert(x, x > 0.6, 1.0).sum())(INPUTS[0])
+
+
+def grown_by_one(x):
+    a = np.zeros(0)
+    for k in range(len(x)):
+        a.resize(a.size + 1, refcheck=False)
+        a[k] = x[k] * 2
+        a = a + 0.1 * np.flipud(a)
+    other = a
+    other.resize(3, refcheck=False)
+    return a.sum() * len(a) + np.sum(a[::-1] * np.arange(len(a)))
+
+
+def grown_in_a_long_loop(x):
+    a = x[:1] * 1.0
+    for k in range(12):
+        a.resize((a.size + 1,), refcheck=False)
+        a[-1] = x[k % len(x)] * a[-2]
+    return np.sum(a * np.arange(len(a)))
+
+
+@pytest.mark.parametrize("program", [grown_by_one, grown_in_a_long_loop])
+def test_resize(program):
+    as_python(program, np.array([1.0, 1.5, 0.5, 1.25]), np.array([0.5, 0.25, 1.75, 0.4]))
+
+
+def test_resize_is_refused_of_arguments_and_views():
+    with pytest.raises(UnsupportedError, match=r"ndarray.resize is not supported(.|\n)*np.append"):
+        bw.jit(lambda x: x.resize(3))(np.ones(2))
+    with pytest.raises(ValueError, match="does not own its data"):
+        bw.jit(lambda x: (x * 2)[1:].resize(3))(np.ones(2))

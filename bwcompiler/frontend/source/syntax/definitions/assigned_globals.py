@@ -1,6 +1,7 @@
 """Variables of a module that a function assigns to, `global calls`: items of the dictionary that holds them, `globals()["calls"]`.
 
-So the bodies of its loops and branches change them like items of any other dictionary (`effects.places`).
+So the bodies of its loops and branches change them like items of any other dictionary (`effects.places`).  A function may write
+`globals()` itself, which shows nothing of its own variables.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from bwcompiler.frontend.source.syntax.notes import IS_GLOBALS
 def without_globals(node: ast.FunctionDef) -> None:
     """Take the `global` statements out of a definition, but for those of functions in it; not where statements bind them by name alone."""
     parts = inside(node.body)
+    for part in parts:
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "globals":
+            IS_GLOBALS.put(part, True)             # as the user writes it
     names = {name for part in parts if isinstance(part, ast.Global) for name in part.names}
     if names and names.isdisjoint(_bound_by_name(parts)):
         node.body = [_AsItems(names).visit(part) for part in node.body]

@@ -52,7 +52,8 @@ def _joined(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _TAKING: dict[Any, Callable[..., Any]] = {
-    len: length, sum: total, list: builtins.list, tuple: builtins.tuple, np.array: moved.array_of, np.asarray: moved.array_of,
+    len: length, isinstance: builtins.isinstance, sum: total, list: builtins.list, tuple: builtins.tuple,
+    np.array: moved.array_of, np.asarray: moved.array_of,
     np.fromiter: lambda items, dtype: moved.array_of(items, dtype=dtype), math.fsum: lambda items: total(items, 0.0),
     np.stack: _joined(ordering.stacked_rows), np.concatenate: _joined(ordering.concatenated_rows), sorted: keyed.in_order,
     np.vstack: _joined(ordering.rows_below_rows), np.hstack: _joined(ordering.rows_beside_rows),

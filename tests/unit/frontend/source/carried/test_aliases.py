@@ -539,3 +539,33 @@ def test_a_row_of_a_concrete_array_that_a_loop_may_have_left_with_its_name():
 
     with pytest.raises(UnsupportedError, match="p may be another name of an array"):
         bw.jit(row)(X)
+
+
+def asked_after_a_branch(x):
+    v = x * 2
+    w, total = v, 0.0
+    if x[0] > 2.2:
+        v = x * 3
+    if v is w:
+        total += 1.0
+    u = w[:]
+    return v.sum() + total + 2.0 * (u is not w) + 4.0 * (w is not v)
+
+
+def asked_in_a_loop(x):
+    v = x * 2
+    w, total = v, 0.0
+    for k in range(12):
+        if x[k % 3] > 2.2:
+            v = x * k
+        if v is w:
+            total += x[k % 3]
+        last = v if x[k % 3] > 1.2 else w
+        if last is w:
+            total += 0.5
+    return v.sum() + total
+
+
+@pytest.mark.parametrize("program", [asked_after_a_branch, asked_in_a_loop])
+def test_whether_one_is_another(program):
+    as_python(program, X, X[::-1].copy(), 0.1 * X, np.array([0.5, 2.5, 0.1]))

@@ -139,3 +139,28 @@ def by_a_definition(x):
 def test_definitions_are_no_assignments():
     for x in (X, -X):
         assert bw.jit(by_a_definition)(x) == pytest.approx(by_a_definition(x))
+
+
+def _warns_once(x):
+    total = 0.0
+    for k in range(9):
+        if x[k % 3] > 1.5:
+            total += x[k % 3] ** 2
+            if "_never_bound" not in globals():
+                total += 1.0
+        else:
+            total -= globals()["_A_NUMBER"]
+    return total
+
+
+_A_NUMBER = 0.25
+
+
+def test_globals_called_by_the_user():
+    global _A_NUMBER
+    compiled = bw.jit(_warns_once)
+    for _ in range(2):
+        for x in (np.array([1.0, 2.0, 3.0]), np.array([2.0, 1.0, 0.5])):
+            np.testing.assert_allclose(compiled(x), _warns_once(x))
+        _A_NUMBER = 0.5
+    _A_NUMBER = 0.25

@@ -265,3 +265,14 @@ def test_a_matrix_of_traced_values_is_refused_where_it_is_made():
 
     with pytest.raises(bw.errors.UnsupportedError, match=r"(?s)made = x \* np.matrix.*matrix is a subclass.*hint: np.array\(x\), and x @ y"):
         bw.jit(stiffness)(0.5)
+
+
+def of_truths_and_selections(x):
+    s, total = x[x > 0.5], 0.0
+    for one, weight in ((np.allclose(x, x), 1.0), (np.array_equal(x, s), 2.0), (x[0] > 1, 4.0), (s, 8.0), (sorted(s), 16.0)):
+        total += weight * (isinstance(one, bool) + 3 * isinstance(one, np.ndarray) + 5 * isinstance(one, list) + 7 * (type(one) is np.ndarray))
+    return s.sum() * total + sum(sorted(s) + [1.0]) + sum(sorted(s, key=lambda one: -one)[:2]) + len(sorted(s, reverse=True) * 2)
+
+
+def test_truths_of_python_and_selections():
+    as_python(of_truths_and_selections, np.array([1.5, 0.25, 2.0, 0.75]), np.array([0.75, 3.0, 0.1, 0.2]))
