@@ -7,7 +7,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from bwcompiler.frontend.source.bodies.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.bodies.known_loops import counted_while
+from bwcompiler.frontend.source.bodies.plain_loops import computes_with_known
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.concrete.contents import live, read_items
 from bwcompiler.frontend.source.concrete.texts import require_known
@@ -59,7 +60,6 @@ MOST_PARTED = 6                # loops that are recorded in two parts, one insid
 PARTS = 3                      # that a loop has in the end, mostly: two borders, and what is between
 MANY = 256                     # elements of a list with room, of which most are not there, perhaps
 MOST_ITEMS = 100_000           # that are taken from itertools.product and its like to see whether there are more
-_PLAIN = (int, float, bool, str, type(None), ModuleType)       # what a comprehension computes with known numbers from
 _FINITE = (itertools.product, itertools.combinations, itertools.combinations_with_replacement, itertools.permutations)
 
 
@@ -142,8 +142,8 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     names = Variables(*variables)
     rest_is_tried = False
     ahead = 1
-    if policy is not None and elements is not None and _pays(elements, policy, body) and not (
-            is_tried and type(source) is range and _is_known(body, policy)):
+    if policy is not None and elements is not None and _pays(elements, policy, body) and not computes_with_known(
+            source, elements.count, body, policy):
         captured = _captured(elements, body, names, flag, policy)
         if captured:
             return
@@ -336,17 +336,9 @@ def _captured(elements: iteration.Elements, body: Callable[[Any], None], names: 
             return None
         if refused.reason:
             policy.notes.setdefault(site_of(body), refused.reason)
-        elif elements.is_tried:
+        else:
             policy.plain.add(site_of(body))
         return False
-
-
-def _is_known(body: Callable[..., Any], policy: Policy) -> bool:
-    """Whether the loop of a comprehension computed with known numbers before, and has nothing but such now: it is not tried again."""
-    if site_of(body) not in policy.plain:
-        return False
-    held = Names(body).held(body.__code__.co_freevars)
-    return all(type(value) in _PLAIN or (type(value) is list and all(type(one) in _PLAIN for one in value)) for value in held.values())
 
 
 def _captured_guarded(elements: iteration.Elements, body: Callable[[Any], None], names: Variables, flag: str, policy: Policy,

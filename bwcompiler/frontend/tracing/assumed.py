@@ -114,6 +114,8 @@ class _Evaluation:
             return None
         if value.op.regions:
             return _run(value, operands)
+        if value.op is ops.item:
+            return operands[0][value.attrs["index"]]
         try:
             result = value.op.reference(*operands, **value.attrs)
         except (ArithmeticError, ValueError, IndexError, np.linalg.LinAlgError):       # which the program raises as well
@@ -151,11 +153,11 @@ def _may_be_carried(region: Region, storage: Storage) -> bool:
 
 
 def _run(value: Value, operands: Sequence[Any]) -> Any:
-    """What a loop or a branch gives; None after too many iterations."""
+    """What a loop or a branch gives, None for what nobody knows, as after too many iterations."""
     inputs = [input_value(operand.type) for operand in value.operands]
     with Record() as record:
         again = record.emit(value.op, tuple(inputs), value.attrs, value.type)
         outputs = [ops.item(again, index=place) for place in range(len(value.type.items))]
-    found = known_outputs(Graph("assumed", inputs, record.values, outputs), operands, OPERATIONS)
-    return None if any(one is UNKNOWN for one in found) else tuple(found)
+    found = known_outputs(Graph("assumed", inputs, record.values, outputs), operands, OPERATIONS, calls_libraries=True)
+    return tuple([None if one is UNKNOWN else one for one in found])
 

@@ -17,16 +17,23 @@ from bwcompiler.frontend.tracing.storages.region import Storage, _state, open_re
 
 
 def call(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Run a handler: its values and errors get the user's line."""
+    """Run a handler: its values and errors get the user's line.  A selection that it gives has a size, where sizes are assumed."""
+    region = _state.region or open_region(_some_storage(args))
+    policy = region.policy
+    if policy is None or not policy.assumes or region.record.source is not None:
+        return call_within(handler, *args, **kwargs)
+    return call_within(lambda: HANDLERS["of_assumed_sizes"](handler(*args, **kwargs)))
+
+
+def call_within(handler: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Likewise, for callers that take selections for what they are."""
     region = _state.region or open_region(_some_storage(args))
     record = region.record
     if record.source is not None:       # called by another handler
         return handler(*args, **kwargs)
     record.source = source = current_source(region.outer, region.observer)
-    policy = region.policy
     try:
-        found = handler(*args, **kwargs)
-        return found if policy is None or not policy.assumes else HANDLERS["of_assumed_sizes"](found)
+        return handler(*args, **kwargs)
     except (BwError, ValueError, TypeError, IndexError) as error:
         raise located(error, source) from None
     finally:

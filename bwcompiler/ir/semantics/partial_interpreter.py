@@ -43,21 +43,24 @@ class _TooLongError(Exception):
 UNKNOWN: Final = _Unknown()
 
 
-def known_outputs(graph: Graph, arguments: Sequence[Any], most: int) -> list[Any]:
+def known_outputs(graph: Graph, arguments: Sequence[Any], most: int, calls_libraries: bool = False) -> list[Any]:
     """The outputs of a graph as arrays, or UNKNOWN; so may arguments be.  All are UNKNOWN where more than `most` operations are needed.
+
+    calls_libraries: what libraries compute is not UNKNOWN, as it is of numbers that are compiled in: roundings differ there.
 
     Of x and UNKNOWN, `lambda x, y: (x + x, x + y)` gives 2 x and UNKNOWN.
     """
     try:
         with np.errstate(all="ignore"):
-            return _Run(most).outputs(graph, arguments, {})
+            return _Run(most, calls_libraries).outputs(graph, arguments, {})
     except _TooLongError:
         return [UNKNOWN] * len(graph.outputs)
 
 
 class _Run:
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, calls_libraries: bool) -> None:
         self.left = most
+        self.data = ("input",) if calls_libraries else _DATA
 
     def outputs(self, graph: Graph, arguments: Sequence[Any], environment: Environment) -> list[Any]:
         found: dict[Value, Any] = dict(zip(graph.inputs, arguments, strict=True))
@@ -71,7 +74,7 @@ class _Run:
     def _computed(self, value: Value, operands: Sequence[Any], environment: Environment) -> Any:
         if value.op.regions:
             return self._region_op(value, operands, environment)
-        if value.op.kind in _DATA or any(operand is UNKNOWN for operand in operands):
+        if value.op.kind in self.data or any(operand is UNKNOWN for operand in operands):
             return UNKNOWN
         try:
             attrs = concrete_attributes(value, environment)

@@ -13,6 +13,7 @@ from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.bodies.integers import may_overflow
 from bwcompiler.frontend.source.bodies.iteration import Elements
 from bwcompiler.frontend.source.bodies.notes import note_captured
+from bwcompiler.frontend.source.bodies.plain_loops import MOST, is_known_array
 from bwcompiler.frontend.source.effects.places import attempted
 from bwcompiler.frontend.source.syntax.names import Variables
 from bwcompiler.frontend.source.variables import Divided, Names, NotCapturable, not_capturable, site_of
@@ -85,7 +86,8 @@ def _check(traceable: Traceable, leaves: Sequence[Leaf], traced: Traced, element
     lifted = {handle._storage for handle in result.lifted} - {rows._storage for rows in traceable.rows}
     lifted -= {array._storage for indexed in traceable.indexed.values() for array in indexed.known_arrays()}
     carries = any(isinstance(leaf, Tracer) for name in traceable.order() for leaf in tree.leaves(traceable.entry[name]))
-    if not lifted and (elements.is_tried or not result.captured) and not carries:
+    is_known = upper(elements.count) <= MOST and all(map(is_known_array, result.captured))
+    if not lifted and not carries and (elements.is_tried or not result.captured or is_known):
         not_capturable("")                         # computes with numbers that are known
     if may_overflow(result.graph, [number for number, leaf in enumerate(leaves) if leaf.kind is int], upper(elements.count)):
         not_capturable("it computes with an integer that may have more than 64 bits")

@@ -28,7 +28,7 @@ from bwcompiler.frontend.source.items import indexed
 from bwcompiler.frontend.source.library.iterators import Places
 from bwcompiler.frontend.source.undecided.lists.gaps import has_gaps
 from bwcompiler.frontend.source.variables import Divided, not_capturable
-from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.calls import call, call_within
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.data_windows import count_between
@@ -186,7 +186,7 @@ def elements_of(source: Any) -> Elements | None:
     if type(source) is DataSlice and not source.lead:
         return Elements(source.number, lambda k: source.array[source.start + k])
     if isinstance(source, Selection) and not source.lead:
-        rows = call(packed, source)
+        rows = call_within(packed, source)
         return Elements(rows.count, lambda k: rows.array[k])
     if type(source) is np.ndarray and source.ndim and source.dtype.kind in "biufc":
         return Elements(len(source), lambda k: shown(source)[k])

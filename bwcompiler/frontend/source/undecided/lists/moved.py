@@ -35,7 +35,7 @@ from bwcompiler.frontend.source.undecided.lists.gaps import (
     unpacked,
 )
 from bwcompiler.frontend.source.variables import is_bounded
-from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.calls import call, call_within
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, same_value, selection
 from bwcompiler.frontend.tracing.operands import as_tracer
@@ -148,9 +148,13 @@ def _in_front(items: Sequence[Any]) -> tuple[Block, Any]:
     if block.is_prefix:
         return block, np.sum(block.present)
     count = np.sum(block.present)
-    value = tree.map(lambda leaf: copy_of_rows(call(packed, call(selection, call(as_tracer, leaf), block.present)).array, [leaf]),
+    value = tree.map(lambda leaf: copy_of_rows(call(_rows_in_front, leaf, block.present), [leaf]),
                      block.value)
     return dataclasses.replace(block, present=np.arange(block.count) < count, is_prefix=True, value=value), count
+
+
+def _rows_in_front(leaf: Any, present: Any) -> Any:
+    return packed(selection(as_tracer(leaf), present)).array
 
 
 def copy_of_rows(array: Any, leaves: Sequence[Any]) -> Any:
@@ -287,7 +291,7 @@ def _side_by_side(lines: Sequence[Sequence[Any]]) -> list[Block] | None:
 def _all_of(source: Any) -> tuple[Block, int]:
     """What has a known number of elements, as a block."""
     if isinstance(source, Selection):
-        rows = call(packed, source)
+        rows = call_within(packed, source)
         return Block(rows.where, rows.array, rows.where.shape[0], True, (None,)), rows.count
     if isinstance(source, Tracer | np.ndarray):
         return Block(np.ones(source.shape[0], bool), call(as_tracer, source), source.shape[0], True, (None,)), source.shape[0]
@@ -318,16 +322,22 @@ def are_numbers(items: Sequence[Any]) -> bool:
 def in_order(items: Any, reverse: bool = False) -> list[Any]:
     """sorted(items, reverse=...), of numbers."""
     block = whole(items)
-    rows = call(packed, np.sort(as_array(items)))
+    rows = call_within(_sorted_rows, as_array(items))
     found = unpacked([Block(rows.where, rows.array, block.count, True, block.kinds)])
     return turned(found) if reverse else found
+
+
+def _sorted_rows(numbers: Any) -> Selection:
+    found: Any = np.sort(numbers)
+    return packed(found)
 
 
 def array_of(items: Sequence[Any], dtype: Any = None) -> Any:
     """np.array(items, dtype), where these may be tuples or lists."""
     found = _array(items)
     found = found if dtype is None else found.astype(dtype)
-    found.of_rows = found.ndim > 1
+    if isinstance(found, Selection):
+        found.of_rows = found.ndim > 1
     return found
 
 

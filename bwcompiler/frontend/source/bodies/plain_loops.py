@@ -1,0 +1,70 @@
+"""Loops that compute with known numbers alone, of meshes, tables and schedules: they run while tracing, and what they make stays known.
+
+A loop over a known array that is recorded makes data of what is known: a dictionary of its edges has traced keys then, and a list that
+it appends to under a test has as many elements as data say.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from bwcompiler.frontend.source.bodies.iteration import Header
+from bwcompiler.frontend.source.concrete.makers import maker_of
+from bwcompiler.frontend.source.variables import UNBOUND, Names, open_policy, site_of
+from bwcompiler.frontend.tracing.policy import Policy
+from bwcompiler.frontend.tracing.provenance.source import is_library
+
+MOST = 4096                    # iterations: longer loops are recorded, where they read arrays
+_LEVELS = 4                    # of functions that call others, and of containers in others
+_NUMBERS = (int, float, bool, str, type(None), range)
+_CONTAINERS = (list, tuple, dict, set)
+_CODE = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, type(np.copyto), type)
+
+
+def computes_with_known(source: Any, count: Any, body: Callable[..., Any], policy: Policy) -> bool:
+    """Whether nothing of data can be reached from a loop over `count` elements, as far as one sees; or that was found out before."""
+    if not isinstance(count, int) or count > MOST:
+        return False
+    held = (*_parts(source), *Names(body).held(body.__code__.co_freevars).values())
+    return all(map(_is_known, held)) and (site_of(body) in policy.plain or _names_known(body.__code__, body.__globals__, _LEVELS))
+
+
+def _parts(source: Any) -> list[Any]:
+    """What enumerate, zip, reversed and map go over, and functions that they call."""
+    return [part for one in (*source.parts, *source.options.values()) for part in _parts(one)] if type(source) is Header else [source]
+
+
+def _is_known(x: Any, levels: int = _LEVELS) -> bool:
+    """Whether there is no data in it: of containers the first and the last element are looked at."""
+    if type(x) in _CONTAINERS:
+        items = list(x.values()) if type(x) is dict else list(x)
+        return not items or (levels > 0 and all(_is_known(item, levels - 1) for item in (items[0], items[-1])))
+    return x is UNBOUND or type(x) in _NUMBERS or isinstance(x, (np.generic, *_CODE)) or (
+        type(x) is np.ndarray and is_known_array(x))
+
+
+def is_known_array(x: Any) -> bool:
+    """Whether the function has made an array, or its contents are compiled in."""
+    policy = open_policy()
+    return maker_of(x) is not None or (policy is not None and policy.known is not None and id(x) in policy.known.arrays)
+
+
+def _names_known(code: CodeType, variables: dict[str, Any], levels: int) -> bool:
+    """Whether what a function finds by its global names is code, or known likewise."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return all(_is_known(variables[name]) or _calls_known(variables[name], levels) for name in code.co_names if name in variables) and all(
+        _names_known(one, variables, levels) for one in inner)
+
+
+def _calls_known(function: Any, levels: int) -> bool:
+    """Whether a function computes with nothing but its arguments."""
+    if not isinstance(function, types.FunctionType):
+        return False
+    if is_library(function.__code__):
+        return True
+    return levels > 0 and not function.__closure__ and _names_known(function.__code__, function.__globals__, levels - 1)
