@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.tracer import Tracer
 from bwcompiler.ir.types import F64, DType, dtype_of
 
-# Whether np.float64(0.3) is a number as 0.3 is, whose dtype does not count: in older NumPy.
-_IS_PLAIN = np.quantile(np.zeros(1, np.float32), np.float64(0.5)).dtype == np.float32
+
+@functools.cache
+def _is_plain() -> bool:
+    """Whether np.float64(0.3) is a number as 0.3 is, whose dtype does not count: in older NumPy."""
+    return bool(np.quantile(np.zeros(1, np.float32), np.float64(0.5)).dtype == np.float32)
 
 
 def _is_number(q: Any) -> bool:
-    return isinstance(q._kind, type) if isinstance(q, Tracer) else type(q) in (int, float) or (isinstance(q, float) and bool(_IS_PLAIN))
+    return isinstance(q._kind, type) if isinstance(q, Tracer) else type(q) in (int, float) or (isinstance(q, float) and _is_plain())
 
 
 def quantile_dtype(dtype: DType, q: Any) -> DType:
