@@ -75,14 +75,14 @@ def random_like(values: Sequence[Value], number: int) -> list[Any]:
 # ----- checks of one graph
 def test_every_op_is_reached():
     """All dtypes of arrays, views that run backwards, and all ops but those that loops, custom rules and several results need, the parts
-    that factorisations, their derivatives, selections and index checks are made of, which want each other's results, and functions that
+    that factorisations, their derivatives and index checks are made of, which want each other's results, and functions that
     are named by attributes."""
     graphs = [any_graph(seed).graph for seed in range(800)]
     values = [value for graph in graphs for value in graph.body]
     unreached = {op.name for op in REGISTRY.values() if op.kind not in ("region", "input", "item")} - {value.op.name for value in values}
     assert unreached <= {"index_value", "lu", "lu_solve", "cholesky_tangent", "cholesky_adjoint", "cholesky_or_nan", "householder",
                          "orthonormal", "barrier", "cofactors", "cofactor_change", "special_function", "callback", "eig", "wrap_index",
-                         "index_from_start", "check_range", "unset", "order_statistics", "order_positions", "argpartition"}
+                         "index_from_start", "check_range", "unset"}
     assert {value.dtype for value in values} >= {BOOL, F32, F64, *INTEGERS}
     assert {extent for value in values for extent in value.shape} >= {0, 1}
     assert any(value.rank == 0 for value in values)

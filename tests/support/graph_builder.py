@@ -135,7 +135,7 @@ class GraphBuilder:
         arrays = [self.arrays[operand] for operand in operands]
         if self.smooth and not _is_smooth(name, arrays, attrs):
             return None
-        if name in ("max", "min", "maximum", "minimum") and any(_has_negative_zero(x) for x in arrays):
+        if name in ("max", "min", "maximum", "minimum", "order_statistics") and any(_has_negative_zero(x) for x in arrays):
             return None                                            # which of 0.0 and -0.0 wins is not promised
         array = np.asarray(op.reference(*arrays, **attrs))
         if array.size > LARGEST:
@@ -199,7 +199,7 @@ def _is_exact(name: str, value: Value) -> bool:
         return False
     if name in _EXACT_ELEMENTWISE or REGISTRY[name].kind in ("layout", "constant", "index"):
         return True
-    return value.dtype.kind in "biu" or name in ("max", "min", "scatter_update")
+    return value.dtype.kind in "biu" or name in ("max", "min", "scatter_update", "order_statistics")
 
 
 def _is_smooth(name: str, arrays: Sequence[Any], attrs: dict[str, Any]) -> bool:
@@ -231,6 +231,8 @@ def _is_smooth(name: str, arrays: Sequence[Any], attrs: dict[str, Any]) -> bool:
         return x.dtype.kind != "f" or bool(np.all(np.abs(x - arrays[1]) > MARGIN))
     if name in ("max", "min"):
         return _has_gap(x, attrs["axes"])
+    if name == "order_statistics":
+        return bool(np.all(np.diff(np.sort(x, -1), axis=-1) > MARGIN))
     return True
 
 

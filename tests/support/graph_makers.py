@@ -9,7 +9,7 @@ import numpy as np
 
 import bwcompiler.ops  # noqa: F401  (registers them)
 from bwcompiler.ir.op import REGISTRY, Value
-from bwcompiler.ir.types import BOOL, F32, F64, I32, I64, tensor
+from bwcompiler.ir.types import BOOL, F32, F64, I32, I64, U8, tensor
 from tests.support.graph_builder import INTEGERS, LARGEST, GraphBuilder
 
 
@@ -357,6 +357,26 @@ def _sorted(builder: GraphBuilder) -> None:
         builder.apply("gather", x, order, axes=(0,))
 
 
+def _selected(builder: GraphBuilder) -> None:
+    """Elements at places of the sorted last axis, their positions, and all positions around them; now and then of long rows, in which
+    native code searches."""
+    if not builder.smooth and builder.chance(0.3) and len(builder.inputs) < 9:
+        x = builder.new_input((int(builder.choice((1, 2))), int(builder.choice((513, 700, 1501)))), builder.choice((builder.dtype, I64, I32, U8)))
+    else:
+        x = builder.pick("fi", min_rank=1, exact=True)
+    count = x.shape[-1]
+    if not count or (x.dtype.itemsize == 2 and x.dtype.is_float):
+        return
+    places = builder.new_input((*x.shape[:-1], int(builder.choice((1, 2, 3)))), I64, low=0, high=count)
+    found = builder.apply("order_statistics", x, places)
+    if found is None or builder.smooth:
+        return
+    if builder.chance(0.5):
+        builder.apply("order_positions", x, found, places)
+    if builder.chance(0.5):
+        builder.apply("argpartition", x, found)
+
+
 def _matrices(builder: GraphBuilder) -> None:
     """Factorisations of matrices that are far from singular, whatever the elements: near diag(2, 3, ...)."""
     if builder.chance(0.65):                                        # it takes many values: not in every graph
@@ -442,5 +462,5 @@ _COMMON: tuple[Maker, ...] = (
     _unary, _unary, _unary, _domain, _binary, _binary, _binary, _binary, _jumps, _jumps, _broadcast, _broadcast, _transpose,
     _reshape, _flip, _slice, _slice, _slice_write, _slice_write, _pad, _concatenate, _windows, _reduction, _reduction,
     _normalised, _scan, _gather, _scatter, _matmul, _float_cast, _matrices, _complex, _fourier)
-SMOOTH = _COMMON
-ALL: tuple[Maker, ...] = (*_COMMON, _rounding, _rounding, _integers, _integers, _integers, _cast, _cast, _iota, _sorted)
+SMOOTH: tuple[Maker, ...] = (*_COMMON, _selected)
+ALL: tuple[Maker, ...] = (*_COMMON, _rounding, _rounding, _integers, _integers, _integers, _cast, _cast, _iota, _sorted, _selected)

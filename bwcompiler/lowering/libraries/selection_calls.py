@@ -1,10 +1,10 @@
 """Order statistics without sorting all elements: see `ops/ordering/order_statistics.py`.
 
-An element is searched for between two elements of a sorted random sample, a few standard deviations of its expected place away from it
-(R. W. Floyd and R. L. Rivest, "Expected time bounds for selection", 1975).  One sweep counts the elements on both sides, and keeps
-those in between, among which the search goes on; the last few hundred are sorted by NumPy.  If the element is on neither side of the
-next place, the same sorted elements have both.  Elements equal to one of the sample need no further search, however many there are.  If
-an element is not where it is expected, another sample is drawn; after a few failures all elements are sorted.
+An element is searched for between two elements of a sorted random sample, which are a few standard deviations in front of and behind its
+expected place (R. W. Floyd and R. L. Rivest, "Expected time bounds for selection", 1975).  One sweep counts the elements on both sides, and
+keeps those in between, among which the search goes on; the last few hundred are sorted by NumPy.  The next place is looked up among these
+first: neighbours are found together.  Elements equal to one of the two of the sample need no further search, however many there are.  If an
+element is not where it is expected, another sample is drawn; after a few failures all elements are sorted.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ class _Search:
     """The elements at some places of a lane in sorted order.
 
     buffer          a copy of the elements among which a place is searched, and the sample behind it.
-    first, last     elements first ... last - 1 in order are in the buffer, `step` apart; 0 for equal ones.
+    first, last     the elements at the places first ... last - 1 are in the buffer, `step` apart: 1, or 0 if all of them are equal.
+    state, failed   of the random numbers; whether NumPy's sort had no memory.
     """
 
     def __init__(self, order: _Order, count: int, sort: str) -> None:
@@ -215,6 +216,7 @@ class _Search:
         is_last = function.let(f"icmp eq i64 {up_to_high}, {all_}")
         if order.dtype.is_float:                       # behind infinity there is nan
             is_last = function.let(f"fcmp oeq {function.real} {high}, {order.highest}")
+        # places of equal elements, and the element: of the lower of the two, of the higher, and of nan
         runs = ((below, up_to_low, low), (before_high, up_to_high, high), (up_to_high, function.pick(is_last, all_, up_to_high), order.nan))
         inside = _is_between(function, wanted, up_to_low, before_high)
         for is_inside in function.branches(inside):

@@ -64,8 +64,8 @@ def order_positions_reference(x: Any, elements: Any, places: Any) -> Any:
 
 
 order_positions: Op = define_op(
-    "order_positions", "library", doc="The positions of the elements, which are known, that would be at some places of the sorted last "
-    "axis; equal ones are in their order.", attributes=(), shape=_positions_shape, vjp=not_differentiable("a position has no derivative"),
+    "order_positions", "library", doc="The positions of given elements, which are those at some places of the sorted last axis; equal ones "
+    "are in their order.", attributes=(), shape=_positions_shape, vjp=not_differentiable("a position has no derivative"),
     batch=LEADING_AXES, reference=order_positions_reference, kinds="fiu", cheap=False, library=Selection("the positions of elements"),
 )
 

@@ -10,17 +10,17 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.frontend.numpy.axes import normalize_axes
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
+from bwcompiler.frontend.numpy.levels import place_dtype, quantile_dtype
 from bwcompiler.frontend.numpy.manipulation.indexing import index_value
 from bwcompiler.frontend.numpy.reductions.reductions import finished, keep_axes, mean, reduce_value
 from bwcompiler.frontend.numpy.reductions.sorting import at_positions, require_known, sorted_value
 from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.operands import as_tracer, cast, constant, filled, is_traced, last_axis_element, reshape, value_as
-from bwcompiler.frontend.tracing.promotion import common_dtype
 from bwcompiler.frontend.tracing.registry import implements
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array
 from bwcompiler.ir.extent import exact_count
 from bwcompiler.ir.op import Value
-from bwcompiler.ir.types import F64, I64, DType, dtype_of
+from bwcompiler.ir.types import F64, I64, DType
 from bwcompiler.ops.ordering.order_statistics import is_selected
 
 NOTHING = np._NoValue
@@ -99,7 +99,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     places = numpy(np.arange(extent, dtype=np.float64), q, method=method)
     whole = bool((places == np.floor(places)).all()) and (
         method in _OF_ELEMENTS or _is_of_ends(q, method, scale))
-    dtype = ordered.dtype if whole else _quantile_dtype(ordered.dtype, q)
+    dtype = ordered.dtype if whole else quantile_dtype(ordered.dtype, q)
     results = []
     for place, level in zip(np.ravel(places), np.ravel(levels), strict=True):
         below = math.floor(place)
@@ -120,28 +120,13 @@ def _is_of_ends(q: Any, method: str, scale: float) -> bool:
     return method == "linear" and scale == 1.0 and (q.dtype if isinstance(q, Tracer) else np.asarray(q).dtype).kind in "iub"
 
 
-def _quantile_dtype(dtype: DType, q: Any) -> DType:
-    """The dtype of NumPy's interpolation: that of the array for a number q, else at least that of the array q (float64)."""
-    is_number = isinstance(q._kind, type) if isinstance(q, Tracer) else isinstance(q, int | float)
-    if dtype.is_float and is_number:
-        return dtype
-    levels = q.dtype if isinstance(q, Tracer) else np.asarray(q).dtype
-    return common_dtype((dtype, dtype_of(levels) if levels.kind == "f" else F64))
-
-
-def _place_dtype(q: Any) -> DType:
-    """The dtype of NumPy's positions: that of a float array q, else float64."""
-    levels = q._kind if isinstance(q, Tracer) else dtype_of(q.dtype) if isinstance(q, np.ndarray | np.floating) else F64
-    return levels if isinstance(levels, DType) and levels.is_float else F64
-
-
 def _collected(results: list[Value], x: Value, axes: tuple[int, ...], levels: Any, keepdims: Any, out: Any, name: str) -> Any:
     """One result per level, along new leading axes of the levels' shape."""
     if keepdims is not NOTHING and keepdims:
         results = [keep_axes(result, x, axes) for result in results]
     if not results:
         kept = [1 if k in axes else n for k, n in enumerate(x.shape) if k not in axes or keepdims is True]
-        value = filled(0.0, _quantile_dtype(x.dtype, levels), (*levels.shape, *kept))
+        value = filled(0.0, quantile_dtype(x.dtype, levels), (*levels.shape, *kept))
     elif levels.ndim == 0:
         value = results[0]
     else:
@@ -300,7 +285,7 @@ def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Trac
 
     missing: the lanes whose quantiles are nan.
     """
-    dtype, levels_in = _quantile_dtype(ordered.dtype, q), _place_dtype(q)
+    dtype, levels_in = quantile_dtype(ordered.dtype, q), place_dtype(q)
     lead, extent, many = ordered.shape[:-1], ordered.shape[-1], q.size
     level = ops.divide(cast(value_of(q), levels_in), filled(scale, levels_in, q.shape))
     level = ops.broadcast(reshape(level, (many,)), shape=(*lead, many), axes=(len(lead),))
@@ -337,8 +322,8 @@ def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, k
     require_known(q, name, "q")
     levels = _checked_levels(q, scale)
     ordered, count = _counted(lanes)
-    count = cast(count, _place_dtype(q))
-    dtype = _quantile_dtype(lanes.dtype, q)
+    count = cast(count, place_dtype(q))
+    dtype = quantile_dtype(lanes.dtype, q)
     of_elements = method in _OF_ELEMENTS or _is_of_ends(q, method, scale)
     results = []
     for level in np.ravel(levels):

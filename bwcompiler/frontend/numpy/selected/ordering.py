@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bwcompiler.frontend.numpy.levels import place_dtype, quantile_dtype
 from bwcompiler.frontend.numpy.selected.elementwise import elementwise, of_selections, require_unshared
 from bwcompiler.frontend.numpy.selected.packing import (
     aligned,
@@ -30,6 +31,7 @@ from bwcompiler.frontend.tracing.indexing.masked_selection import SELECTED, Sele
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
+from bwcompiler.ir.types import dtype_of
 
 
 def sliced(x: Selection, part: slice) -> Selection:
@@ -199,8 +201,8 @@ def _ordered(a: Selection, axis: Any, name: str) -> tuple[Selection, Any] | None
     return ordered, np.logical_or(np.any(np.isnan(filled(x, x.dtype.type(0))), axis=x.lead), ordered.count == 0)
 
 
-def _or_nan(x: Selection, missing: Any, found: Any) -> Any:
-    return np.where(missing, np.nan, found)[()].astype(x.dtype)
+def _or_nan(dtype: Any, missing: Any, found: Any) -> Any:
+    return np.where(missing, np.nan, found)[()].astype(dtype)
 
 
 @selected(np.median)
@@ -214,7 +216,7 @@ def median(a: Selection, axis: Any = None, out: Any = None, overwrite_input: Any
         return with_all(x, np.median(x.array, axis=place), x.lead - (place < x.lead))
     x, missing = found
     middle = _at(x, np.stack([(x.count - 1) // 2, x.count // 2]))           # both are found together
-    return _or_nan(x, missing, np.sum(middle, axis=x.lead) / 2)
+    return _or_nan(x.dtype, missing, np.sum(middle, axis=x.lead) / 2)
 
 
 @selected(np.quantile)
@@ -228,17 +230,19 @@ def quantile(a: Selection, q: Any, axis: Any = None, out: Any = None, overwrite_
     x, missing = found
     if not isinstance(q, Tracer) and not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 1)):
         raise ValueError("Quantiles must be in the range [0, 1]")
-    position = np.asarray(q, x.dtype) * (x.count - 1) if not isinstance(q, Tracer) else q * (x.count - 1)
+    dtype, levels = quantile_dtype(dtype_of(x.dtype), q).numpy, place_dtype(q).numpy
+    position = (q.astype(levels) if isinstance(q, Tracer) else np.asarray(q, levels)) * (x.count - 1).astype(levels)
     low = np.floor(position)
-    share = position - low
-    below, above = _at(x, low.astype(np.int64)), _at(x, low.astype(np.int64) + np.where(low < x.count - 1, 1, 0))
+    share = (position - low).astype(dtype)
+    places = low.astype(np.int64)
+    below, above = [_at(x, place).astype(dtype) for place in (places, places + np.where(low < x.count - 1, 1, 0))]
     step = above - below
-    return _or_nan(x, missing, np.where(share >= 0.5, above - step * (1 - share), below + step * share))
+    return _or_nan(dtype, missing, np.where(share >= 0.5, above - step * (1 - share), below + step * share))
 
 
 @selected(np.percentile)
 def percentile(a: Selection, q: Any, *args: Any, **options: Any) -> Any:
-    return quantile(a, q / 100 if isinstance(q, Tracer) else np.true_divide(q, 100), *args, **options)
+    return quantile(a, q / 100 if isinstance(q, Tracer) or type(q) in (int, float) else np.true_divide(q, 100), *args, **options)
 
 
 # ----- joining

@@ -204,15 +204,15 @@ def as_view(x: Selection, view: Selection) -> Selection:
     return view
 
 
-_ROW_OF_A_VIEW = (": it is a row of a view of x[mask] with a traced mask, and compiled code has a copy of that\n"
-                  "  hint: assign to x[mask] itself, y[k] = ..., or change a copy: row.copy()")
+_PART = (": it is a part of x[mask] with a traced mask, of which compiled code has a copy\n"
+         "  hint: assign to x[mask] itself, y[k] = ..., or change a copy: part.copy()")
 
 
-def as_row(x: SizedByData, row: Any) -> Any:
-    """A row of x that is a copy, where NumPy gives a view: nobody writes to it, and x must not change while it exists."""
-    found, whole = fresh_array(value_of(row)), x if x.viewed is None else x.viewed
+def as_part(x: SizedByData, part: Any) -> Any:
+    """A part of x, of known extents, that is a copy where NumPy gives a view: nobody writes to it, and x must not change meanwhile."""
+    found, whole = fresh_array(value_of(part)), x if x.viewed is None else x.viewed
     whole.views.append(weakref.ref(found._storage))
-    return handle(found._storage, (BroadcastView(found.shape, _ROW_OF_A_VIEW),), found._type)
+    return handle(found._storage, (BroadcastView(found.shape, _PART),), found._type)
 
 
 def selected_axis(x: Selection, axis: Any) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.selected.packing import (
+    as_part,
     as_view,
     flat,
     merged,
@@ -19,6 +20,7 @@ from bwcompiler.frontend.numpy.selected.packing import (
     selected_axis,
     with_all,
 )
+from bwcompiler.frontend.tracing.indexing.data_slices import DataSlice
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection, refuse
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -69,10 +71,12 @@ def _written(shape: list[Any]) -> tuple[Any, ...]:
 
 
 def _of_known_extents(a: Selection, shape: tuple[int, ...]) -> Any:
+    if isinstance(a, DataSlice):
+        refuse("a view of it")
     room, size = packed(flat(a)).array, math.prod(shape)
     if room.shape[0] < size:
         raise ValueError(f"cannot reshape an array of at most {room.shape[0]} elements into shape {shape}")
-    return room[:size].reshape(shape)
+    return as_part(a, room[:size].reshape(shape))
 
 
 def _by_rows(a: Selection, front: tuple[int, ...], back: tuple[int, ...]) -> Selection | None:

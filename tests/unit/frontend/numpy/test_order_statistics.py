@@ -68,6 +68,16 @@ def test_selected_elements(rng: np.random.Generator) -> None:
     compare(lambda x: (np.median(x[x > 0]), np.quantile(x[x > 0.3], 0.2)), x)
 
 
+@pytest.mark.parametrize("levels", [0.3, 1, np.float64(0.3), np.float32(0.3), [0.3, 0.7], np.array([0.3, 0.7]), np.array(0.25, np.float32)], ids=repr)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2"])
+def test_dtypes_of_levels(dtype: str, levels: Any, rng: np.random.Generator) -> None:
+    x = (10 * rng.standard_normal(31)).astype(dtype)
+    for program in (lambda x: np.quantile(x, levels), lambda x: np.quantile(x[x > 0], levels), lambda x: np.percentile(x[x > 0], levels)):
+        found, expected = np.asarray(bw.jit(program)(x)), np.asarray(program(x))
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=0, atol=20 * float(np.finfo(dtype).eps))        # of differences of such numbers
+
+
 LOSSES: dict[str, Callable[[Any], Any]] = {
     "median": lambda x: np.median(x) * np.sum(np.median(x, 1) ** 2), "even": lambda x: np.median(x[:, :-1], 1) @ np.arange(3.0),
     "quantiles": lambda x: np.sum(np.quantile(x, [0.1, 0.77], axis=1) ** 2), "nanmedian": lambda x: np.sum(np.nanmedian(x, 1) ** 2),

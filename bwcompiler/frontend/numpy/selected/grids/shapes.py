@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bwcompiler.frontend.numpy.selected.lines import parts_of, spread
-from bwcompiler.frontend.numpy.selected.packing import as_row, copied
+from bwcompiler.frontend.numpy.selected.packing import as_part, copied
 from bwcompiler.frontend.tracing.indexing.grids import Grid, Line
 from bwcompiler.frontend.tracing.indexing.masked_selection import GRIDDED, Selection, SizedByData, refuse
 from bwcompiler.frontend.tracing.operands import value_as
@@ -81,7 +81,7 @@ def seen_as(x: Grid, view: Any) -> Any:
         view.viewed = x if x.viewed is None else x.viewed
         view.viewed.views.append(weakref.ref(view))
     elif np.ndim(view) and view._storage is not x.array._storage:
-        return as_row(x, view)
+        return as_part(x, view)
     return view
 
 

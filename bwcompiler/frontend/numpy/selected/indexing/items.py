@@ -15,7 +15,7 @@ from bwcompiler.frontend.numpy.selected.indexing.rows import row_of
 from bwcompiler.frontend.numpy.selected.ordering import sliced
 from bwcompiler.frontend.numpy.selected.packing import (
     aligned,
-    as_row,
+    as_part,
     fixed,
     guarded,
     has_mask_of,
@@ -46,7 +46,13 @@ def item(x: Selection, index: Any) -> Any:
         wrong = "index 0 is out of bounds for axis 0 with size 0" if x.lead else (
             "too many indices for array: array is 1-dimensional, but 2 were indexed")
         require(number(x) > 0, IndexError(wrong))
-    return _item_across(x, index) if _is_across(x, index) else item_along(*_with_other_axes(x, index))
+    found = _item_across(x, index) if _is_across(x, index) else item_along(*_with_other_axes(x, index))
+    return _of_one(x, found) if any(one is Ellipsis for one in index) and isinstance(found, ScalarTracer) else found
+
+
+def _of_one(x: Selection, element: Any) -> Any:
+    """x[..., 0] of one axis: an array without axes, which is a view."""
+    return refuse("a view of an element of it") if isinstance(x, DataSlice) else as_part(x, element)
 
 
 def _is_across(x: Selection, index: tuple[Any, ...]) -> bool:
@@ -176,7 +182,7 @@ def _at(x: Selection, index: Any) -> Any:
     if np.ndim(place) or x.ndim == 1:
         return guarded(x)[(*[slice(None)] * x.lead, place)]
     is_copy = given.viewed is not None and given.array._storage is not given.viewed.array._storage
-    return as_row(given, row_of(x, place)) if is_copy else row_of(x, place)
+    return as_part(given, row_of(x, place)) if is_copy else row_of(x, place)
 
 
 def set_item(x: Selection, index: Any, value: Any) -> None:
@@ -255,8 +261,8 @@ def by_selections(x: Any, entries: list[Any]) -> Any:
     """x[entries] with entries that are positions or booleans selected by a mask."""
     if are_crossed(entries, _in_a_row):
         return by_crossed(x, whole_index(x, entries))
-    entries, has_rows = _without_rows(entries)
-    if has_rows:
+    entries, has_parts = _without_rows(entries)
+    if has_parts:
         inner = by_selections(x, entries)
         return with_all(inner, inner.array[(*[slice(None)] * inner.lead, None)], inner.lead + 1)
     found = mask_of_places(x, entries)
@@ -299,9 +305,9 @@ def set_selected(x: Any, entries: list[Any], value: Any) -> None:
     if are_crossed(entries, _in_a_row):
         HANDLERS["set_crossed"](x, whole_index(x, entries), value)
         return
-    entries, has_rows = _without_rows(entries)
+    entries, has_parts = _without_rows(entries)
     part, chosen, lead = focused(x, entries)
-    if has_rows:
+    if has_parts:
         value = _of_row(value, part.ndim - lead - len(chosen) + 2)
     front = part if not lead else np.moveaxis(part, range(lead, lead + len(chosen)), range(len(chosen)))
     mask = mask_of_places(front, chosen)

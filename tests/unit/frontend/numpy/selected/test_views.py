@@ -69,6 +69,31 @@ def test_what_is_read_of_it_before_it_changes(make, change):
             assert found == pytest.approx(program(x), rel=1e-12), name
 
 
+LINES = {
+    "in a matrix": lambda s: s[:4].reshape(2, 2), "in a row": lambda s: s[:3].reshape(3), "an element": lambda s: s[..., 0], "turned": lambda s: s[::-1],
+    "a column": lambda s: s[:, None], "chosen": lambda s: s[s > 0.0], "a part": lambda s: s[1:3],
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("make", [lambda x: x[0][x[1] > -0.9], lambda x: (x[0] * 1.0)[:4 + np.sum(x[0] > 0.5)]], ids=["mask", "slice"])
+def test_what_is_read_of_one_axis_before_it_changes(make, name):
+    for change in ("row", "rows", "all"):
+        def program(x, change=change):
+            s = make(x)
+            v = LINES[name](s)
+            CHANGES[change](s, v)
+            return np.sum(s ** 2) + 3 * np.sum(v ** 3)
+        compiled = bw.jit(program)
+        for x in (X, *PLACES):
+            try:
+                found = compiled(x)
+            except (BwError, ValueError) as refused:
+                assert "hint" in str(refused)
+                break
+            assert found == pytest.approx(program(x), rel=1e-12), change
+
+
 def rows_are_changed(x):
     s = selected(x)
     first, last = s[0], s[-1]
