@@ -114,7 +114,8 @@ class JitFunction(CompiledFunction[P, R]):
             except (Exception, AssumedOtherwise) as error:
                 failed[one.assumed] = error
             else:
-                self._variants.prefer(one, arguments)
+                with self._lock:
+                    self._variants.prefer(one, arguments)
                 return found
         with self._lock:
             made = self._compile(arguments)

@@ -28,7 +28,7 @@ from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.semantics.partial_interpreter import UNKNOWN, known_outputs
 from bwcompiler.ir.types import BOOL
 
-MOST = 2_000                   # numbers that one trace may assume, and operations that a loop may take that one of them is made by
+MOST = 300                     # numbers that one trace may assume, and operations that a loop may take that one of them is made by
 OPERATIONS = 1_000_000
 
 
@@ -43,7 +43,10 @@ def assumed_number(value: Value) -> Any:
     """
     region = open_region()
     policy = region.policy
-    if policy is None or not policy.assumes or len(policy.assumed) >= MOST:
+    if policy is None or not policy.assumes:
+        return None
+    if len(policy.assumed) >= MOST:                # of a loop that takes long, which is refused now
+        policy.assumes = False
         return None
     if value.type.shape or value.dtype.kind not in "biu":
         return None

@@ -115,7 +115,7 @@ def trace_arguments(fun: Callable[..., Any], arguments: Arguments, options: Trac
             return found
         refusal = refusal if found is None else found
         again = knowing_arrays(arguments, attempt)
-        if options.assumes and not isinstance(again, tuple):
+        if options.assumes and options.autoloop and not isinstance(again, tuple):
             assumed = assuming(arguments, attempt)
             if assumed is not None:
                 return assumed
@@ -378,11 +378,12 @@ def call_user(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, An
     policy = open_region().policy
     if autoloop or policy is None or not policy.converting:
         return captured_form(fun)(*args, **kwargs)
-    policy.converting = False
+    assumes = policy.assumes
+    policy.converting = policy.assumes = False
     try:
         return fun(*args, **kwargs)
     finally:
-        policy.converting = True
+        policy.converting, policy.assumes = True, assumes
 
 
 def finish(region: Region, result: Any, arguments: Arguments, types: list[ArgumentType], names: list[str],

@@ -55,8 +55,8 @@ def _of_axes(function: Callable[..., Any], name: str, input: Any, output: Any, m
         options = dict(keywords or {})
         one = call_user(function, given, options) if active_region() is not None else function(*given, **options)
         if one is None:
-            raise UnsupportedError(f"scipy.ndimage.{name}: the function writes its result into an array that it is given, of traced "
-                                   "values\n  hint: return it; the third argument is a dtype here")
+            raise UnsupportedError(f"scipy.ndimage.{name}: the function writes its result into an array that it is given, of traced ones\n"
+                                   "  hint: return it; the third argument is a dtype here")
         found.append(one)
     if not found:
         raise UnsupportedError(f"scipy.ndimage.{name} along no axis")

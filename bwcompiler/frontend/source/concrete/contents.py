@@ -194,7 +194,7 @@ def binary(name: str, x: Any, y: Any) -> Any:
         is_masked = any(type(one).__module__.startswith("numpy.ma") for one in (x, y))
         if is_masked or not (is_traced(x) or is_traced(y)):
             read(*[one for one in (x, y) if not is_traced(one)])       # a masked array may get another mask
-        if is_masked and any(is_traced(one) or getattr(type(one), "stands_for", None) is np.ma.MaskedArray for one in (x, y)):
+        if is_masked and any(is_traced(one) or getattr(type(one), "is_masked", False) for one in (x, y)):
             return HANDLERS["of_masked"](name, x, y)
     elif name == "mod" and type(x) is str and percent.has_traced(y):
         return percent.formatted(x, y)

@@ -51,7 +51,7 @@ def maker(function: Any, twin: Callable[..., Any] | None) -> Callable[..., Any]:
             return function(*args, **kwargs)
         if function in (np.array, np.asarray, np.asanyarray) and args and (isinstance(args[0], Selection) or _are_selections(args[0])):
             return _of_selection(function, *args, **kwargs)
-        if function in _ARRAYS_OF and args and getattr(type(args[0]), "stands_for", None) is np.ma.MaskedArray:
+        if function in _ARRAYS_OF and args and getattr(type(args[0]), "is_masked", False):
             return HANDLERS["array_of_masked"](function, *args, **kwargs)
         if holds_selection(*args):
             return function(*args, **kwargs)

@@ -40,6 +40,13 @@ def refuse(what: str) -> NoReturn:
                               "  hint: np.where(mask, value, x); x.filled(value), x.compressed(), x.data and x.mask are arrays"))
 
 
+class _Kind:
+    """The type that Python has, of a class of ours: np.ma is loaded when it is asked for."""
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        return np.ma.MaskedArray
+
+
 class Masked(UpdatingOperators):
     """data: all elements; mask: an array of the same shape, or False.
 
@@ -50,7 +57,8 @@ class Masked(UpdatingOperators):
 
     __array_priority__ = 2100.0
     __hash__ = None  # type: ignore[assignment]
-    stands_for = np.ma.MaskedArray
+    stands_for = _Kind()
+    is_masked = True
     hardmask = False
 
     def __init__(self, data: Any, mask: Any = False, fill_value: Any = None, is_own: bool = False) -> None:

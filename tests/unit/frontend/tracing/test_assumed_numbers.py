@@ -3,7 +3,6 @@
 Values and gradients are NumPy's for arguments that decide otherwise, one program is compiled for each set of numbers, and none again.
 """
 
-import itertools
 import warnings
 
 import numpy as np
@@ -32,7 +31,7 @@ def of_two_axes(x):
 def as_lists(x):
     s = x[x > 0]
     numbers, joined = list(s), s.tolist() + [1.0]
-    return sum(numbers) + sum(a * b for a, b in itertools.pairwise(joined)) + len(numbers)
+    return sum(numbers) + sum(joined[k] * joined[k + 1] for k in range(len(joined) - 1)) + len(numbers)
 
 
 def with_room(x):
