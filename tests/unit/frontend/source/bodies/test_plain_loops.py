@@ -1,0 +1,103 @@
+"""Loops that compute with known numbers alone run while tracing, and what they make is known: meshes, tables, dictionaries of edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bwcompiler as bw
+from bwcompiler.frontend.tracing.trace import trace
+
+N = 9
+
+
+def mesh(n: int) -> Any:
+    triangles = []
+    for i in range(n - 1):
+        for j in range(n - 1):
+            a, b, c, d = i * n + j, (i + 1) * n + j, (i + 1) * n + j + 1, i * n + j + 1
+            triangles += [(a, b, c), (a, c, d)] if (i + j) % 2 else [(a, b, d), (b, c, d)]
+    return np.array(triangles)
+
+
+def shared_edges(triangles: Any) -> Any:
+    owner, first, second = {}, [], []
+    for number, corners in enumerate(triangles):
+        for k in range(3):
+            edge = tuple(sorted((corners[k], corners[(k + 1) % 3])))
+            if edge in owner:
+                first.append(number)
+                second.append(owner[edge])
+            else:
+                owner[edge] = number
+    return np.array(first), np.array(second)
+
+
+def smoothness(x: Any) -> Any:
+    first, second = shared_edges(mesh(N))
+    assert first.dtype == np.int64 and len(first) == len(second) > 0
+    return np.sum((x[first] - x[second]) ** 2)
+
+
+def boundary(x: Any) -> Any:
+    counts: dict[Any, int] = {}
+    for a, b, c in mesh(N):
+        for edge in ((a, b), (b, c), (c, a)):
+            key = (min(edge), max(edge))
+            counts[key] = counts.get(key, 0) + 1
+    nodes = sorted({node for edge, count in counts.items() if count == 1 for node in edge})
+    return np.prod(x[nodes] + 1.0)
+
+
+def colours(x: Any) -> Any:
+    triangles, colour = mesh(N), np.full(2 * (N - 1) ** 2, -1)
+    for number, corners in enumerate(triangles):
+        taken = [colour[other] for other in range(number) if len(set(corners) & set(triangles[other])) > 0]
+        colour[number] = next(c for c in range(100) if c not in taken)
+    return sum(np.sum(x[colour == c]) ** 2 for c in range(colour.max() + 1))
+
+
+def table_of_steps(x: Any) -> Any:
+    steps = np.linspace(0.1, 1.0, 40)
+    order = []
+    for step in steps:
+        if np.sin(7 * step) > 0:
+            order.append(int(step * 100) % len(x))
+    return np.sum(x[order] * np.arange(len(order)))
+
+
+PROGRAMS = [smoothness, boundary, colours, table_of_steps]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
+def test_known_numbers_stay_known(program: Any) -> None:
+    compiled = bw.value_and_grad(program)
+    for seed in range(2):
+        x = 0.1 * np.random.default_rng(seed).standard_normal(2 * (N - 1) ** 2)
+        value, gradient = compiled(x)
+        np.testing.assert_allclose(value, program(x), rtol=1e-12)
+        v = np.random.default_rng(9).standard_normal(x.shape)
+        np.testing.assert_allclose(gradient @ v, (program(x + 1e-6 * v) - program(x - 1e-6 * v)) / 2e-6, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("program", [smoothness, boundary, table_of_steps], ids=lambda one: one.__name__)
+def test_nothing_is_recorded(program: Any) -> None:
+    graph = trace(program, (np.ones(2 * (N - 1) ** 2),)).graph
+    assert not [value.op.name for value in graph.body if value.op.regions]
+
+
+def test_arrays_from_outside_are_read_at_every_call() -> None:
+    """Data that a loop reads of variables outside are not computed with while tracing."""
+    data = np.linspace(0.0, 1.0, 30)
+
+    def program(x: Any) -> Any:
+        total = 0.0
+        for value in data:
+            total = total + np.sin(value)
+        return total * x
+    compiled = bw.jit(program)
+    assert compiled(2.0) == pytest.approx(program(2.0))
+    data *= 2.0
+    assert compiled(2.0) == pytest.approx(program(2.0))
