@@ -41,10 +41,15 @@ def is_at_least_zero(number: Extent) -> bool | None:
     policy = open_region().policy
     assert not isinstance(number, int)
     index, factor = number.terms[-1]                # of the innermost loop
-    if policy is None or index not in policy.parted or factor not in (1, -1):
+    if policy is None or index not in policy.parted:
         return None
     rest = add_extents(number, scale_extent(index.extent(), -factor))
-    end = add_extents(scale_extent(rest, -1), -1) if factor == 1 else rest
+    if isinstance(rest, int):                      # steps of several, 70 - 16 * k: the last iteration in which it is at least 0, or below
+        end: Extent = -(rest // factor) - 1 if factor > 0 else rest // -factor
+    elif factor in (1, -1):
+        end = add_extents(scale_extent(rest, -1), -1) if factor == 1 else rest
+    else:
+        return None
     if known_le(index.lo, end) and known_le(add_extents(end, 1), index.hi):
         raise Parted(index, end)
     return None
