@@ -28,7 +28,7 @@ from bwcompiler.ir.op import Record, Value, constant, input_value
 from bwcompiler.ir.semantics.partial_interpreter import UNKNOWN, known_outputs
 from bwcompiler.ir.types import BOOL
 
-MOST = 300                     # numbers that one trace may assume, and operations that a loop may take that one of them is made by
+MOST = 200                     # numbers that one trace may assume, and operations that a loop may take that one of them is made by
 OPERATIONS = 1_000_000
 
 

@@ -186,6 +186,7 @@ def _result_order(index_rank: int, rank: int, place: int) -> tuple[int, ...] | N
 # ----- writing
 def setitem(x: Tracer, index: Any, value: Any) -> None:
     """x[index] = value."""
+    value = value.data if getattr(type(value), "is_masked", False) else value          # what is masked is assigned, too
     if is_flat(x):
         value = HANDLERS["repeated_for"](x, index, value)
         if value is None:

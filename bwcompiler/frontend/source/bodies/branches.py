@@ -57,8 +57,8 @@ def branch(test: Tracer, then: Callable[[], Any], orelse: Callable[[], Any], var
     kept = {name for name in variables.private if type(entry.get(name)) in (list, Stack)}
     fitting = Fitting(policy, (then, orelse), padding, kept)
     scope.test = call(value_of, test)
-    codes = then.__code__, orelse.__code__
-    known = scope.adopt_known(names, policy.places.get(codes, ()), policy)
+    codes = tuple([getattr(run, "__code__", None) for run in (then, orelse)])
+    known = scope.adopt_known(names, () if None in codes else policy.places.get(codes, ()), policy)
     entry |= known
     variables = variables._replace(results=(*variables.results, *known))
     try:

@@ -109,4 +109,7 @@ def test_zip_strict_of_what_the_same_data_select():
     assert bw.jit(selected)(x) == pytest.approx(selected(x), rel=1e-13)
     np.testing.assert_allclose(bw.grad(selected)(x), np.where(x > 0.5, 2 * x * np.arange(1, 6), 0.0), rtol=1e-13)
     with pytest.raises(TracerIndexError):                          # Python may raise, in an iteration
+        bw.compile(selected_otherwise, x)
+    with pytest.raises(ValueError, match="argument 2 is shorter"):
         bw.jit(selected_otherwise)(x)
+    assert bw.jit(selected_otherwise)(x[:3]) == pytest.approx(selected_otherwise(x[:3]), rel=1e-13)

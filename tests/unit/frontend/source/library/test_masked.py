@@ -109,6 +109,12 @@ def data_behind_functions(x):
     return np.sum(found * np.arange(6.0)) + np.sum(np.asarray(m)) + np.sum(np.where(m.mask, 0.0, m)) + np.sum(np.dot(m, m))
 
 
+def into_an_array(x):
+    y = x * 1.0
+    y[:] = np.ma.masked_less(x, 0.4) * 2.0
+    return np.sum(y * np.arange(6.0))
+
+
 def changed_in_place(x):
     m = np.ma.masked_less(x, 0.4)
     same, m.mask = m, x > 2.5
@@ -160,7 +166,7 @@ def seen_by_some_functions(x):
 
 @pytest.mark.parametrize("program", [
     reductions, of_invalid, averages, arithmetic, along_axes, filled, made, of_functions, behind_the_mask, assigned, in_loops_and_branches,
-    moved_and_joined, ordered, summed_in_other_ways, data_behind_functions, changed_in_place, told_apart, seen_by_views, seen_by_arrays,
+    moved_and_joined, ordered, summed_in_other_ways, data_behind_functions, into_an_array, changed_in_place, told_apart, seen_by_views, seen_by_arrays,
     lists_as_masks, seen_by_some_functions], ids=lambda one: one.__name__)
 def test_programs(program):
     with np.errstate(all="ignore"):
