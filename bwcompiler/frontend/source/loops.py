@@ -396,7 +396,7 @@ def _repeated(elements: iteration.Elements, body: Callable[[Any], None], names: 
 def _pays(elements: iteration.Elements, policy: Policy, body: Callable[..., Any]) -> bool:
     """Whether a loop is to be captured: it is long enough, or its length is not known."""
     site = site_of(body)
-    if elements.count == 1 or (elements.is_table and site not in policy.heavy):
+    if (type(elements.count) is int and elements.count == 1) or (elements.is_table and site not in policy.heavy):
         return False
     if isinstance(elements.count, int) and (not policy.loops or site in policy.unrolled):
         if site in policy.unrolled and elements.count >= SHORT:
