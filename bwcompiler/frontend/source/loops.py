@@ -6,7 +6,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import CodeType
 from typing import Any
 
@@ -21,7 +21,7 @@ from bwcompiler.frontend.source.bodies.capture import MOST_COPIES, SHORT
 from bwcompiler.frontend.source.bodies.counted_loops import counted
 from bwcompiler.frontend.source.bodies.data_loops import for_loop, while_loop
 from bwcompiler.frontend.source.bodies.known_loops import counted_while
-from bwcompiler.frontend.source.bodies.plain_loops import computes_with_known
+from bwcompiler.frontend.source.bodies.plain_loops import computes_with_known, running
 from bwcompiler.frontend.source.changes import own
 from bwcompiler.frontend.source.concrete.contents import live, read_items
 from bwcompiler.frontend.source.concrete.texts import require_known
@@ -140,16 +140,18 @@ def for_(source: Any, body: Callable[[Any], None], variables: tuple[tuple[str, .
     if is_tried and elements is not None:
         elements = elements._replace(is_tried=True)
     names = Variables(*variables)
-    rest_is_tried = False
-    ahead = 1
-    if policy is not None and elements is not None and _pays(elements, policy, body) and not computes_with_known(
-            source, elements.count, body, policy):
-        captured = _captured(elements, body, names, flag, policy)
-        if captured:
-            return
-        rest_is_tried, ahead = captured is None, policy.ahead
-    source = source if gaps.has_gaps(source) else read_items(iterable(source))
-    _StepByStep(elements, body, names, flag, policy, rest_is_tried, ahead).run(source)
+    steps = _StepByStep(elements, body, names, flag, policy)
+    around: AbstractContextManager[None] = nullcontext()
+    if policy is not None and elements is not None and _pays(elements, policy, body):
+        if computes_with_known(source, elements.count, body, policy):
+            around = running(body, elements.count, policy)
+        else:
+            captured = _captured(elements, body, names, flag, policy)
+            if captured:
+                return
+            steps.rest_is_tried, steps.ahead = captured is None, policy.ahead
+    with around:
+        steps.run(source if gaps.has_gaps(source) else read_items(iterable(source)))
 
 
 class _StepByStep:
@@ -159,9 +161,9 @@ class _StepByStep:
     """
 
     def __init__(self, elements: iteration.Elements | None, body: Callable[[Any], None], names: Variables, flag: str | None,
-                 policy: Policy | None, rest_is_tried: bool, ahead: int) -> None:
+                 policy: Policy | None) -> None:
         self.elements, self.body, self.names, self.flag, self.policy = elements, body, names, flag, policy
-        self.rest_is_tried, self.ahead = rest_is_tried, ahead
+        self.rest_is_tried, self.ahead = False, 1
         self.held = None if flag is None else Names(body)
         self.tested = names._replace(results=tuple(dict.fromkeys((*names.carried, *names.results, *([] if flag is None else [flag])))))
 

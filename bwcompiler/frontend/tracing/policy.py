@@ -96,7 +96,9 @@ class Policy:
         self.fitting: dict[Any, Any] = {}                           # what sides of branches give, by their code (`undecided.fitting`)
         self.carrying: dict[Any, Any] = {}                          # what loops carry (`source.carried.remembered`), by what they see
         self.places: dict[Any, tuple[Any, ...]] = {}                # what branches assign to (`effects.places`), by their code
-        self.plain: set[Site] = set()                               # loops of comprehensions that computed with known numbers alone
+        self.plain: set[Site] = set()                               # loops that computed with known numbers alone,
+        self.running: list[Site] = []                               # those that run now, one inside of the other,
+        self.iterations = 0                                         # and how many iterations these have had
         self.bounded: dict[Site, Any] = {}                          # what makes containers with room (`source.bounded`), and its plan
         self.unlike: dict[tuple[str, int], BwError | None] = {}     # branches refused as their sides leave unlike things (None: lists),
         self.going_on: set[tuple[str, int]] = set()                 # and those that go on to the end of their blocks since then

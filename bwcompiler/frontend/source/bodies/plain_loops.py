@@ -6,8 +6,9 @@ it appends to under a test has as many elements as data say.
 
 from __future__ import annotations
 
+import contextlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -16,10 +17,11 @@ import numpy as np
 from bwcompiler.frontend.source.bodies.iteration import Header
 from bwcompiler.frontend.source.concrete.makers import maker_of
 from bwcompiler.frontend.source.variables import UNBOUND, Names, open_policy, site_of
-from bwcompiler.frontend.tracing.policy import Policy
+from bwcompiler.frontend.tracing.policy import Policy, Reconsidered
 from bwcompiler.frontend.tracing.provenance.source import is_library
 
-MOST = 4096                    # iterations: longer loops are recorded, where they read arrays
+MOST = 3000                    # iterations of a loop, and of those in it: an iteration takes up to 30 us here; longer loops are recorded,
+MOST_ASSUMED = 100_000         # but not where the function is refused otherwise
 _LEVELS = 4                    # of functions that call others, and of containers in others
 _NUMBERS = (int, float, bool, str, type(None), range)
 _CONTAINERS = (list, tuple, dict, set)
@@ -28,10 +30,24 @@ _CODE = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, type(np.copyto),
 
 def computes_with_known(source: Any, count: Any, body: Callable[..., Any], policy: Policy) -> bool:
     """Whether nothing of data can be reached from a loop over `count` elements, as far as one sees; or that was found out before."""
-    if not isinstance(count, int) or count > MOST:
+    if not isinstance(count, int) or count > MOST or site_of(body) in policy.heavy:
         return False
     held = (*_parts(source), *Names(body).held(body.__code__.co_freevars).values())
     return all(map(_is_known, held)) and (site_of(body) in policy.plain or _names_known(body.__code__, body.__globals__, _LEVELS))
+
+
+@contextlib.contextmanager
+def running(body: Callable[..., Any], count: int, policy: Policy) -> Iterator[None]:
+    """Around the iterations of such a loop; where there are too many, with those of loops around it, these are recorded after all."""
+    sites = policy.running
+    policy.iterations = count + (policy.iterations if sites else 0)
+    sites.append(site_of(body))
+    try:
+        if policy.iterations > (MOST_ASSUMED if policy.assumes else MOST):
+            raise Reconsidered(sites[0], tuple(sites[1:]))
+        yield
+    finally:
+        sites.pop()
 
 
 def _parts(source: Any) -> list[Any]:

@@ -88,6 +88,20 @@ def test_nothing_is_recorded(program: Any) -> None:
     assert not [value.op.name for value in graph.body if value.op.regions]
 
 
+@pytest.mark.parametrize("n", [20, 100])
+def test_long_ones_are_recorded(n: int) -> None:
+    """An iteration that runs while tracing takes longer than Python's."""
+    def program(x: Any) -> Any:
+        places, distances = np.linspace(0.0, 1.0, n), np.zeros((n, n))
+        for i in range(n):
+            for j in range(n):
+                distances[i, j] = abs(places[i] - places[j])
+        return np.sum(np.exp(-distances * x))
+    graph = trace(program, (0.5,)).graph
+    assert any(value.op.regions for value in graph.body) is (n > 54)
+    assert bw.jit(program)(0.5) == pytest.approx(program(0.5))
+
+
 def test_arrays_from_outside_are_read_at_every_call() -> None:
     """Data that a loop reads of variables outside are not computed with while tracing."""
     data = np.linspace(0.0, 1.0, 30)
