@@ -51,6 +51,17 @@ R = TypeVar("R")
 
 FORMS = 64                     # most call forms that the native entry of one function tries
 WARN_AT = (16, 64, 256, 1024)  # numbers of traces of one function at which it warns
+MOST_SHOWN = 3                 # of the numbers that one line needs, where these are data
+
+
+def _assumed(traced: TraceResult) -> list[str]:
+    """The numbers that a program is compiled for, by the lines that need them."""
+    numbers: dict[str, list[str]] = {}
+    for found in traced.assumed:
+        numbers.setdefault("" if found.source is None else f" ({found.source.short})", []).append(str(found.number))
+    more = [f" and {len(one) - MOST_SHOWN} more" if len(one) > MOST_SHOWN else "" for one in numbers.values()]
+    return [f"it is compiled for {', '.join(one[:MOST_SHOWN])}{rest}, which data decide{place}; another number compiles again"
+            for rest, (place, one) in zip(more, numbers.items(), strict=True)]
 
 
 class JitFunction(CompiledFunction[P, R]):
@@ -257,9 +268,7 @@ class JitFunction(CompiledFunction[P, R]):
                                                                  assumes=may_assume()))
 
     def _notes(self, traced: TraceResult) -> list[str]:
-        assumed = [f"it is compiled for {found.number}, which data decide{'' if found.source is None else f' ({found.source.short})'}; "
-                   "another number compiles again" for found in traced.assumed]
-        return [*assumed, *self._read_outside(traced)]
+        return [*_assumed(traced), *self._read_outside(traced)]
 
     def _read_outside(self, traced: TraceResult) -> list[str]:
         return [f"{outside.path} is {'compared' if outside.read.kind == 'bytes' else 'read'} at every call; another value compiles "

@@ -33,6 +33,7 @@ from bwcompiler.frontend.source.undecided.kinds.two_shapes import TwoShapes
 from bwcompiler.frontend.source.undecided.kinds.two_shapes import truth as truth_of_two_shapes
 from bwcompiler.frontend.source.undecided.lists import gaps
 from bwcompiler.frontend.source.variables import Names, is_bounded, not_capturable, open_policy, parts_of
+from bwcompiler.frontend.tracing.assumed import assumed_truth
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.control_flow.twins import same_array
 from bwcompiler.frontend.tracing.indexing.masked_selection import Selection
@@ -81,7 +82,10 @@ def if_(test: Any, then: Callable[[], Any], orelse: Callable[[], Any], variables
     if isinstance(found, Tracer):
         policy = open_policy()
         assert policy is not None
-        return branch(found, then, orelse, Variables(*variables), Names(then, orelse), policy)
+        taken = assumed_truth(found) if policy.decides else None
+        if taken is None:
+            return branch(found, then, orelse, Variables(*variables), Names(then, orelse), policy)
+        found = taken
     return then() if found else orelse()
 
 

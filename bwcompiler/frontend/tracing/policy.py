@@ -82,7 +82,8 @@ class Policy:
         self.loops = True                                           # and loops whose length is known are captured
         self.windows = False                                        # whether slices may be `data_windows`, though NumPy might cut them
         self.real_results = False                                   # whether `numpy.real_results` are taken for real, which is checked
-        self.assumes = False                                        # whether numbers of data are taken for what they are (`assumed`)
+        self.assumes = False                                        # whether numbers of data are taken for what they are (`assumed`),
+        self.decides = False                                        # and the sides of all branches, not of those that are refused
         self.any_results = False                                    # whether results may be texts, and have as many elements as data say
         self.known: Any = None                                      # arguments that are compiled in, though they are arrays
         self.live: list[np.ndarray[Any, Any]] = []                  # memory outside whose contents the program reads: it was seen to change

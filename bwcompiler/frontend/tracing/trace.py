@@ -138,7 +138,7 @@ def _in_ways(fun: Callable[..., Any], arguments: Arguments, options: TraceOption
     policy.known = known
     policy.loops = not options.unrolled
     policy.any_results = options.any_results
-    policy.assumes = known.assumes
+    policy.assumes, policy.decides = known.assumes, known.decides
     windows = policy.windows = policy.real_results = options.windows     # a refusal may also set policy.windows
     refused: BwError | None = None                 # the first way's error, which is told if none of the simpler ways does
     while True:

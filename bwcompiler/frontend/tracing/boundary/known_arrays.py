@@ -28,16 +28,18 @@ class KnownArrays:
     """The arrays, which nobody can write to, by their ids; of which what they hold was read.
 
     floats  whether numbers of floats are given, too; floats_asked: whether any that is not was asked for.
-    assumes  whether numbers of data may be assumed (`assumed`).
+    assumes  whether numbers of data may be assumed (`assumed`), where nothing else is left; decides: on which side branches go, always.
     arrays_asked  the arrays of floats, by their ids, of which sizes are computed, and that are data.
     """
 
-    def __init__(self, arrays: Sequence[np.ndarray[Any, Any]] = (), floats: bool = False, assumes: bool = False) -> None:
+    def __init__(self, arrays: Sequence[np.ndarray[Any, Any]] = (), floats: bool = False, assumes: bool = False,
+                 decides: bool = False) -> None:
         self.arrays = {id(array): array for array in arrays}
         self.read: set[int] = set()
         self.floats = floats
         self.floats_asked = False
         self.assumes = assumes
+        self.decides = decides
         self.arrays_asked: dict[int, Any] = {}
 
     def note_read(self, array: Any) -> None:
@@ -54,7 +56,7 @@ def contents_key(array: np.ndarray[Any, Any]) -> Any:
     return ("contents", array.dtype, array.shape, layout, hashlib.blake2b(array.tobytes(), digest_size=32).digest())
 
 
-def known_in(arguments: Arguments, floats: bool = False, assumes: bool = False) -> KnownArrays:
+def known_in(arguments: Arguments, floats: bool = False, assumes: bool = False, decides: bool = False) -> KnownArrays:
     """The arrays among the compile-time values, which from now on have memory of their own that nobody writes to."""
     found = []
     for position in arguments.static:
@@ -64,7 +66,7 @@ def known_in(arguments: Arguments, floats: bool = False, assumes: bool = False) 
                 leaf = arguments.leaves[position] = np.array(leaf, order="K")
                 leaf.flags.writeable = False
             found.append(leaf)
-    return KnownArrays(found, floats, assumes)
+    return KnownArrays(found, floats, assumes, decides)
 
 
 def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | BwError | None:
@@ -81,15 +83,17 @@ def knowing_floats(arguments: Arguments, attempt: Callable[[KnownArrays], Traced
 def assuming(arguments: Arguments, attempt: Callable[[KnownArrays], Traced]) -> Traced | None:
     """What `attempt` traces when it takes numbers that data decide for what they are now; None where it is refused even then.
 
-    The function may raise what Python does for these arguments, which nothing told before.
+    First where it is refused otherwise; then the sides of all branches, as in trees that are built of objects.  The function may raise
+    what Python does for these arguments, which nothing told before.
     """
     before = copy.copy(arguments)
-    _restore(arguments, before)
-    try:
-        return attempt(known_in(arguments, assumes=True))
-    except (BwError, TypeError, AttributeError, NameError):        # the last of a handle in the place of a number, perhaps
+    for decides in (False, True):
         _restore(arguments, before)
-        return None
+        try:
+            return attempt(known_in(arguments, assumes=True, decides=decides))
+        except (BwError, TypeError, AttributeError, NameError):    # the last of a handle in the place of a number, perhaps
+            _restore(arguments, before)
+    return None
 
 
 def knowing_arrays(arguments: Arguments, attempt: Callable[[KnownArrays], Traced], asked: Collection[int] = (),

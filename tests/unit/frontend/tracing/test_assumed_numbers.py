@@ -89,7 +89,46 @@ def views(x):
     return y.sum() + own.sum() + np.sum(square * np.arange(8.0).reshape(2, 4)) + part.sum()
 
 
-PROGRAMS = [transformed, of_two_axes, as_lists, with_room, a_range, a_window, results_of_other_shapes, until_it_is_large, caught,
+class Node:
+    """A search tree of numbers, built of objects as data say."""
+
+    def __init__(self, value):
+        self.value, self.left, self.right, self.count = value, None, None, 1
+
+    def insert(self, value):
+        self.count += 1
+        if value < self.value:
+            if self.left is None:
+                self.left = Node(value)
+            else:
+                self.left.insert(value)
+        elif self.right is None:
+            self.right = Node(value)
+        else:
+            self.right.insert(value)
+
+    def weighted(self, depth=1.0):
+        below = [one.weighted(depth * 0.5) for one in (self.left, self.right) if one is not None]
+        return self.value * depth * self.count + sum(below)
+
+
+def in_a_tree(x):
+    root = Node(x[0])
+    for value in x[1:]:
+        root.insert(value)
+    return root.weighted() ** 2
+
+
+def quicksorted(x):
+    def sort(items):
+        if len(items) < 2:
+            return items
+        head, rest = items[0], items[1:]
+        return sort([one for one in rest if one < head]) + [head] + sort([one for one in rest if one >= head])
+    return sum(k * one for k, one in enumerate(sort(list(x))))
+
+
+PROGRAMS = [in_a_tree, quicksorted, transformed, of_two_axes, as_lists, with_room, a_range, a_window, results_of_other_shapes, until_it_is_large, caught,
             views]
 
 
@@ -184,6 +223,8 @@ def test_programs_for_all_arguments_are_refused():
 def test_what_explain_and_the_warning_say():
     compiled = bw.grad(transformed)
     assert "it is compiled for 5, which data decide (test_assumed_numbers.py:" in compiled.explain(X)
+    tree = bw.grad(in_a_tree).explain(X)
+    assert "it is compiled for True, False, False and 13 more, which data decide" in tree and len([line for line in tree.splitlines() if "data decide" in line]) < 5
     program = bw.jit(lambda x: np.kron(x[x > 0], x).sum())
     with warnings.catch_warnings(record=True) as caught_ones:
         warnings.simplefilter("always")
