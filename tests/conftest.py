@@ -23,6 +23,7 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 os.environ.setdefault("BW_VERIFY", "1")  # read once, when the first program is lowered
+os.environ["BW_ASSUME"] = "0"            # what is recorded is to be recorded, not compiled for these arguments because it was refused
 
 # Deterministic, so that a failure is the change's and not the seed's; `--hypothesis-profile=thorough` searches.
 hypothesis.settings.register_profile("repeatable", derandomize=True, max_examples=40, deadline=None)
@@ -78,9 +79,9 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture
-def nothing_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What can be compiled only for numbers that data decide is refused: tests of refusals."""
-    monkeypatch.setenv("BW_ASSUME", "0")
+def assuming(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for users: what can be compiled only for numbers that data decide is compiled for these."""
+    monkeypatch.setenv("BW_ASSUME", "1")
 
 
 @pytest.fixture(scope="module", autouse=True)

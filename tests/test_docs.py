@@ -24,6 +24,8 @@ import pytest
 import bwcompiler as bw
 from bwcompiler.compiler.pipeline import PIPELINE
 
+pytestmark = pytest.mark.usefixtures("assuming")      # the pages are for users
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)

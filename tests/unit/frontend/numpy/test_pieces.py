@@ -59,7 +59,6 @@ def test_rows_chosen_by_a_condition_over_the_first_axis() -> None:
     np.testing.assert_allclose(bw.jit(program)(x), program(x))
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_the_number_of_elements_is_not_that_of_all() -> None:
     with pytest.raises(TracerIndexError, match="not known while tracing"):
         bw.jit(lambda x: np.piecewise(x, [x < 0], [lambda t: np.ones(t.shape) * t.max()]))(X)

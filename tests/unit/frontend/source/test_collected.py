@@ -108,7 +108,6 @@ def test_values_of_several_kinds():
     as_python(texts_and_arrays, X, -X)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_values_of_several_structures_are_refused():
     def program(x):
         d = {"pair": (x, 2.0)}

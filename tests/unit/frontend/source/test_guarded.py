@@ -132,7 +132,6 @@ def test_steps_that_data_choose() -> None:
         assert bw.jit(of_matrices)(factor * X) == pytest.approx(of_matrices(factor * X), rel=1e-11)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_steps_that_data_choose_are_refused() -> None:
     with pytest.raises(bw.errors.TracerBoolError, match="cannot be recorded"):
         bw.jit(lambda x: skipping(x, lambda part: np.linalg.norm(np.outer(part, part), 2)))(X)

@@ -256,7 +256,6 @@ def test_loops_that_call_the_function_around_them_run_as_they_are() -> None:
     assert slope == pytest.approx((nested_lists(text, 0.3 + 1e-6) - nested_lists(text, 0.3 - 1e-6)) / 2e-6, rel=1e-8)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_a_recursion_in_loops_that_end_as_data_say_is_told_once():
     def sorted_between(a, low, high):
         i, j = low, high

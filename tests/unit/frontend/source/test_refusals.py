@@ -179,7 +179,6 @@ def test_a_body_without_native_code_is_unrolled():
     assert "all loops are unrolled: " in bw.jit(batches).explain(a, b)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_a_selection_on_a_side_inside_of_a_side() -> None:
     def program(x, is_by_masks, has_more=False):
         mask = x > -1.0
@@ -200,7 +199,6 @@ def test_a_selection_on_a_side_inside_of_a_side() -> None:
         bw.jit(program, static_argnums=(1, 2))(x, False, True)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_an_array_that_grows_until_data_say() -> None:
     def program(x, is_list):
         kept = [] if is_list else np.zeros(0)

@@ -12,6 +12,8 @@ import bwcompiler as bw
 from bwcompiler.errors import RecompileWarning, TracerError, TracerIndexError
 from tests.unit.frontend.comparing import as_python
 
+pytestmark = pytest.mark.usefixtures("assuming")
+
 X = np.array([0.3, -1.1, 2.2, 0.7, -0.4, 1.4, -0.2, 1.9])
 FEWER = np.array([0.3, 1.1, -2.2, 0.7, 1.4, -1.2, -1.9, -0.6])
 PLACES = (X, FEWER, X[::-1].copy(), 1.1 * X, 1.2 * FEWER)

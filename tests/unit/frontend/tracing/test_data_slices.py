@@ -184,7 +184,6 @@ def test_elements_counted_from_either_end(index):
         bw.jit(lambda x: x[1:np.argmax(x)][index])(-x)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("program", [
     lambda x: np.sum(x[:np.argmax(x):2]), lambda x: np.sum(np.outer(x, x)[:, :np.argmax(x):2]),
     lambda x: x[:np.argmax(x)] @ x, lambda x: np.sum(x[:np.argmax(x)][::-1])])

@@ -356,7 +356,6 @@ UNREAD = {  # function bodies without source: what they raise, and parts of the 
 }
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("name", UNREAD)
 def test_functions_without_source_are_told_so(name: str) -> None:
     body, kind, part = UNREAD[name]
@@ -393,7 +392,6 @@ def _sized(x: Any) -> Any:
     return np.zeros(x.sum())
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_functions_whose_variables_others_see_are_told_so() -> None:
     def by_eval(x: Any) -> Any:
         return x * eval("2") if x > 0 else x

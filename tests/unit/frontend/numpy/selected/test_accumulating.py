@@ -79,7 +79,6 @@ def added(y, index, values):
     return y
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize(("program", "kind", "hint"), [
     (lambda x: added(np.zeros_like(x)[:1], LABELS[x > 0], 1.0), IndexError, "out of bounds for axis 0 with size 1"),
     (lambda x: added(np.zeros_like(x), LABELS, x[x > 0]), TracerIndexError, "np.add.at"),

@@ -236,7 +236,6 @@ def _chosen_by_data(x):
     return np.sum(g)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("program", [
     _changed_with_a_view, _its_view_is_changed, _its_transpose_is_changed, _a_row_of_a_view, lambda x: np.linalg.eigvalsh(block(x)).sum(),
     lambda x: np.sum([np.sum(row) for row in block(x)]), lambda x: np.sum(block(x)[block(x) > 0])], ids=range(7))

@@ -313,7 +313,6 @@ def a_view_changed(x):
     return v.sum()
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize(("program", "kind", "hint"), [
     (changed_under_a_view, UnsupportedError, "y = y + 1"), (a_view_changed, UnsupportedError, "y = y + 1"),
     (lambda x: np.kron(x[x > 0], x), TracerIndexError, "np.kron needs it"), (lambda x: np.linalg.eigvalsh(np.eye(len(x[x > 0]))), TracerIndexError, "np.linalg.eigvalsh needs it"),

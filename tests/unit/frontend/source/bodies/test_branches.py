@@ -256,7 +256,6 @@ def test_texts_that_a_loop_returns():
         assert bw.jit(read)(x) == read(x)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_sides_that_cannot_be_recorded_say_why():
     def numbers(x):
         kept = [x, 2 * x]
@@ -322,7 +321,6 @@ def one_of_a_list(x):
     return next(iter(tables[int(x[0] > 0.3)].values()))
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("program", [lambda x: sum((k + 1) * v for k, v in enumerate(made_on_both_sides(x).values())), made_on_both_sides,
                                      rebound_on_one, one_of_a_list], ids=["summed", "returned", "rebound", "element"])
 def test_keys_in_another_order_on_one_side_are_refused(program):

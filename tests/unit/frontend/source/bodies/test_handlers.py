@@ -304,7 +304,6 @@ def test_what_numpy_raises_is_caught(program) -> None:
             bw.jit(program)(one + 1.0, one)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_recorded_warnings() -> None:
     def halved(x, is_read):
         while np.sum(x) > 0.3:

@@ -210,7 +210,6 @@ def of_an_object(x: Any) -> Any:
     return total
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("program", [in_a_tuple, of_an_object])
 def test_refused_with_what_to_write(program: Any) -> None:
     with pytest.raises(TracerBoolError, match=r"appended to on one side(?s:.)*kept\.clear\(\)"):

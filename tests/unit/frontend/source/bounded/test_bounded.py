@@ -335,7 +335,6 @@ def as_plain(x):
     return (type(x), list(map(as_plain, x))) if isinstance(x, (list, tuple, deque)) else float(x)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("program", [keys_and_values, what_is_left, lambda x: histogram(x, 0.7)], ids=lambda program: program.__name__)
 def test_results(program):
     compiled = bw.jit(program)

@@ -401,7 +401,6 @@ def break_with(x):
     return sum(found) * len(found) + sum(cur)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("program", [then_changed_by_holder, still_read, still_read_then_anew, alias_changed, two_holders, break_with], ids=lambda program: program.__name__)
 def test_what_has_two_names_is_not_changed(program):
     """A list that is changed by one of its names, as data decide which it has, is refused."""
@@ -485,7 +484,6 @@ def as_many_as_names(x):
     return total + sum(a * b for a, b in pairs) + x[0] * len(pair) + len(run)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_long_ones_are_refused():
     """At once: each element would be a result of the branch."""
     with pytest.raises(TracerBoolError, match="test_handed_over"):

@@ -266,7 +266,6 @@ def of_two_shapes(x):
     return sum(np.sum(s * s) for s in kept)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("program", [written_by_another_name, written_in_the_next_iteration, written_as_a_view, written_after_the_loop,
                                      written_to_an_element, of_two_shapes], ids=lambda program: program.__name__)
 def test_what_is_refused(program):

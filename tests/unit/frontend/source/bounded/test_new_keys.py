@@ -333,7 +333,6 @@ def test_one_of_several_keys_that_is_not_there():
         bw.jit(program)(LOW)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_dictionaries_that_make_what_they_are_asked_for_in_another_way_are_refused():
     class Zeros(dict):
         def __missing__(self, key):

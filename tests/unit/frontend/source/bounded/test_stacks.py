@@ -228,7 +228,6 @@ def test_none_is_left():
         compiled(X ** 2)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_what_is_refused():
     def endless(x):
         stack, t = [x[0]], x[0]
@@ -312,7 +311,6 @@ def test_lists_and_objects_in_a_stack(program):
     as_python(program, np.array([1.0, 3.0, 2.0, 5.0, 4.0, 2.5]), np.array([6.0, 5.0, 4.5, 4.0, 1.0, 0.5]))
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_a_list_taken_from_a_stack_is_not_changed():
     def changed(x):
         blocks = []

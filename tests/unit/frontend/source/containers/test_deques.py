@@ -96,7 +96,6 @@ def test_as_python(program) -> None:
     assert "is unrolled" not in bw.jit(program).explain(X)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_one_that_gets_longer_is_unrolled_or_refused() -> None:
     def longer(x):
         kept = collections.deque([0.0])
@@ -125,7 +124,6 @@ def test_one_that_gets_longer_is_unrolled_or_refused() -> None:
         bw.jit(lambda x: of_several_kinds(x, (1.0, 2.0), 3.0))(X)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_branches_that_change_the_length_say_so() -> None:
     """Of elements that are not alike; deques of others have room (`test_memories.py`)."""
     def filled_by_data(x, element):

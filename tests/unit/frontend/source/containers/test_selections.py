@@ -178,7 +178,6 @@ def an_array_on_one_side(x):
     return v.sum()
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("program", [it_may_be_another_name, the_other_name_is_changed, changed_in_iterations, asked_which_one_it_is,
                                      an_array_on_one_side], ids=lambda program: program.__name__)
 def test_refused(program):

@@ -450,7 +450,6 @@ def test_lists_that_grow_for_ever_raise():
         bw.jit(until)(X)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_lists_that_one_side_makes_an_attribute_are_refused():
     def one_sided(x):
         state = State(0.0)

@@ -75,7 +75,6 @@ def test_what_is_known_stays_known() -> None:
     assert bw.jit(sizes)(LINE) == pytest.approx(sizes(LINE), rel=1e-12)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_iterators_lose_what_was_asked() -> None:
     def twice(x):
         waiting = iter([x[0], x[1], x[2]])

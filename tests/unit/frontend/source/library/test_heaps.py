@@ -58,7 +58,6 @@ def of_known_times(x):
     return total
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_traced_keys_are_as_in_python_and_so_is_an_array_of_them() -> None:
     assert bw.jit(by_heap)(W) == pytest.approx(by_heap(W), rel=1e-12)
     with pytest.raises(bw.errors.TracerError, match="(?s)may be no heap.*hint: heapq.heapify"):

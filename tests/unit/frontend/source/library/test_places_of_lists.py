@@ -243,7 +243,6 @@ def test_objects_that_are_compared(program):
     as_python(program, *PLACES)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_two_classes_of_one_name_are_two():
     def program(x):
         def made(factor):

@@ -61,7 +61,6 @@ def test_going_on(function):
         np.testing.assert_allclose(slope, central_differences(function, x), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_unlike_results_are_refused_as_before():
     def cut(x):
         y = x

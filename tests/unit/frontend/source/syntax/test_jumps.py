@@ -142,7 +142,6 @@ def test_what_a_side_that_returns_has_not_bound() -> None:
         bw.jit(left)(x + 1)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_what_a_side_that_returns_has_not_assigned_to_others() -> None:
     """An attribute can be asked for when the function has returned."""
     class State:

@@ -101,7 +101,6 @@ def test_gradient():
     bw.check_grads(of_guards, (X,), order=1)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_patterns_that_bind_names_keep_their_form():
     def known(x):
         match x.shape:

@@ -114,7 +114,6 @@ def test_there_is_no_first_one():
         compiled(-np.ones(12))
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_an_iterator_of_which_elements_are_gone_is_refused():
     def program(x):
         waiting = iter(list(x))

@@ -58,7 +58,6 @@ else:
 ]
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("way", ["command", "file"])
 def test_programs_without_a_file(way: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
@@ -86,7 +85,6 @@ def test_functions_of_the_prompt(typed: dict[str, Any]) -> None:
     assert bw.grad(typed["Model"]().forward)(-1.0) == 2.0 and typed["decorated"](-1.0) == -5.0
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_text_that_compiles_to_something_else_is_not_taken(typed: dict[str, Any]) -> None:
     assert bw.grad(typed["halved"])(3.0) == 0.25
     unknown = eval(compile("lambda x: x if x > 0 else 7 * x", "<stdin>", "eval"), typed)

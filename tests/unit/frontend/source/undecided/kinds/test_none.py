@@ -230,7 +230,6 @@ def test_arrays_in_them_that_are_written_to_are_refused() -> None:
         bw.jit(program)(0.3)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_lists_without_numbers_are_known_to_the_end_of_the_block_alone() -> None:
     def program(x):
         words = None

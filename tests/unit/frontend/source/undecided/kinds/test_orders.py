@@ -132,7 +132,6 @@ def test_strings_in_the_order_of_data() -> None:
         assert bw.jit(program)(x) == program(x)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_things_of_several_kinds_in_the_order_of_data_are_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"(?s)test_orders.py.*'iv'\) and .*None, 1\) are not.*static_argnums"):
         bw.jit(lambda x: sorted([(x[0], "iv"), (x[1], None, 1)], key=lambda pair: pair[0])[0][0])(X)

@@ -282,7 +282,6 @@ def test_elements_that_are_appended_in_known_iterations(steps, rng):
     np.testing.assert_allclose(bw.grad(lambda x: recorded(x)[0])(x), numeric, rtol=1e-6)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 def test_functions_in_branches_are_refused_with_what_to_write():
     def of_functions(x):
         rows = []

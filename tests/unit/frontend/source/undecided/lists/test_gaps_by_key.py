@@ -203,7 +203,6 @@ def _largest_changed(x):
     return sum(row[1] for row in found)
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("program", [_sorted_and_changed, _largest_changed], ids=lambda program: program.__name__)
 def test_what_was_chosen_among_lists_is_not_changed(program):
     with pytest.raises(UnsupportedError, match=r"test_gaps_by_key.py:\d+.*\n.*a list is changed"):

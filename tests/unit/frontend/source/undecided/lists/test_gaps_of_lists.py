@@ -369,7 +369,6 @@ def _asked_for_identity(x):
     return 1.0 if rows[0] is row else 0.0
 
 
-@pytest.mark.usefixtures("nothing_assumed")
 @pytest.mark.parametrize("program", [_changed_after, _changed_in_a_loop, _appended_and_changed, _changed_and_appended,
                                      _changed_by_another_name, _changed_in_the_first_place, _asked_for_identity],
                          ids=lambda program: program.__name__)
