@@ -93,6 +93,7 @@ def test_elements_are_read_when_it_is_their_turn(program, size, rng):
         assert bw.jit(program, autoloop=False)(x.copy()) == pytest.approx(program(x.copy()), rel=1e-12)
 
 
+@pytest.mark.usefixtures("assuming")
 def test_zip_strict_of_what_the_same_data_select():
     def selected(x):
         total = 0.0

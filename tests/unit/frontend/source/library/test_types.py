@@ -274,5 +274,6 @@ def of_truths_and_selections(x):
     return s.sum() * total + sum(sorted(s) + [1.0]) + sum(sorted(s, key=lambda one: -one)[:2]) + len(sorted(s, reverse=True) * 2)
 
 
+@pytest.mark.usefixtures("assuming")
 def test_truths_of_python_and_selections():
     as_python(of_truths_and_selections, np.array([1.5, 0.25, 2.0, 0.75]), np.array([0.75, 3.0, 0.1, 0.2]))
