@@ -29,8 +29,8 @@ from bwcompiler.ir.semantics.partial_interpreter import UNKNOWN, known_outputs
 from bwcompiler.ir.types import BOOL
 
 MOST = 200                     # numbers that one trace may assume,
-MOST_DECIDED = 2000            # where it decides about all branches; and operations that a loop may take that one of them is made by
-OPERATIONS = 1_000_000
+MOST_DECIDED = 2000            # and one that decides about all branches
+OPERATIONS = 1_000_000         # that a loop may take that one of them is made by
 
 
 class AssumedOtherwise(BaseException):
@@ -46,7 +46,7 @@ def assumed_number(value: Value) -> Any:
     policy = region.policy
     if policy is None or not policy.assumes:
         return None
-    if len(policy.assumed) >= (MOST_DECIDED if policy.decides else MOST):                # of a loop that takes long, which is refused now
+    if len(policy.assumed) >= (MOST_DECIDED if policy.decides else MOST):     # of a loop that takes long, which is refused now
         policy.assumes = False
         return None
     if value.type.shape or value.dtype.kind not in "biu":

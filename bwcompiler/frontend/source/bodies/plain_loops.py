@@ -7,6 +7,7 @@ it appends to under a test has as many elements as data say.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import types
 from collections.abc import Callable, Iterator
 from types import CodeType
@@ -33,7 +34,11 @@ def computes_with_known(source: Any, count: Any, body: Callable[..., Any], polic
     if not isinstance(count, int) or count > MOST or site_of(body) in policy.heavy:
         return False
     held = (*_parts(source), *Names(body).held(body.__code__.co_freevars).values())
-    return all(map(_is_known, held)) and (site_of(body) in policy.plain or _names_known(body.__code__, body.__globals__, _LEVELS))
+    if not all(map(_is_known, held)):
+        return False
+    if site_of(body) not in policy.plain and _names_known(body.__code__, body.__globals__, _LEVELS):
+        policy.plain.add(site_of(body))
+    return site_of(body) in policy.plain
 
 
 @contextlib.contextmanager
@@ -56,10 +61,11 @@ def _parts(source: Any) -> list[Any]:
 
 
 def _is_known(x: Any, levels: int = _LEVELS) -> bool:
-    """Whether there is no data in it: of containers the first and the last element are looked at."""
+    """Whether there is no data in it: of containers the first and the last element are looked at (of sets, one)."""
     if type(x) in _CONTAINERS:
-        items = list(x.values()) if type(x) is dict else list(x)
-        return not items or (levels > 0 and all(_is_known(item, levels - 1) for item in (items[0], items[-1])))
+        items = x.values() if type(x) is dict else x
+        ends = (*itertools.islice(items, 1), *(() if type(x) is set else itertools.islice(reversed(items), 1)))
+        return not ends or (levels > 0 and all(_is_known(item, levels - 1) for item in ends))
     return x is UNBOUND or type(x) in _NUMBERS or isinstance(x, (np.generic, *_CODE)) or (
         type(x) is np.ndarray and is_known_array(x))
 

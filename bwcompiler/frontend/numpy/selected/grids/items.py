@@ -11,7 +11,7 @@ from bwcompiler.frontend.numpy.selected.elementwise import of_selections, requir
 from bwcompiler.frontend.numpy.selected.grids.shapes import seen_as
 from bwcompiler.frontend.numpy.selected.indexing.crossed import crossed
 from bwcompiler.frontend.numpy.selected.indexing.items import item_along, of_slice, place_among, set_where, whole_index
-from bwcompiler.frontend.numpy.selected.lines import Parts, along, made, parts_of, spread, with_line, without_line
+from bwcompiler.frontend.numpy.selected.lines import Parts, along, made, parts_of, spread, with_line, without_line, zeroed
 from bwcompiler.frontend.numpy.selected.packing import fixed, has_mask_of, packed, require
 from bwcompiler.frontend.tracing.handles import assign, value_of
 from bwcompiler.frontend.tracing.indexing.data_slices import is_number
@@ -181,16 +181,12 @@ def set_crossed(x: Any, entries: list[Any], value: Any) -> None:
     whole = Parts(as_tracer(np.zeros((*given.array.shape, *x.shape[len(entries) - _slices(entries):]))), given.lines)
     positions[0] = np.where(spread(given), np.where(positions[0] < 0, positions[0] + size, positions[0]), size)
     room = np.concatenate([x, x[:1]])
-    room[tuple(positions)] = _fitted(whole.array, whole.lines, _guarded(parts_of(value)))
+    chosen = parts_of(value)                       # where there are no elements, nan perhaps, there is no derivative
+    room[tuple(positions)] = _fitted(whole.array, whole.lines, Parts(zeroed(chosen), chosen.lines))
     x[...] = room[:size]
 
 
 HANDLERS["set_crossed"] = set_crossed
-
-
-def _guarded(given: Parts) -> Parts:
-    """With zeros where there are no elements: what is computed there, nan perhaps, has no derivative."""
-    return Parts(np.where(spread(given), given.array, np.zeros((), given.array.dtype)[()]), given.lines) if given.lines else given
 
 
 def _slices(entries: list[Any]) -> int:
