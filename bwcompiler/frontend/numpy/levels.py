@@ -18,6 +18,21 @@ def _is_plain() -> bool:
     return bool(np.quantile(np.zeros(1, np.float32), np.float64(0.5)).dtype == np.float32)
 
 
+@functools.cache
+def _divides_in_dtype() -> bool:
+    """Whether percents are divided by a 100 of the array's dtype, as an array: in older NumPy."""
+    return bool(np.percentile(np.zeros(1, np.float32), np.float64(50)).dtype != np.quantile(np.zeros(1, np.float32), np.float64(0.5)).dtype)
+
+
+def levels_of(percents: Any, dtype: DType) -> Any:
+    """The levels of these percents (a tracer, or known) of an array of that dtype, as NumPy divides them."""
+    if isinstance(percents, Tracer):
+        return percents / (dtype.numpy.type(100) if dtype.is_float and _divides_in_dtype() else 100)
+    if _divides_in_dtype():
+        return np.asarray(np.true_divide(percents, dtype.numpy.type(100) if dtype.is_float else 100))
+    return percents / 100 if type(percents) in (int, float) else np.true_divide(percents, 100)
+
+
 def _is_number(q: Any) -> bool:
     return isinstance(q._kind, type) if isinstance(q, Tracer) else type(q) in (int, float) or (isinstance(q, float) and _is_plain())
 

@@ -10,7 +10,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.frontend.numpy.axes import normalize_axes
 from bwcompiler.frontend.numpy.elementwise.ufunc_calls import store
-from bwcompiler.frontend.numpy.levels import place_dtype, quantile_dtype
+from bwcompiler.frontend.numpy.levels import levels_of, place_dtype, quantile_dtype
 from bwcompiler.frontend.numpy.manipulation.indexing import index_value
 from bwcompiler.frontend.numpy.reductions.reductions import finished, keep_axes, mean, reduce_value
 from bwcompiler.frontend.numpy.reductions.sorting import at_positions, require_known, sorted_value
@@ -83,12 +83,12 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     x, lanes, axes = _lanes(a, axis)
     if x.dtype.is_complex:
         raise TypeError("a must be an array of real numbers")
-    q = as_tracer(q) if is_traced(q) else q
-    if isinstance(q, Tracer):
+    if is_traced(q):
+        q = _traced_levels(q, x, scale)
         ordered = sorted_value(lanes, lanes.rank - 1)
         missing = _has_nan(lanes, ordered) if lanes.dtype.is_float and lanes.shape[-1] else None
         count = filled(lanes.shape[-1], F64, lanes.shape[:-1])
-        return _at_traced_levels(name, x, ordered, count, q, axes, out, method, keepdims, scale, missing)
+        return _at_traced_levels(name, x, ordered, count, q, axes, out, method, keepdims, missing)
     levels = _checked_levels(q, scale)
     extent = lanes.shape[-1]
     ordered = sorted_value(lanes, lanes.rank - 1)
@@ -115,7 +115,7 @@ def _quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepd
     return _collected(results, x, axes, levels, keepdims, out, name)
 
 
-def _is_of_ends(q: Any, method: str, scale: float) -> bool:
+def _is_of_ends(q: Any, method: str, scale: float = 1.0) -> bool:
     """Whether these are levels 0 and 1 given as integers, which select the first and last elements."""
     return method == "linear" and scale == 1.0 and (q.dtype if isinstance(q, Tracer) else np.asarray(q).dtype).kind in "iub"
 
@@ -279,21 +279,25 @@ _PLOTTING_POSITIONS = {"interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0
                        "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8)}
 
 
+def _traced_levels(q: Any, x: Value, scale: float) -> Any:
+    q = as_tracer(q)
+    return levels_of(q, x.dtype) if scale == 100.0 else q
+
+
 def _at_traced_levels(name: str, x: Value, ordered: Value, count: Value, q: Tracer, axes: tuple[int, ...], out: Any, method: str,
-                      keepdims: Any, scale: float, missing: Value | None = None) -> Any:
+                      keepdims: Any, missing: Value | None = None) -> Any:
     """Quantiles at traced levels among the first `count` sorted elements; an invalid level is an IndexError at run time.
 
     missing: the lanes whose quantiles are nan.
     """
     dtype, levels_in = quantile_dtype(ordered.dtype, q), place_dtype(q)
     lead, extent, many = ordered.shape[:-1], ordered.shape[-1], q.size
-    level = ops.divide(cast(value_of(q), levels_in), filled(scale, levels_in, q.shape))
-    level = ops.broadcast(reshape(level, (many,)), shape=(*lead, many), axes=(len(lead),))
+    level = ops.broadcast(reshape(cast(value_of(q), levels_in), (many,)), shape=(*lead, many), axes=(len(lead),))
     counts = ops.broadcast(cast(count, levels_in), shape=(*lead, many), axes=tuple(range(len(lead))))
     place = _place_of(counts, level, method)
     inside = ops.bitwise_and(ops.greater_equal(level, constant(0.0, level)), ops.less_equal(level, constant(1.0, level)))
     place = ops.select(inside, place, filled(extent, levels_in, place.shape))
-    if method in _OF_ELEMENTS or _is_of_ends(q, method, scale):
+    if method in _OF_ELEMENTS or _is_of_ends(q, method):
         found = _at_one(ordered, place)
     else:
         found = _interpolated(ordered, place, counts, dtype, method)
@@ -315,10 +319,10 @@ def _nan_quantile(name: str, a: Any, q: Any, axis: Any, out: Any, method: str, k
     x, lanes, axes = _lanes(a, axis)
     if not lanes.dtype.is_float:
         return _quantile(name, a, q, axis, out, method, keepdims, scale)
-    q = as_tracer(q) if is_traced(q) else q
-    if isinstance(q, Tracer):
+    if is_traced(q):
+        q = _traced_levels(q, x, scale)
         ordered, count = _counted(lanes)
-        return _at_traced_levels(name, x, ordered, count, q, axes, out, method, keepdims, scale)
+        return _at_traced_levels(name, x, ordered, count, q, axes, out, method, keepdims)
     require_known(q, name, "q")
     levels = _checked_levels(q, scale)
     ordered, count = _counted(lanes)

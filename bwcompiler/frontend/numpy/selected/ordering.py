@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bwcompiler.frontend.numpy.levels import place_dtype, quantile_dtype
+from bwcompiler.frontend.numpy.levels import levels_of, place_dtype, quantile_dtype
 from bwcompiler.frontend.numpy.selected.elementwise import elementwise, of_selections, require_unshared
 from bwcompiler.frontend.numpy.selected.packing import (
     aligned,
@@ -242,7 +242,7 @@ def quantile(a: Selection, q: Any, axis: Any = None, out: Any = None, overwrite_
 
 @selected(np.percentile)
 def percentile(a: Selection, q: Any, *args: Any, **options: Any) -> Any:
-    return quantile(a, q / 100 if isinstance(q, Tracer) or type(q) in (int, float) else np.true_divide(q, 100), *args, **options)
+    return quantile(a, levels_of(q, dtype_of(a.dtype)), *args, **options)
 
 
 # ----- joining
