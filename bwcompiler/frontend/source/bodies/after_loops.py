@@ -24,6 +24,8 @@ from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, index
 from bwcompiler.frontend.tracing.policy import Recapture
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.storages.memory_order import Layout, UnknownOrderError
+from bwcompiler.frontend.tracing.storages.region import Storage
+from bwcompiler.frontend.tracing.storages.views import chain_at, moves
 from bwcompiler.frontend.tracing.tracer import Tracer, fresh, fresh_array, handle
 from bwcompiler.ir.op import Value
 
@@ -76,7 +78,7 @@ def _place_results(loop: Traceable, items: Sequence[Value], last: Callable[[Inde
     for result in loop.results:
         storage = result.storage
         if storage is None:
-            loop.names[result.name] = last(result.end) if isinstance(result.end, IndexTracer) else result.end
+            loop.names[result.name] = last(result.end) if isinstance(result.end, IndexTracer) else _last_view(loop, result.end)
             continue
         appended = _last_row(loop, result.end, result.end)
         if appended is not None:
@@ -86,10 +88,18 @@ def _place_results(loop: Traceable, items: Sequence[Value], last: Callable[[Inde
             value = items[storages[storage]]
             made[storage] = fresh_array(value) if storage.writable else fresh(value)
             made[storage]._storage.layout = storage.layout
-        found = handle(made[storage]._storage, result.end._chain, result.end._type)
-        found._kind = result.end._kind
-        loop.names[result.name] = found
+        loop.names[result.name] = _last_view(loop, result.end, made[storage]._storage)
     call(same_arrays.note_results, loop)
+
+
+def _last_view(loop: Traceable, end: Any, storage: Storage | None = None) -> Any:
+    """What the last iteration bound a variable to, as a view of `storage`; a view that moves with the iterations, where it was then."""
+    if not isinstance(end, Tracer) or (storage is None and not any(map(moves, end._chain))):
+        return end
+    chain = end._chain if loop.index is None else chain_at(end._chain, {loop.index: loop.index.hi})
+    found = handle(storage or end._storage, chain, end._type)
+    found._kind = end._kind
+    return found
 
 
 def _grow(loop: Traceable) -> None:

@@ -30,6 +30,7 @@ from bwcompiler.frontend.source.carried.exchanges import Exchange, exchange_of, 
 from bwcompiler.frontend.source.carried.first_writes import look_for_first_writes
 from bwcompiler.frontend.source.carried.kept import look_for_written
 from bwcompiler.frontend.source.carried.moving import Moving, find, moving
+from bwcompiler.frontend.source.carried.overwritten import is_overwritten, require_bound, stand_in
 from bwcompiler.frontend.source.carried.remembered import Memory
 from bwcompiler.frontend.source.carried.truths import Truths
 from bwcompiler.frontend.source.containers.last_objects import LastObjects
@@ -61,7 +62,7 @@ from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.promotion import Kind
 from bwcompiler.frontend.tracing.storages.memory_order import unknown
 from bwcompiler.frontend.tracing.storages.region import Region, Storage, open_region
-from bwcompiler.frontend.tracing.storages.views import moves
+from bwcompiler.frontend.tracing.storages.views import is_known_at, moves
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.extent import Extent, Index, add_extents, lower, upper
 from bwcompiler.ir.types import TensorType
@@ -93,6 +94,7 @@ class Traceable:
     apart    variables that are bound anew to objects and containers, of which the parts are carried; last: likewise, read after it alone.
     drawn    what its iterations draw, by the generators' ids (`drawn.tables.Tables`).  read_by_test: what its test may read by other names.
     moving   variables whose shapes move with the iterations, in the parameters `rooms`; first: runs the first iteration, to find them.
+    overwritten  attributes and items that iterations bind before they read them.
     """
 
     def __init__(self, names: Names, variables: Variables, run: Callable[[], None], site: Site, count: Extent | None = None,
@@ -117,6 +119,7 @@ class Traceable:
         self.exchange: Exchange | None = None
         self.moving: dict[str, Moving] = {}
         self.rooms: dict[str, Tracer] = {}
+        self.overwritten: set[str] = set()
         self.names, self.variables = names, variables
         self.run, self.first, self.site = run, first, site
         self.entry = names.held(variables.stored)
@@ -261,6 +264,11 @@ class Traceable:
             for number, kind in enumerate(self.kinds[name]):
                 output = found.result.outputs[place]
                 if output.shape != leaves[place].value.shape:
+                    if is_overwritten(self, name, place, found):
+                        self.overwritten.add(name)
+                        self.carried.remove(name)
+                        del self.kinds[name]
+                        return False
                     made = moving(leaves[place].value.shape, output.shape, self.count)
                     if made is not None and isinstance(self.entry[name], Tracer | np.ndarray) and self._move({name: made}):
                         return False
@@ -354,7 +362,7 @@ class Traceable:
             leaf._storage.demandable = False
         self.rooms = {name: found[name] for name in self.moving}
         found |= {name: self.moving[name].taken(room, self.index.extent()) for name, room in self.rooms.items() if self.index is not None}
-        self.names.restore(found)
+        self.names.restore(found | {name: stand_in(self, name) for name in self.overwritten})
         self.apart.begin()
         return found
 
@@ -368,6 +376,9 @@ class Traceable:
         for name in self.variables.carried:
             end, start = self.ends[name], self.entry[name]
             require_lengths(self.names, name, start, end)
+            if name in self.overwritten:
+                require_bound(name, end)
+                continue
             if is_of_one_iteration(self, name):
                 continue
             if not same(end, start) and self.apart.finds(name, start, end):
@@ -416,7 +427,7 @@ class Traceable:
             return None
         if not isinstance(end, Tracer) or isinstance(end, IndexTracer):
             return Result(name, end, None)
-        if any(moves(step) for step in end._chain):
+        if any(moves(step) for step in end._chain) and (self.index is None or not all(map(is_known_at, end._chain))):
             not_capturable(f"{name} is a view that moves with the loop, and is used after it")
         return Result(name, end, end._storage if end._storage.region is self.region else None)
 

@@ -9,7 +9,7 @@ None, transposes and flips, as one step; `ReshapeView`, `BroadcastView`, `Diagon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from bwcompiler import ops
 from bwcompiler.frontend.tracing.storages.shapes import DUMMY, Shape, c_strides, diagonal_length, known_shape, reshaped_shadow
 from bwcompiler.frontend.tracing.storages.strided_views import BasicItem, Slice, StridedView, everything_of, whole
-from bwcompiler.ir.extent import Affine
+from bwcompiler.ir.extent import Affine, Extent, Index
 from bwcompiler.ir.op import Value
 from bwcompiler.ir.types import I64
 
@@ -337,6 +337,16 @@ def moves(step: Step) -> bool:
     if isinstance(step, StridedView):
         return any(isinstance(part, Affine) for cut in step.slices for part in (cut.start, cut.size))
     return isinstance(step, PickedView) or any(isinstance(part, Affine) for part in step.shape)
+
+
+def is_known_at(step: Step) -> bool:
+    """Whether a view depends on indices of loops alone, and that only where it begins."""
+    return not moves(step) or (isinstance(step, StridedView) and all(isinstance(size, int) for size in (*step.base_shape, *step.shape)))
+
+
+def chain_at(chain: Chain, environment: Mapping[Index, Extent]) -> Chain:
+    """The view where indices of loops are these; of steps that are known there (`is_known_at`)."""
+    return tuple([step.at(environment) if moves(step) and isinstance(step, StridedView) else step for step in chain])
 
 
 def same_chain(a: Chain, b: Chain) -> bool:

@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from bwcompiler.frontend.tracing.trace import trace
 from tests.support.source import from_text
-from tests.unit.frontend.comparing import compare
+from tests.unit.frontend.comparing import as_python, compare
 
 # ----- parts of arrays that the function makes
 MAKERS = ("np.zeros((9, 9))", "np.arange(81.0).reshape(9, 9).copy()", "np.zeros((9, 9)).T", "np.zeros((3, 9, 9))[1]")
@@ -78,3 +79,58 @@ def test_rows_of_tables_stay_known():
             total += x[k] * row[0]
         return total, x[table[1, 1]], np.zeros(table[2, 0])
     compare(program, np.linspace(-1.0, 1.0, 9))
+
+
+def last_row(x):
+    table, total = np.outer(x, x), 0.0
+    for k in range(len(x)):
+        row = table[k]
+        total = total + row[0] ** 2
+    return total * row[1] + np.sum(row)
+
+
+def last_part(x):
+    total = 0.0
+    for k in range(len(x) - 2):
+        part = x[k + 2:k:-1]
+        total = total + part @ part
+    return total * part[0]
+
+
+def last_made(x):
+    total = 0.0
+    for k in range(len(x)):
+        made = np.cumsum(x * total + k)
+        one = made[k:]
+        total = total * 0.5 + one[0]
+    return total + np.sum(one)
+
+
+def written_afterwards(x):
+    table = np.outer(x, x)
+    for k in range(len(x)):
+        row = table[k]
+        row[0] = x[k]
+    row[1] = 3.0 * x[0]
+    return np.sum(table ** 2)
+
+
+def in_an_outer_loop(x):
+    table, total = np.outer(x, x), 0.0
+    for i in range(len(x)):
+        for k in range(len(x)):
+            one = table[i, k:k + 1] * x[k]
+            row = table[k]
+        total = total + one[0] * row[i]
+    return total
+
+
+@pytest.mark.parametrize("program", [last_row, last_part, last_made, written_afterwards, in_an_outer_loop], ids=lambda program: program.__name__)
+def test_views_of_the_last_iteration(program):
+    x = np.linspace(0.4, 1.6, 12)
+    as_python(program, x, x[::-1] * 0.9)
+
+
+@pytest.mark.parametrize("program", [last_row, last_part, written_afterwards, in_an_outer_loop], ids=lambda program: program.__name__)
+def test_loops_with_views_of_the_last_iteration(program):
+    assert trace(program, (np.linspace(0.4, 1.6, 12),)).loops
