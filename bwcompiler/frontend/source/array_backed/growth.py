@@ -18,7 +18,7 @@ from bwcompiler.frontend.numpy.manipulation.indexing import basic_part
 from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.appended import BLOCK, Element, Moved, Row, block_of
 from bwcompiler.frontend.source.array_backed.boxes import Box, Text, boxed, unboxed
-from bwcompiler.frontend.source.array_backed.histories import at_place, from_history, history_of
+from bwcompiler.frontend.source.array_backed.histories import at_place, from_end, from_history, history_of
 from bwcompiler.frontend.source.array_backed.schedules import schedule
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.containers.queues import is_queue
@@ -279,8 +279,12 @@ def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
     if place <= len(growth.items):
         return growth.items[-place]
     place -= len(growth.items)
-    if place > WINDOW:
-        _refuse_place(growths, f"more than {WINDOW} elements from its end")
+    if place > WINDOW or (1 < place > growth.count and len(growths) == 1 and len(growth.entry) < place):
+        found = from_end(growth, place + len(growth.items), length(growth.base)) if len(growths) == 1 else None
+        if found is None and place > WINDOW:
+            _refuse_place(growths, f"more than {WINDOW} elements from its end")
+        if found is not None:
+            return found
     if place > growth.count:
         growth.count = place
         raise Again(loop)

@@ -96,6 +96,15 @@ def from_history(base: list[Any], growth: Any, extent: Extent, length: Extent) -
     return None if history is None else history.read(call(index_handle, place))
 
 
+def from_end(growth: Any, place: int, length: Any) -> Any:
+    """Likewise the last element for place 1, which a list that is shorter at first need not have: that is checked when the program runs."""
+    history = history_of(growth.base, growth)
+    if history is None:
+        return None
+    raise_where(length < place, IndexError("list index out of range"))
+    return history.read(np.where(length < place, 0, length - place))
+
+
 def at_place(base: list[Any], growth: Any, index: Any, length: Any) -> Any:
     """The same at a place that data decide, which is checked when the program runs."""
     if not isinstance(index, Tracer) or index._type.shape or not index._type.dtype.is_integer:

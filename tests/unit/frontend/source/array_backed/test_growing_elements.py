@@ -410,3 +410,44 @@ def test_loops_that_append_until_data_end_them_are_told_by_their_lines():
     assert bw.jit(halvings)(x) == pytest.approx(halvings(x), rel=1e-12)
     told = bw.jit(halvings).explain(x).splitlines()[0]
     assert told == f"the loop in test_growing_elements.py:{line} is one that ends when its test says so: it carries y, appends to 1 list"
+
+
+def patience(x):
+    weight, curve = x[0], []
+    for k in range(40):
+        weight = weight - 0.2 * (weight - x[1]) * x[2] + 0.05 * np.sin(3.0 * k)
+        curve.append((weight - x[1]) ** 2)
+        if k > 4 and curve[-1] > curve[-5]:
+            break
+    return curve[-1] + 0.1 * np.mean(curve)
+
+
+def multistep(x):
+    y, slopes = x[0], []
+    for k in range(20):
+        slopes.append(-x[1] * y + x[2])
+        if k < 5:
+            y = y + 0.1 * slopes[-1]
+        else:
+            y = y + 0.1 * (1.9 * slopes[-1] - 1.2 * slopes[-3] + 0.3 * slopes[-6])
+    return y
+
+
+def too_far(x):
+    made = [x[0]]
+    for k in range(20):
+        made.append(made[-1] * x[1] + (made[-5] if k > 2 else 0.0))
+    return sum(made)
+
+
+@pytest.mark.parametrize("program", [patience, multistep])
+def test_elements_far_from_the_end(program):
+    """Which there are not in the first iterations."""
+    x = np.array([1.3, 0.4, 0.7])
+    as_python(program, x, x * 0.3, x[::-1].copy())
+    assert trace(program, (x,)).loops
+
+
+def test_elements_that_are_not_there():
+    with pytest.raises(IndexError, match="list index out of range"):
+        bw.jit(too_far)(np.array([1.3, 0.4, 0.7]))
