@@ -120,7 +120,8 @@ def element(items: Sequence[Any], index: Any, base: Any = None) -> Any:
         [first, *others] = call(together, items)
         if not others:
             return first[0][index]
-    loop = next((scope.loop for scope in scopes_around(items if base is None else base)), None)
+    scopes = scopes_around(items if base is None else base)
+    loop = next((scope.loop for scope in scopes if scope.loop is not None), None)
     if loop is None:
         return not_capturable("it reads a list of several arrays at places that move")
     if id(items) not in loop.joined:

@@ -6,6 +6,7 @@ it appends to under a test has as many elements as data say.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import itertools
 import types
@@ -17,7 +18,9 @@ import numpy as np
 
 from bwcompiler.frontend.source.bodies.iteration import Header
 from bwcompiler.frontend.source.concrete.makers import maker_of
-from bwcompiler.frontend.source.variables import UNBOUND, Names, open_policy, site_of
+from bwcompiler.frontend.source.drawn.draws import is_generator
+from bwcompiler.frontend.source.drawn.streams import draws_known
+from bwcompiler.frontend.source.variables import UNBOUND, Names, held_in, open_policy, site_of
 from bwcompiler.frontend.tracing.policy import Policy, Reconsidered
 from bwcompiler.frontend.tracing.provenance.source import is_library
 
@@ -25,7 +28,8 @@ MOST = 3000                    # iterations of a loop, and of those in it: an it
 MOST_ASSUMED = 100_000         # but not where the function is refused otherwise
 _LEVELS = 4                    # of functions that call others, and of containers in others
 _NUMBERS = (int, float, bool, str, type(None), range)
-_CONTAINERS = (list, tuple, dict, set)
+_DICTIONARIES = (dict, collections.defaultdict, collections.OrderedDict, collections.Counter)
+_CONTAINERS = (list, tuple, set, collections.deque, *_DICTIONARIES)
 _CODE = (types.ModuleType, types.BuiltinFunctionType, np.ufunc, type(np.copyto), type)
 
 
@@ -60,14 +64,16 @@ def _parts(source: Any) -> list[Any]:
     return [part for one in (*source.parts, *source.options.values()) for part in _parts(one)] if type(source) is Header else [source]
 
 
-def _is_known(x: Any, levels: int = _LEVELS) -> bool:
-    """Whether there is no data in it: of containers the first and the last element are looked at (of sets, one)."""
+def _is_known(x: Any, levels: int = _LEVELS, within: tuple[Any, ...] = ()) -> bool:
+    """Whether there is no data in it; of containers the first and the last element are looked at (of sets, one).  within: functions around."""
     if type(x) in _CONTAINERS:
-        items = x.values() if type(x) is dict else x
+        items = x.values() if type(x) in _DICTIONARIES else x
         ends = (*itertools.islice(items, 1), *(() if type(x) is set else itertools.islice(reversed(items), 1)))
-        return not ends or (levels > 0 and all(_is_known(item, levels - 1) for item in ends))
+        return not ends or (levels > 0 and all(_is_known(item, levels - 1, within) for item in ends))
+    if type(x) is types.FunctionType:
+        return any(x is one for one in within) or _calls_known(x, levels, within)
     return x is UNBOUND or type(x) in _NUMBERS or isinstance(x, (np.generic, *_CODE)) or (
-        type(x) is np.ndarray and is_known_array(x))
+        type(x) is np.ndarray and is_known_array(x)) or (is_generator(x) and draws_known(x))
 
 
 def is_known_array(x: Any) -> bool:
@@ -76,17 +82,18 @@ def is_known_array(x: Any) -> bool:
     return maker_of(x) is not None or (policy is not None and policy.known is not None and id(x) in policy.known.arrays)
 
 
-def _names_known(code: CodeType, variables: dict[str, Any], levels: int) -> bool:
+def _names_known(code: CodeType, variables: dict[str, Any], levels: int, within: tuple[Any, ...] = ()) -> bool:
     """Whether what a function finds by its global names is code, or known likewise."""
     inner = [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return all(_is_known(variables[name]) or _calls_known(variables[name], levels) for name in code.co_names if name in variables) and all(
-        _names_known(one, variables, levels) for one in inner)
+    return all(_is_known(variables[name], levels, within) for name in code.co_names if name in variables) and all(
+        _names_known(one, variables, levels, within) for one in inner)
 
 
-def _calls_known(function: Any, levels: int) -> bool:
-    """Whether a function computes with nothing but its arguments."""
-    if not isinstance(function, types.FunctionType):
-        return False
+def _calls_known(function: types.FunctionType, levels: int, within: tuple[Any, ...]) -> bool:
+    """Whether a function computes with nothing but its arguments, and what is known."""
     if is_library(function.__code__):
         return True
-    return levels > 0 and not function.__closure__ and _names_known(function.__code__, function.__globals__, levels - 1)
+    within = (*within, function)
+    held = (*map(held_in, function.__closure__ or ()), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    return levels > 0 and _names_known(function.__code__, function.__globals__, levels - 1, within) and all(
+        _is_known(one, levels - 1, within) for one in held)

@@ -53,6 +53,13 @@ def stream_of(generator: Any, policy: Policy) -> Stream | None:
     return policy.remembered.get((Stream, id(generator))) if policy.bounded.get(_WANTED, True) else None
 
 
+def draws_known(generator: Any) -> bool:
+    """Whether the function has made a generator, and here knows all numbers that it has drawn, so that it knows the next ones."""
+    policy = open_policy()
+    stream = None if policy is None else policy.remembered.get((Stream, id(generator)))
+    return stream is not None and stream.region is open_region() and not stream.touched
+
+
 def drawing(function: Any, policy: Policy) -> Callable[..., Any] | None:
     """SciPy's `rvs`, which draws from the generator that it is given; in loops and branches this is not done once for all."""
     if function.__name__ != "rvs" or not str(function.__module__).startswith("scipy.stats"):

@@ -18,6 +18,9 @@ from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.library.builtin_functions import choose_number
 from bwcompiler.frontend.source.library.in_order import without_order
 from bwcompiler.frontend.source.undecided.kinds.choices import VALUE, Choice
+from bwcompiler.frontend.source.variables import is_bounded
+from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -102,10 +105,10 @@ def columns(value: Any) -> list[Column] | None:
         items = HANDLERS["items_of_boxed"](part)
         if items is not None:
             return all(walk(one, tests) for one in items)
-        kind = part.form.kind
+        kind = part.kind if is_bounded(part) else part.form.kind       # of a list that is filled in a dictionary: its key is another one
         if not found or user_method(kind, "__lt__") is not None:
             return False                           # to be compared by its methods
-        found.append(Column(np.arange(found[0].numbers.shape[0]), (kind,)))
+        found.append(Column(call(as_tracer, np.arange(found[0].numbers.shape[0])), (kind,)))
         return True
     return found if walk(value, ()) else None
 

@@ -370,6 +370,17 @@ def all_pairs(x):
     return total
 
 
+def in_a_side(x):
+    nodes, total = _places(x), 0.0
+    for k in range(9):
+        if x[k] > 0.4:
+            for i in range(10):
+                total = total + nodes[i + 1] @ nodes[i] * x[k]
+        else:
+            total = total * 0.9
+    return total
+
+
 def written_through(x):
     nodes, total = _places(x), 0.0
     for i in range(10):
@@ -387,7 +398,7 @@ def written_beside(x):
     return total + sum(np.sum(node) for node in nodes)
 
 
-@pytest.mark.parametrize("program", [chain_of_nodes, all_pairs, written_through, written_beside])
+@pytest.mark.parametrize("program", [chain_of_nodes, all_pairs, in_a_side, written_through, written_beside])
 def test_small_arrays_of_a_list(program):
     as_python(program, X, X * 0.9)
     assert ("unrolled" in bw.jit(program).explain(X)) == program.__name__.startswith("written")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,44 @@ def table_of_steps(x: Any) -> Any:
     return np.sum(x[order] * np.arange(len(order)))
 
 
-PROGRAMS = [smoothness, boundary, colours, table_of_steps]
+def halved(triangles: Any) -> Any:
+    places, halves, made = {}, [], []
+
+    def half(a: int, b: int) -> int:
+        key = (min(a, b), max(a, b))
+        if key not in places:
+            places[key] = len(halves)
+            halves.append(0.5 * (a + b))
+        return places[key]
+
+    for a, b, c in triangles:
+        made += [(half(a, b), half(b, c), half(c, a))]
+    return np.array(made), np.array(halves)
+
+
+def subdivided(x: Any) -> Any:
+    made, halves = halved(mesh(6))
+    assert halves.dtype == np.float64
+    return np.sum(x[made[:, 0]] * x[made[:, 1]] - x[made[:, 2]]) + np.sum(x[:len(halves)] * halves)
+
+
+def groups(x: Any) -> Any:
+    labels, members, longest = np.arange(30) * 7 % 5, defaultdict(list), deque([0, 0], maxlen=2)
+    for number, label in enumerate(labels):
+        members[label].append(number)
+        longest.append(len(members[label]))
+    return sum((label + 1) * np.sum(x[where]) ** 2 for label, where in sorted(members.items())) * max(longest)
+
+
+def visits(x: Any) -> Any:
+    rng, found = np.random.default_rng(4), []
+    for number in range(12):
+        count = int(rng.integers(2, 8))
+        found.append((np.sort(rng.uniform(0.0, 5.0, count)), number % 2))
+    return sum((1 + treated) * np.sum(np.exp(-x[0] * times)) * x[k] for k, (times, treated) in enumerate(found))
+
+
+PROGRAMS = [smoothness, boundary, colours, table_of_steps, subdivided, groups, visits]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
@@ -82,7 +120,7 @@ def test_known_numbers_stay_known(program: Any) -> None:
         np.testing.assert_allclose(gradient @ v, (program(x + 1e-6 * v) - program(x - 1e-6 * v)) / 2e-6, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("program", [smoothness, boundary, table_of_steps], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", [smoothness, boundary, table_of_steps, subdivided, groups, visits], ids=lambda one: one.__name__)
 def test_nothing_is_recorded(program: Any) -> None:
     graph = trace(program, (np.ones(2 * (N - 1) ** 2),)).graph
     assert not [value.op.name for value in graph.body if value.op.regions]
@@ -115,3 +153,32 @@ def test_arrays_from_outside_are_read_at_every_call() -> None:
     assert compiled(2.0) == pytest.approx(program(2.0))
     data *= 2.0
     assert compiled(2.0) == pytest.approx(program(2.0))
+
+
+def test_data_in_functions_that_are_called() -> None:
+    """In variables of functions around, in defaults, and in what a function draws that data decide about: nothing of that is known."""
+    def program(x: Any) -> Any:
+        def above(k: int, limit: Any = x[1]) -> Any:
+            return k * x[0] > limit
+        kept = []
+        for k in range(12):
+            if above(k):
+                kept.append(1.0 * k)
+        return sum(kept) * x[0]
+    compiled = bw.jit(program)
+    for x in (np.array([0.5, 2.0]), np.array([0.2, 0.1]), np.array([0.5, 9.0])):
+        assert compiled(x) == pytest.approx(program(x))
+
+
+def test_draws_that_follow_those_of_data() -> None:
+    def program(x: Any) -> Any:
+        rng, total, found = np.random.default_rng(3), 0.0, []
+        for k in range(10):
+            if x[k] > 0.5:
+                total = total + x[k] * rng.normal()
+        for _ in range(10):
+            found.append(rng.normal())
+        return total + x[0] * sum(found)
+    compiled = bw.jit(program)
+    for x in (np.linspace(0.0, 1.0, 10), np.linspace(0.3, 1.4, 10), np.zeros(10)):
+        assert compiled(x) == pytest.approx(program(x))

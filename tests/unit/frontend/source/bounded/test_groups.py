@@ -154,7 +154,18 @@ def of_an_object(x):
     return sum((k + 2) * sum(values) for k, values in index.rows.items())
 
 
-PROGRAMS = [of_a_defaultdict, of_setdefault, of_a_test, of_a_list_with_an_element, pairs_as_keys_of_arrays, in_order_of_the_keys, only_some,
+def items_in_order(x):
+    groups, total = defaultdict(list), 0.0
+    for v in x:
+        groups[int(v)].append(v)
+    for k, values in sorted(groups.items()):
+        total = 0.5 * total + (k + 1) * sum(values) ** 2
+    for k, values in sorted(groups.items(), reverse=True):
+        total = 0.5 * total + k * values[0]
+    return total
+
+
+PROGRAMS = [of_a_defaultdict, of_setdefault, of_a_test, of_a_list_with_an_element, pairs_as_keys_of_arrays, in_order_of_the_keys, items_in_order, only_some,
             read_while_filled, in_nested_loops, in_a_loop_and_a_while, by_another_name, nothing_is_appended, of_an_object]
 
 
