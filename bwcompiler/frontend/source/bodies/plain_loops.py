@@ -65,7 +65,7 @@ def _parts(source: Any) -> list[Any]:
 
 
 def _is_known(x: Any, levels: int = _LEVELS, within: tuple[Any, ...] = ()) -> bool:
-    """Whether there is no data in it; of containers the first and the last element are looked at (of sets, one).  within: functions around."""
+    """Whether there is no data in it; of containers the first and the last element are looked at.  within: the functions around."""
     if type(x) in _CONTAINERS:
         items = x.values() if type(x) in _DICTIONARIES else x
         ends = (*itertools.islice(items, 1), *(() if type(x) is set else itertools.islice(reversed(items), 1)))
