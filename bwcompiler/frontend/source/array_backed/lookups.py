@@ -22,6 +22,7 @@ from bwcompiler.frontend.source.variables import Again, not_capturable, open_pol
 from bwcompiler.frontend.tracing.calls import call
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of
 from bwcompiler.frontend.tracing.operands import as_tracer
+from bwcompiler.frontend.tracing.registry import HANDLERS
 from bwcompiler.frontend.tracing.rows import together
 from bwcompiler.frontend.tracing.tracer import Tracer
 
@@ -37,16 +38,19 @@ def at_places(source: Iterable[Any], joins: bool = True) -> Callable[[Any], Any]
     """The k-th of things that are made alike, in a list or dictionary: `for i, j in pairs`, `for name, v in d.items()`.
 
     What are rows of arrays in them is read from these, what are numbers from tables of them, and what are small arrays from one array in
-    which they are put together.  None of another list.
+    which they are put together.  Where some have None or a text in a place, each says which of these it has.  None of another list.
 
     joins   whether small arrays are put together: for what is asked once, before the loop, as each time they are other ones.
     """
     boxes = [boxed(item) for item in source]
+    lines = [tree.leaves(box) for box in boxes]
     structure = tree.structure(boxes[0])
     if any(tree.structure(box) != structure for box in boxes[1:]):
-        return None
-    lines = [tree.leaves(box) for box in boxes]
-    columns = [_column(column, joins) for column in zip(*lines, strict=True)]
+        boxes = HANDLERS["made_alike"](boxes) if joins else None
+        if boxes is None:
+            return None
+        structure = tree.structure(boxes[0])
+    columns = [_column(column, joins) for column in zip(*map(tree.leaves, boxes), strict=True)]
     if any(column is None for column in columns):
         return None
 

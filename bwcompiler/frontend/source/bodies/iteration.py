@@ -198,9 +198,8 @@ def elements_of(source: Any) -> Elements | None:
         return None if start is None or step is None else Elements(ENDLESS, _progression(start, step))
     if type(source) is str and source:
         return Elements(len(source), lambda k: indexed(source, k))
-    if type(source) in (list, tuple) and source and type(source[0]) is float:
-        found = lookup_in(source)
-        return None if found is None else Elements(len(source), found)
+    if type(source) in (list, tuple) and source and type(source[0]) is float and (found := lookup_in(source)) is not None:
+        return Elements(len(source), found)
     if is_joined(source):
         return _of_arrays(source)
     if type(source) in (list, tuple, *_OF_COLLECTIONS) and source and not has_gaps(source):

@@ -247,6 +247,8 @@ def _fitted_choice(x: Any, pattern: Choice, count: int | None) -> Choice:
 def _nothing(pattern: Any, count: int | None) -> Any:
     """In the place of a value that is not there."""
     def zeros(leaf: Leaf) -> Any:
-        _, dtype, shape = leaf.kind
+        kind, dtype, shape = leaf.kind
+        if kind is not None and count is None:
+            return kind(0)
         return np.zeros(shape if count is None else (count, *shape), dtype)[()]
     return tree.map(zeros, pattern)
