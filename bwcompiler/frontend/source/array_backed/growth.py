@@ -41,7 +41,7 @@ from bwcompiler.frontend.tracing.storages.region import Region, Storage
 from bwcompiler.frontend.tracing.storages.strided_views import StridedView, everything_of
 from bwcompiler.frontend.tracing.storages.views import index_chain
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
-from bwcompiler.ir.extent import Extent, add_extents, scale_extent, substitute
+from bwcompiler.ir.extent import Extent, add_extents, lower, scale_extent, substitute
 from bwcompiler.ir.op import Value
 from bwcompiler.operators import Operators
 
@@ -256,7 +256,7 @@ def element(base: list[Any], index: Any) -> Any:
         return _from_end(growths, -extent)
     if isinstance(extent, int) and extent < len(growths[0][1].entry):
         return growths[0][1].entry[extent]
-    if invariant_lists.is_read(growths[0][1].entry, index):
+    if lower(extent) >= 0 and invariant_lists.is_read(growths[0][1].entry, index):      # else from the end, which moves
         return invariant_lists.element(growths[0][1].entry, index, base)
     if any(loop.index is None for loop, _ in growths):
         return _refuse_place(growths)

@@ -451,3 +451,16 @@ def test_elements_far_from_the_end(program):
 def test_elements_that_are_not_there():
     with pytest.raises(IndexError, match="list index out of range"):
         bw.jit(too_far)(np.array([1.3, 0.4, 0.7]))
+
+
+def backwards_from_the_end(x):
+    kept, total = [x[k:k + 2] * 1.0 for k in range(12 - 1)], 0.0
+    for k in range(10):
+        for j in range(11):
+            total = total + kept[-1 - j][0] * (j + 1) * 0.01
+        kept.append(np.array([total * 0.3, x[k % 4]]))
+    return total
+
+
+def test_places_from_an_end_that_moves():
+    as_python(backwards_from_the_end, X)
