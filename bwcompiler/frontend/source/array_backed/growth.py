@@ -2,7 +2,8 @@
 
 Each array that an iteration appends becomes a row of a buffer, an array that the loop assigns to; after the loop the list holds views of
 the rows.  While the body is traced the list as a whole is unknown: its old elements are followed by the marker `POISON`.  Its last
-elements can be read, `kept[-1]`; the loop carries them.
+elements can be read, `kept[-1]`; the loop carries them.  A list that grows in front, `path.insert(0, x)`, is one that grows at its end,
+read from the other side.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ POISON = _Poison()
 class Growth:
     """A list from outside of a loop that grows in it.
 
+    front   whether it grows in front: then the others are in the order in which elements are added, too, the reverse of the list's.
     entry   what it held before; items: what the iteration that is being traced has appended.
     each    how many elements an iteration appends, as far as is known.
     has_gaps  whether data decides if elements are appended.
@@ -86,9 +88,10 @@ class Growth:
     count   how many of the last elements an iteration reads; `last` are these, a variable of the body.
     """
 
-    def __init__(self, base: list[Any]) -> None:
+    def __init__(self, base: list[Any], front: bool = False) -> None:
         self.base = base
-        self.entry = list(base)
+        self.front = front
+        self.entry = base[::-1] if front else list(base)
         self.items: list[Any] = []
         self.before: list[Any] = []                # items when the iteration was traced the last time
         self.each = 0
@@ -110,7 +113,7 @@ class Growth:
         """Before an iteration."""
         self.before = self.items or self.before
         self.items = []
-        self.base[:] = [*self.entry, POISON]
+        self.base[:] = [POISON, *self.entry[::-1]] if self.front else [*self.entry, POISON]
 
     def end(self) -> None:
         """After an iteration: what the next one reads."""
@@ -119,13 +122,26 @@ class Growth:
 
     def restore(self) -> None:
         """Give the list what it held."""
-        self.base[:] = self.entry
+        self.base[:] = self.entry[::-1] if self.front else self.entry
 
 
 # ----- in the body
-def append(base: list[Any], *values: Any) -> None:
-    """Append to a list, which may be from outside of the bodies that are being traced."""
+def inserting(base: list[Any], otherwise: Callable[..., Any]) -> Callable[..., Any]:
+    """base.insert of a list from outside: one that only grows in front in loops; `otherwise` of others."""
+    def insert(place: Any, value: Any) -> Any:
+        in_loops = all(scope.loop is not None and scope.loop.capacity is not None for scope in scopes_around(base))
+        if type(place) is not int or place or is_queue(base) or not in_loops:
+            return otherwise(place, value)
+        return append(base, value, front=True)
+    return insert
+
+
+def append(base: list[Any], *values: Any, front: bool = False) -> None:
+    """Append to a list, which may be from outside of the bodies that are being traced; or put something in front of it."""
     scopes = scopes_around(base)
+    if not scopes and front:
+        base[:0] = values[::-1]
+        return
     if not scopes or is_queue(base):
         taking_along(base, base.extend)(values)
         return
@@ -146,8 +162,10 @@ def append(base: list[Any], *values: Any) -> None:
     target, values = base, tuple(map(narrowed, values))
     for loop in loops:
         if id(base) not in loop.growths:
-            loop.found_growths.setdefault(id(base), Growth(base))
+            loop.found_growths.setdefault(id(base), Growth(base, front))
         growth = loop.growths.get(id(base)) or loop.found_growths[id(base)]
+        if growth.front is not front:
+            HANDLERS["only_queue"](base)
         growth.is_guess = False
         growth.has_gaps |= scopes[-1].tails is not None or any(type(value) is Maybe for value in values)
         target = growth.items
@@ -238,14 +256,22 @@ def numbers(base: list[Any], with_room: bool = False) -> Any:
     with_room: with all that may follow.
     """
     growths = _growths(base)
-    history = history_of(base, growths[0][1]) if len(growths) == 1 and not growths[0][1].has_gaps else None
-    return None if history is None else history.numbers(None if with_room else length(base))
+    growth = growths[0][1]
+    if growth.front and with_room:
+        return None
+    history = history_of(base, growth) if len(growths) == 1 and not growth.has_gaps else None
+    found = None if history is None else history.numbers(None if with_room else length(base))
+    return found[::-1] if found is not None and growth.front else found
 
 
 def element(base: list[Any], index: Any) -> Any:
     """base[index] of a list that grows."""
     growths = _growths(base)
     _refuse_gaps(growths)
+    if growths[0][1].front:
+        if isinstance(index, slice) and index.start is None and index.step is None and type(index.stop) is int and index.stop > 0:
+            return [_from_end(growths, place) for place in range(1, index.stop + 1)]
+        index = _from_front(growths, index)
     if isinstance(index, slice) and type(index.start) is int and index.start < 0 and index.stop is None and index.step is None:
         return [_from_end(growths, place) for place in range(-index.start, 0, -1)]
     extent = None if isinstance(index, slice) else extent_of(index)
@@ -265,6 +291,13 @@ def element(base: list[Any], index: Any) -> Any:
         return _from_end(growths, distance)
     found = from_history(base, growths[0][1], extent, _length(growths)) if len(growths) == 1 else None
     return _refuse_place(growths) if found is None else found
+
+
+def _from_front(growths: Sequence[tuple[Any, Growth]], index: Any) -> Any:
+    """The place of an element in the order in which they were added, of a list that grows in front."""
+    if isinstance(index, slice):
+        return _refuse_place(growths, "from front to back")
+    return -1 - index
 
 
 def _refuse_place(growths: Sequence[tuple[Any, Growth]], place: str = "at places that are not known") -> NoReturn:
@@ -296,6 +329,7 @@ def write(base: list[Any], index: Any, value: Any) -> None:
     growths = _growths(base)
     _refuse_gaps(growths)
     _, growth = growths[-1]
+    index = _from_front(growths, index) if growth.front else index
     extent = None if isinstance(index, slice) or any(loop.index is None for loop, _ in growths) else extent_of(index)
     place = -index if type(index) is int and index < 0 else None if extent is None else add_extents(
         _length(growths), scale_extent(extent, -1))
@@ -450,11 +484,14 @@ def grow(growth: Growth, elements: Sequence[Element], loop: Any, iterations: Any
         return
     block = block_of(elements, count, index, buffers, iterations)
     if block is not None:
+        if growth.front:
+            not_capturable("data decide what is put in front of a list")
         append(growth.base, *unpacked([block]))
         return
     for number in range(count):
         made = [tree.unflatten(one.structure, [leaf_of(leaf, number) for leaf in one.leaves]) for one in elements]
-        append(growth.base, *unpacked([unboxed(one) if iterations is None else where_there(iterations > number, one) for one in made]))
+        added = unpacked([unboxed(one) if iterations is None else where_there(iterations > number, one) for one in made])
+        append(growth.base, *added, front=growth.front)
 
 
 def _append_known(growth: Growth, elements: Sequence[Element], schedules: Sequence[Any], count: int,
@@ -467,6 +504,6 @@ def _append_known(growth: Growth, elements: Sequence[Element], schedules: Sequen
                 if known is not None:
                     made = unboxed(_value(item), double=True)
                     note_double(*containers(made), site=site)
-                    append(growth.base, made)
+                    append(growth.base, made, front=growth.front)
                 else:
-                    append(growth.base, *unpacked([unboxed(item)]))
+                    append(growth.base, *unpacked([unboxed(item)]), front=growth.front)

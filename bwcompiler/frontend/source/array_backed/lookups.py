@@ -42,7 +42,7 @@ def at_places(source: Iterable[Any], joins: bool = True) -> Callable[[Any], Any]
 
     joins   whether small arrays are put together: for what is asked once, before the loop, as each time they are other ones.
     """
-    boxes = [boxed(item) for item in source]
+    boxes: Any = [boxed(item) for item in source]
     lines = [tree.leaves(box) for box in boxes]
     structure = tree.structure(boxes[0])
     if any(tree.structure(box) != structure for box in boxes[1:]):

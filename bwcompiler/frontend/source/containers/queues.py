@@ -58,3 +58,6 @@ def _only_queue(base: list[Any]) -> None:
             loop.histories.pop(id(base), None)
         note_place(Place(base, "items", None))
         raise Again(loops[0])
+
+
+HANDLERS["only_queue"] = _only_queue
