@@ -20,7 +20,7 @@ import numpy as np
 
 from bwcompiler.frontend.numpy.manipulation.sequences import on_operands, on_sequences
 from bwcompiler.frontend.source.array_backed.dictionaries import method_of
-from bwcompiler.frontend.source.array_backed.growth import append, inserting, refuse_whole
+from bwcompiler.frontend.source.array_backed.growth import append, growing, refuse_whole
 from bwcompiler.frontend.source.bounded.counting import changing as changing_dictionary
 from bwcompiler.frontend.source.bounded.counting import counting
 from bwcompiler.frontend.source.bounded.dictionaries import made as dictionary_made
@@ -181,8 +181,7 @@ def _of_list(call: _Call) -> Any:
         if call.name == "extend":
             return lambda values: append(owner, *values)
         if call.name in CHANGING_LISTS:
-            queue = queue_of(owner, at_places(owner, call.function))
-            return inserting(owner, queue) if call.name == "insert" else queue
+            return growing(owner, call.name, queue_of(owner, at_places(owner, call.function)))
         refuse_whole(owner)
     if call.name in ("count", "index"):
         return looking(owner, call.function)

@@ -25,7 +25,8 @@ from bwcompiler.frontend.source.array_backed.element_forms import (
     keep_or_note,
     storages_of,
 )
-from bwcompiler.frontend.source.array_backed.growth import POISON, is_growing, require_noted, row
+from bwcompiler.frontend.source.array_backed.grown_rows import row
+from bwcompiler.frontend.source.array_backed.growth import POISON, is_growing, require_noted
 from bwcompiler.frontend.source.array_backed.growth import write as write_in_growing
 from bwcompiler.frontend.source.array_backed.key_order import Event, order_of_keys
 from bwcompiler.frontend.source.array_backed.nested_lists import NestedList, base_of, made_for, shape_of

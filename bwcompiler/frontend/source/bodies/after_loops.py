@@ -9,7 +9,7 @@ from typing import Any
 
 from bwcompiler import tree
 from bwcompiler.errors import at
-from bwcompiler.frontend.source.array_backed.growth import grow, row
+from bwcompiler.frontend.source.array_backed.grown_rows import grow, row
 from bwcompiler.frontend.source.bodies.capture import Traceable
 from bwcompiler.frontend.source.carried import same_arrays
 from bwcompiler.frontend.source.carried.copies import protect_rows

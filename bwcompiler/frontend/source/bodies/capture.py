@@ -19,7 +19,8 @@ from bwcompiler.errors import ShapeError
 from bwcompiler.frontend.source.array_backed.appended import Element, Row
 from bwcompiler.frontend.source.array_backed.boxes import require_alone
 from bwcompiler.frontend.source.array_backed.element_forms import buffer
-from bwcompiler.frontend.source.array_backed.growth import Growth, elements_of, last_on_entry, require_gaps, store
+from bwcompiler.frontend.source.array_backed.grown_rows import elements_of, require_gaps, store
+from bwcompiler.frontend.source.array_backed.growth import Growth, last_on_entry
 from bwcompiler.frontend.source.array_backed.histories import History
 from bwcompiler.frontend.source.array_backed.indexed_lists import IndexedList
 from bwcompiler.frontend.source.array_backed.invariant_lists import Joined

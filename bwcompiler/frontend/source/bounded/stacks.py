@@ -21,7 +21,8 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import boxed, shared_box, unboxed
-from bwcompiler.frontend.source.array_backed.growth import POISON, depends, refuse_whole
+from bwcompiler.frontend.source.array_backed.grown_rows import depends
+from bwcompiler.frontend.source.array_backed.growth import POISON, refuse_whole
 from bwcompiler.frontend.source.bounded import forms, sites
 from bwcompiler.frontend.source.bounded.store import Bounded, Store, refused
 from bwcompiler.frontend.source.changes import own
