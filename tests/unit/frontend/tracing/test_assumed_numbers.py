@@ -127,7 +127,7 @@ def quicksorted(x):
             return items
         head, rest = items[0], items[1:]
         return sort([one for one in rest if one < head]) + [head] + sort([one for one in rest if one >= head])
-    return sum(k * one for k, one in enumerate(sort(list(x[:5]))))
+    return sum(k * one for k, one in enumerate(sort(list(x[:4]))))
 
 
 PROGRAMS = [in_a_tree, quicksorted, transformed, of_two_axes, as_lists, with_room, a_range, a_window, results_of_other_shapes, until_it_is_large, caught,
