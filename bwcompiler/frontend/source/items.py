@@ -10,7 +10,7 @@ from bwcompiler.frontend.numpy.manipulation.creation import grid
 from bwcompiler.frontend.numpy.manipulation.sequences import c_, r_
 from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.dictionaries import is_new, table_of, tabled
-from bwcompiler.frontend.source.array_backed.growth import element, expect, is_growing, refuse_whole
+from bwcompiler.frontend.source.array_backed.growth import element, expect, is_growing, note_read, refuse_whole
 from bwcompiler.frontend.source.array_backed.indexed_lists import foresee, foresee_table, is_indexed, taken_from
 from bwcompiler.frontend.source.array_backed.lookups import at_places, at_places_in_loop, lookup_in
 from bwcompiler.frontend.source.array_backed.nested_lists import Row, note_row
@@ -46,8 +46,10 @@ def indexed(array: Any, index: Any) -> Any:
         want(array, index, 0)
     if isinstance(array, dict):
         supplied(array, index)
-    if type(array) is list and is_growing(array):
-        return element(array, index)
+    if type(array) is list:
+        if is_growing(array):
+            return element(array, index)
+        note_read(array, index)
     if type(index) is Choice:
         return look_up(array, index) if may_miss(array, index) else table(array, index)
     if type(array) is TwoShapes or type(index) is TwoShapes:

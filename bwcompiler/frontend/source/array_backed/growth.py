@@ -98,6 +98,11 @@ class Growth:
         if self.count:
             self.last = (*self.last, *map(boxed, self.items))[-self.count:]
 
+    def expect_read(self, count: int) -> None:
+        """So many of the last elements will be read, if there are so many before the loop."""
+        if count <= len(self.entry) and not any(one is POISON for one in self.entry[-count:]):
+            self.count = max(self.count, count)
+
     def restore(self) -> None:
         """Give the list what it held."""
         self.base[:] = self.entry[::-1] if self.front else self.entry
@@ -170,6 +175,17 @@ def expect(base: list[Any]) -> None:
             growth = scope.loop.found_growths[id(base)] = Growth(base)
             growth.is_guess = True
     raise Again(scopes[-1].loop)
+
+
+def note_read(base: list[Any], index: Any) -> None:
+    """An element near an end of a list is read, which may turn out to grow later in the body: loops will carry that then."""
+    policy = open_policy()
+    if type(index) is not int or not -WINDOW <= index < WINDOW or policy is None or not policy.depth:
+        return
+    key, place = (id(base), index >= 0), index + 1 if index >= 0 else -index
+    for scope in scopes_around(base):
+        if scope.loop is not None and id(base) not in scope.loop.found_growths:
+            scope.loop.read_at_ends[key] = max(place, scope.loop.read_at_ends.get(key, 0))
 
 
 def _growths(base: Any) -> list[tuple[Any, Growth]]:

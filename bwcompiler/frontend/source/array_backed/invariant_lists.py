@@ -12,6 +12,7 @@ put into one array, since that would copy all of them; but for small arrays, als
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, exten
 from bwcompiler.frontend.tracing.operands import stack_all
 from bwcompiler.frontend.tracing.policy import Site
 from bwcompiler.frontend.tracing.rows import are_rows, together
-from bwcompiler.frontend.tracing.storages.region import Region
+from bwcompiler.frontend.tracing.storages.region import Region, recording_in
 from bwcompiler.frontend.tracing.tracer import ArrayTracer, ScalarTracer, Tracer
 from bwcompiler.ir.extent import lower, upper
 
@@ -51,6 +52,8 @@ class Joined:
 
     def prepare(self) -> None:
         """Before each attempt."""
+        if self.array is not None and all(map(operator.is_, self.held, self.items)) and len(self.held) == len(self.items):
+            return
         self.held = tuple(self.items)
         for one in self.held:
             if isinstance(one, np.ndarray):
@@ -124,10 +127,24 @@ def element(items: Sequence[Any], index: Any, base: Any = None) -> Any:
     loop = next((scope.loop for scope in scopes if scope.loop is not None), None)
     if loop is None:
         return not_capturable("it reads a list of several arrays at places that move")
-    if id(items) not in loop.joined:
-        loop.joined[id(items)] = Joined(items, loop.site)
+    if join(loop, items):
         raise Again(loop)
     return loop.joined[id(items)].read(index)
+
+
+def join(loop: Any, items: Sequence[Any]) -> bool:
+    """Put what a list holds in one array before a loop; whether the loop has to be traced again for that.
+
+    It need not where all elements are from before the loop, whose values are those that they have there.
+    """
+    if id(items) in loop.joined:
+        return False
+    made = loop.joined[id(items)] = Joined(items, loop.site)
+    if any(isinstance(one, Tracer) and not one._storage.region.encloses(loop.around) for one in items):
+        return True
+    with recording_in(loop.around):
+        made.prepare()
+    return False
 
 
 def element_in_side(items: Sequence[Any], index: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bwcompiler import tree
 from bwcompiler.frontend.source.array_backed.boxes import boxed, unboxed
-from bwcompiler.frontend.source.array_backed.invariant_lists import Joined, are_small
+from bwcompiler.frontend.source.array_backed.invariant_lists import are_small, join
 from bwcompiler.frontend.source.containers.parts import containers
 from bwcompiler.frontend.source.effects.doubles import note_handed_out
 from bwcompiler.frontend.source.effects.places import scopes_around
@@ -146,12 +146,9 @@ class _Together:
         self.leaves = leaves
 
     def is_new(self) -> bool:
-        """Whether the loop that is being traced has no such array yet: it is traced again, with one."""
+        """Whether the loop that is being traced has no such array yet, and is to be traced again with one."""
         loop = _loop()
-        if loop is None or id(self.leaves) in loop.joined:
-            return False
-        loop.joined[id(self.leaves)] = Joined(self.leaves, loop.site)
-        return True
+        return loop is not None and join(loop, self.leaves)
 
     def __call__(self, k: Any) -> Any:
         loop = _loop()

@@ -88,8 +88,10 @@ class Traceable:
     count, index  of a counted loop; capacity: the most iterations, if known; counter: what counts them where a loop may be left before.
     indexed  lists of numbers that are arrays in it, by their ids; kept: lists that must not be; joined: lists of arrays that are one in it;
              histories: lists that grow whose numbers are in arrays, too.
-    growths  lists that grow in it, by their ids; elements: what the iteration appended to them.
+    growths  lists that grow in it, by their ids; elements: what the iteration appended to them; read_at_ends: how many of the last or
+             first elements of lists, by the ids of these and whether they are the first, were read before anything was appended.
     exchange  arrays that exchange their names, of a loop whose end is data.
+    region, around  of the body, and of what is around the loop.
     runs     whether there surely is an iteration; still: per array that it carries, whether an iteration leaves its name with it.
     rows     arrays whose rows the iterations make, of the types `buffered`; buffers: these by the storages that the rows are of.
     apart    variables that are bound anew to objects and containers, of which the parts are carried; last: likewise, read after it alone.
@@ -113,6 +115,7 @@ class Traceable:
         self.tables: dict[int, tuple[Any, Any]] = {}
         self.histories: dict[int, History] = {}
         self.elements: list[tuple[Growth, list[Element]]] = []
+        self.read_at_ends: dict[tuple[int, bool], int] = {}
         self.buffers: dict[Storage, Tracer] = {}
         self.buffered: list[TensorType] = []
         self.read_by_test: set[Storage] = set()
@@ -132,6 +135,7 @@ class Traceable:
         self.given: dict[str, Any] = {}
         self.results: list[Result] = []
         self.region: Region | None = None
+        self.around = open_region()
         self.ordered: list[bool] = []
         self.runs = count is not None and lower(count) >= 1
         self.still: dict[str, Any] = {}
@@ -222,6 +226,7 @@ class Traceable:
         for growth in self.found_growths.values():
             growth.name = "what a list held last" + "'" * len(self.growths)
             growth.each = len(growth.items) or 1
+            growth.expect_read(self.read_at_ends.get((id(growth.base), growth.front), 0))
             self.names.add(growth.name, growth)
             self.add(growth.name, ())
             self.growths[id(growth.base)] = growth

@@ -476,7 +476,7 @@ class _Rewriter(ast.NodeTransformer):
         self.shared.update(dict.fromkeys(stored))
         head, out = head | self.free, LIVE_OUT.of(node) | self.free          # others may read what is free
         carried, results = [name for name in stored if name in head], [name for name in stored if name in out]
-        anew = [name for name in rebound(nodes) if name in carried]
+        anew = [name for name in rebound(nodes, PREFIX) if name in carried]
         private = [name for name in stored if name in self.private]
         return Variables(tuple(stored), tuple(carried), tuple(results), tuple(changed(nodes)), tuple(anew), tuple(private))
 

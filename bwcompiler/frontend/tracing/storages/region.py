@@ -292,6 +292,17 @@ def active_region() -> Region | None:
 
 
 @contextmanager
+def recording_in(region: Region) -> Iterator[None]:
+    """What is computed is recorded in a region around the innermost one: before the op for which that one is traced."""
+    inner, _state.region = _state.region, region
+    try:
+        with region.record:
+            yield
+    finally:
+        _state.region = inner
+
+
+@contextmanager
 def untraced() -> Iterator[None]:
     """What runs inside is not part of the trace: functions of this package compute at once there."""
     region, _state.region = _state.region, None

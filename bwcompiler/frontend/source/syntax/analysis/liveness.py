@@ -8,7 +8,7 @@ inner functions read are live everywhere.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from bwcompiler.frontend.source.syntax.nodes import children, walk
 from bwcompiler.frontend.source.syntax.notes import FLAG, LIVE_CAUGHT, LIVE_HEAD, LIVE_OUT
@@ -115,25 +115,36 @@ def changed(nodes: Iterable[ast.AST]) -> list[str]:
 _AS_IT_IS = frozenset(("asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "require"))       # an array that is one already
 
 
-def rebound(nodes: Iterable[ast.AST]) -> list[str]:
-    """The names that statements always bind, each time, to what is computed then: `y` of `y = y + dt * f(y)`."""
+def rebound(nodes: Iterable[ast.AST], flags: str) -> list[str]:
+    """The names that statements always bind, each time, to what is computed then: `y` of `y = y + dt * f(y)`; of `new = f(y)`, `y = new`.
+
+    Also those behind a `break`, which are a side of a branch here; the other one sets a variable whose name begins with `flags`.
+    """
     found: dict[str, None] = {}
     for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                found.update(dict.fromkeys(_bound_anew(target, node.value)))
+                found.update(dict.fromkeys(_bound_anew(target, node.value, found)))
+        elif isinstance(node, ast.If) and node.orelse:
+            sides = [side for side in (node.body, node.orelse) if not all(_sets_flag(one, flags) for one in side)]
+            found.update(dict.fromkeys(rebound(sides[0], flags) if len(sides) == 1 else []))
     return list(found)
 
 
-def _bound_anew(target: ast.expr, value: ast.expr) -> list[str]:
+def _sets_flag(node: ast.stmt, flags: str) -> bool:
+    return isinstance(node, ast.Assign) and all(isinstance(one, ast.Name) and one.id.startswith(flags) for one in node.targets)
+
+
+def _bound_anew(target: ast.expr, value: ast.expr, found: Container[str]) -> list[str]:
+    """found: names that were bound anew before."""
     if isinstance(target, ast.Tuple | ast.List):
         is_display = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
         values = value.elts if is_display else [value] * len(target.elts)  # type: ignore[attr-defined]
-        return [name for one, of in zip(target.elts, values, strict=True) for name in _bound_anew(one, of)]
+        return [name for one, of in zip(target.elts, values, strict=True) for name in _bound_anew(one, of, found)]
     if isinstance(value, ast.Call):
         is_new = getattr(value.func, "attr", getattr(value.func, "id", "")) not in _AS_IT_IS
     else:
-        is_new = isinstance(value, ast.BinOp | ast.UnaryOp)
+        is_new = isinstance(value, ast.BinOp | ast.UnaryOp) or (isinstance(value, ast.Name) and value.id in found)
     return [target.id] if is_new and isinstance(target, ast.Name) else []
 
 
