@@ -24,7 +24,7 @@ from bwcompiler.frontend.source.concrete.contents import binary, user_method
 from bwcompiler.frontend.source.effects.checks import Suppressing
 from bwcompiler.frontend.source.effects.complaints import ASKING
 from bwcompiler.frontend.source.effects.number_errors import check_whole
-from bwcompiler.frontend.source.library import iterators, series
+from bwcompiler.frontend.source.library import iterators, plain, series
 from bwcompiler.frontend.source.library.bisection import BISECTION
 from bwcompiler.frontend.source.library.in_order import greater, in_order, is_compared_by_user, less
 from bwcompiler.frontend.source.library.mathematics import MATHEMATICS, complex_of, converted
@@ -324,6 +324,16 @@ def _range(*bounds: Any) -> Any:
     return builtins.range(*bounds) if count is None else [bounds[0] + number * step for number in builtins.range(count)]
 
 
+def _listing(kind: type) -> Callable[..., Any]:
+    """list or tuple, also of as many elements as data select."""
+    def listed(*args: Any) -> Any:
+        if len(args) == 1 and isinstance(args[0], Selection):
+            args = (HANDLERS["call_of"](plain.listed)(args[0]),)
+            return args[0] if kind is builtins.list else HANDLERS["call_of"](kind)(args[0])
+        return kind(*args)
+    return listed
+
+
 BUILTINS: dict[Any, Any] = {
     np.isscalar: _is_scalar, np.polynomial.polyutils.trimseq: _without_trailing_zeros, series.numpy_fit: series.fit,
     np.ndenumerate: iterators.ndenumerate, np.ndindex: iterators.Places, np.nditer: iterators.nditer, np.broadcast: iterators.broadcast,
@@ -331,7 +341,7 @@ BUILTINS: dict[Any, Any] = {
     float: _number(float, F64, "float"), int: _number(int, I64, "int"), complex: _number(complex, C128, "complex"), bool: _bool,
     len: _len, min: _extreme(builtins.min, less), max: _extreme(builtins.max, greater), sum: _sum,
     sorted: in_order, any: _truth(builtins.any, np.any), all: _truth(builtins.all, np.all), isinstance: _isinstance, type: _type,
-    hasattr: _hasattr, range: _range, np.fromiter: _fromiter,
+    hasattr: _hasattr, range: _range, np.fromiter: _fromiter, list: _listing(builtins.list), tuple: _listing(builtins.tuple),
     **{kind: _scalar_type(kind) for kind in (np.float64, np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32,
                                              np.uint64, np.complex128, np.complex64, np.bool_)},
     **MATHEMATICS,

@@ -221,6 +221,10 @@ class Selection(SizedByData):
         """With one axis more of extent 1, or of one axis."""
         return run_selected(np.reshape, self, shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape)
 
+    def tolist(self) -> Any:
+        """A list of Python's numbers."""
+        return HANDLERS["call_of"](list)(self) if self.ndim == 1 else call(refuse, ".tolist of rows")
+
     def sort(self, axis: int = -1, kind: Any = None) -> None:
         """Puts the numbers in order."""
         call(HANDLERS["sort_selection"], self, axis, kind)

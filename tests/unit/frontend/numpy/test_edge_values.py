@@ -95,6 +95,17 @@ def test_angles_of_small_integers() -> None:
     compare(lambda u, b: (np.deg2rad(u), np.degrees(u), np.radians(b)), BYTES, BYTES > 1)
 
 
+def test_angles_of_zeros() -> None:
+    """They have the sign of the parts, as in NumPy, and derivative 0."""
+    zeros = np.array([complex(x, y) for x in (0.0, -0.0) for y in (0.0, -0.0)] + [1 - 1j, complex(np.nan, 0.0), complex(-1.0, -0.0)])
+    for degrees in (False, True):
+        found = bw.jit(lambda z, degrees=degrees: np.angle(z, deg=degrees))(zeros)
+        np.testing.assert_array_equal(found, np.angle(zeros, deg=degrees))
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(np.angle(zeros, deg=degrees)))
+    gradient = bw.grad(lambda x: np.sum(np.cos(np.angle(x[0] + 1j * x[1])) + np.angle(x[0] + 1j * x[1])))(np.array([[0.0, 3.0], [0.0, 4.0]]))
+    np.testing.assert_allclose(gradient, [[0.0, -0.16 + 0.8 * 0.16], [0.0, 0.12 - 0.8 * 0.12]], rtol=1e-12)
+
+
 def test_additions_of_complex_numbers_to_traced_places() -> None:
     def added(z: Any, i: Any) -> Any:
         np.add.at(y := z * 1, i, z[:2])
