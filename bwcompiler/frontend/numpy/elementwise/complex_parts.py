@@ -73,7 +73,8 @@ def angle(z: Any, deg: Any = False) -> Any:
         real, imaginary = ops.real(x), ops.imag(x)
         zero, one = constant(0.0, real), constant(1.0, real)
         is_zero = ops.bitwise_and(ops.equal(real, zero), ops.equal(imaginary, zero))
-        found = ops.arctan2(ops.select(is_zero, ops.copysign(zero, imaginary), imaginary), ops.select(is_zero, ops.copysign(one, real), real))
+        found = ops.arctan2(ops.select(is_zero, ops.copysign(zero, imaginary), imaginary),
+                            ops.select(is_zero, ops.copysign(one, real), real))
         return fresh(ops.multiply(found, constant(180.0 / math.pi, found)) if deg else found)
     x = cast(x, resolve(np.arctan2, (int, x.dtype)).outputs[0])             # NumPy's imaginary part is the number 0
     turned = ops.select(ops.signbit(x), constant(180.0 if deg else math.pi, x), constant(0.0, x))

@@ -19,7 +19,7 @@ def python_numbers(x):
 
 def a_tuple(x):
     kept, squares, total = tuple(x[x > 0.5]), list(x[x > 0.5] ** 2), 0.0
-    for k, (one, square) in enumerate(zip(kept, squares)):
+    for k, (one, square) in enumerate(zip(kept, squares, strict=True)):
         total = total + one * square * (k + 1)
     return total + len(kept)
 
