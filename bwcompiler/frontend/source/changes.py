@@ -43,6 +43,7 @@ def own(container: Any) -> Any:
 
 def altered(x: Any) -> Any:
     """x, of which an attribute is assigned to."""
+    HANDLERS["lend"](x)
     found = changed(x)
     return x if type(x) is np.ndarray else found
 

@@ -63,6 +63,7 @@ from bwcompiler.frontend.source.decisions import (
     or_,
     sifted,
 )
+from bwcompiler.frontend.source.drawn.streams import lend
 from bwcompiler.frontend.source.effects.checks import Trying as trying
 from bwcompiler.frontend.source.effects.checks import passing, raise_where, raised, require_no_handler
 from bwcompiler.frontend.source.effects.enclosing import bind, defined
@@ -296,6 +297,7 @@ HANDLERS["augmented"] = augmented
 
 def attribute(x: Any, name: str) -> Any:
     """x.name."""
+    lend(x, name)
     return attribute_of(x, name, form)
 
 

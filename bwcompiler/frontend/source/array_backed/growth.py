@@ -11,15 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from bwcompiler.frontend.source.array_backed import invariant_lists
 from bwcompiler.frontend.source.array_backed.boxes import boxed, unboxed
 from bwcompiler.frontend.source.array_backed.histories import at_place, from_end, from_history, history_of
+from bwcompiler.frontend.source.array_backed.schedules import Iterations, happening
 from bwcompiler.frontend.source.containers.queues import is_queue
 from bwcompiler.frontend.source.effects.places import Place, assign_place, note_change, scopes_around, short, taking_along
 from bwcompiler.frontend.source.undecided.kinds.unbound import narrowed
 from bwcompiler.frontend.source.undecided.lists.gaps import Maybe, Tail
 from bwcompiler.frontend.source.variables import Again, NotCapturable, not_capturable, open_policy
 from bwcompiler.frontend.tracing.calls import call
+from bwcompiler.frontend.tracing.handles import value_of
 from bwcompiler.frontend.tracing.indexing.index_handle import extent_of, index_handle
 from bwcompiler.frontend.tracing.provenance.source import current_source
 from bwcompiler.frontend.tracing.registry import HANDLERS
@@ -264,10 +268,10 @@ def element(base: list[Any], index: Any) -> Any:
     _refuse_gaps(growths)
     if growths[0][1].front:
         if isinstance(index, slice) and index.start is None and index.step is None and type(index.stop) is int and index.stop > 0:
-            return [_from_end(growths, place) for place in range(1, index.stop + 1)]
+            return _last(growths, index.stop)[::-1]
         index = _from_front(growths, index)
     if isinstance(index, slice) and type(index.start) is int and index.start < 0 and index.stop is None and index.step is None:
-        return [_from_end(growths, place) for place in range(-index.start, 0, -1)]
+        return _last(growths, -index.start)
     extent = None if isinstance(index, slice) else extent_of(index)
     if extent is None:
         found = at_place(base, growths[0][1], index, length(base)) if len(growths) == 1 else None
@@ -300,14 +304,37 @@ def _refuse_place(growths: Sequence[tuple[Any, Growth]], place: str = "at places
     not_capturable(f"it reads a list that grows in it {place}")
 
 
-def _from_end(growths: Sequence[tuple[Any, Growth]], place: int) -> Any:
-    """The last element for place 1, the one before it for 2 ..."""
+def _last(growths: Sequence[tuple[Any, Growth]], count: int) -> list[Any]:
+    """The last elements, so many: of a list that is shorter a slice is as long as the list."""
+    is_long = len(growths) == 1 and _is_long(*growths[0], count)
+    return [_from_end(growths, place, is_checked=is_long) for place in range(count, 0, -1)]
+
+
+def _is_long(loop: Any, growth: Growth, count: int) -> bool:
+    """Whether a list has so many elements in all iterations that come here, as far as tests of the iteration's number tell."""
+    if not isinstance(loop.capacity, int):
+        return False
+    numbers = np.arange(loop.capacity)
+    iterations = Iterations({} if loop.index is None else {loop.index: numbers})
+    if loop.index is None:
+        counter = call(value_of, loop.names[loop.counter])
+        iterations.found[iterations.given.get(counter, counter)] = numbers
+    tests = [(scope.test, scope.side) for scope in scopes_around(growth.base) if scope.test is not None]
+    happens, _ = happening(iterations, tests, loop.capacity)
+    return not np.any(happens & (len(growth.entry) + numbers * growth.each + len(growth.items) < count))
+
+
+def _from_end(growths: Sequence[tuple[Any, Growth]], place: int, is_checked: bool = True) -> Any:
+    """The last element for place 1, the one before it for 2 ...
+
+    is_checked: that a list has it which does not at first is checked when the program runs; else such iterations are traced apart.
+    """
     loop, growth = growths[-1]
     if place <= len(growth.items):
         return growth.items[-place]
     place -= len(growth.items)
     if place > WINDOW or (1 < place > growth.count and len(growths) == 1 and len(growth.entry) < place):
-        found = from_end(growth, place + len(growth.items), length(growth.base)) if len(growths) == 1 else None
+        found = from_end(growth, place + len(growth.items), length(growth.base)) if len(growths) == 1 and is_checked else None
         if found is None and place > WINDOW:
             _refuse_place(growths, f"more than {WINDOW} elements from its end")
         if found is not None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bwcompiler.frontend.source.array_backed.schedules import Iterations
+from bwcompiler.frontend.source.array_backed.schedules import Iterations, happening
 from bwcompiler.ir.extent import Affine, Extent, Index
 from bwcompiler.ir.op import Value
 
@@ -89,15 +89,7 @@ class _Instances:
             times = [column[rows] for column in times]
             count = len(rows)
             times += [np.full(count, begun), places[index]]
-        happens = np.ones(count, bool)
-        iterations = Iterations(places)
-        for test, side in self.event.tests:
-            with np.errstate(all="ignore"):
-                truth = iterations.of(test)
-            if truth is None:
-                self.is_sure = False
-            else:
-                happens &= np.broadcast_to(truth, (count,)) == (side == 0)
+        happens, self.is_sure = happening(Iterations(places), self.event.tests, count)
         parts = [_numbers(part, places, count) for part in self.event.key]
         if any(part is None for part in parts):
             return False

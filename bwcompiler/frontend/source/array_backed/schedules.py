@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -73,3 +73,16 @@ class Iterations:
             sides.append(self.of(graph.outputs[number]))
         test = self.of(branch.operands[0])
         return None if test is None or any(side is None for side in sides) else np.where(test, *sides)
+
+
+def happening(iterations: Iterations, tests: Iterable[tuple[Value, int]], count: int) -> tuple[np.ndarray[Any, Any], bool]:
+    """At which of `count` times something in sides of branches happens, as far as their tests are known then; and whether all are."""
+    happens, is_sure = np.ones(count, bool), True
+    for test, side in tests:
+        with np.errstate(all="ignore"):
+            truth = iterations.of(test)
+        if truth is None:
+            is_sure = False
+        else:
+            happens &= np.broadcast_to(truth, (count,)) == (side == 0)
+    return happens, is_sure

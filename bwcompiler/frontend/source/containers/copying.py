@@ -25,15 +25,20 @@ _CONTAINERS = (list, dict, collections.OrderedDict)
 def copying(function: Any) -> Callable[..., Any] | None:
     """What is called in the place of a function that copies; None where it does not."""
     if function is copy.copy:
-        return lambda x: _noted(_shallow(x), False)
+        return lambda x: _noted(_shallow(_known(x)), False)
     if function is copy.deepcopy:
-        return lambda *args: _noted(copy.deepcopy(*args), True)
+        return lambda x, *memo: _noted(copy.deepcopy(_known(x), *memo), True)
     if function is dataclasses.replace:
         return _replaced
     owner = getattr(function, "__self__", None)
     if type(owner) in _CONTAINERS and function.__name__ == "copy":
         return lambda: HANDLERS["dictionary_made"](_noted(function(), False))
     return None
+
+
+def _known(x: Any) -> Any:
+    HANDLERS["require_known_state"](x)
+    return x
 
 
 def _shallow(x: Any) -> Any:

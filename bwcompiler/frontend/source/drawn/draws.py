@@ -25,6 +25,17 @@ def is_generator(x: Any) -> bool:
     return module is not None and isinstance(x, module.Generator | module.RandomState)
 
 
+def is_bits(x: Any) -> bool:
+    """Whether it is what a generator of NumPy's has its bits from."""
+    module = sys.modules.get("numpy.random")
+    return module is not None and isinstance(x, module.BitGenerator)
+
+
+def bits_of(x: Any) -> Any:
+    """What a generator has its bits from, which others may use, too; Python's are that themselves."""
+    return getattr(x, "bit_generator", None) or getattr(x, "_bit_generator", x)
+
+
 def drawn(generator: Any, name: str, plain: Callable[..., Any]) -> Callable[..., Any] | None:
     """The method of a generator, for traced parameters too; `plain` is called where there are none.  None for other methods."""
     if name not in _TAKING:

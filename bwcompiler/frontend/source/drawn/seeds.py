@@ -19,12 +19,14 @@ def seeded(function: Any) -> Callable[..., Any] | None:
 
     A program is made for each seed then.  Without this NumPy would refuse the traced number, of which it asks the type.
     """
+    streams.lend(getattr(function, "__self__", None))              # its methods move it on
     if getattr(function, "__name__", None) not in _SEEDED or not str(function.__module__).startswith(("numpy.random", "random")):
         return None
 
     def made(*args: Any, **kwargs: Any) -> Any:
         found = function(*known_parts(args), **{name: known_parts(value) for name, value in kwargs.items()})
-        streams.seeded(_global(function) if function.__name__ == "seed" else found)
+        is_seed = function.__name__ == "seed"
+        streams.seeded(_global(function) if is_seed else found, is_seed)
         return found
     return made
 

@@ -19,7 +19,7 @@ from bwcompiler import ops, tree
 from bwcompiler.errors import TracerError, at
 from bwcompiler.frontend.source.changes import changed
 from bwcompiler.frontend.source.concrete.makers import require_traced
-from bwcompiler.frontend.source.drawn.draws import is_generator, moved, moves
+from bwcompiler.frontend.source.drawn.draws import bits_of, is_bits, is_generator, moved, moves
 from bwcompiler.frontend.source.drawn.states import State
 from bwcompiler.frontend.source.drawn.tables import Place, place_in_tables, turn_off
 from bwcompiler.frontend.source.variables import not_capturable, open_policy
@@ -37,15 +37,51 @@ _WANTED: Site = ("", 0, SERIAL)                # in `Policy.bounded`: True where
 _OF_MANY = frozenset(("bytes", "get_state", "getstate", "spawn", "set_state", "setstate", "sample", "choices"))
 _PARAMETER = ("which draws from a distribution with a traced parameter, by which its numbers have no derivative here\n  hint: draw "
               "standard ones outside, pass them, and move and scale them: loc + scale * z")
+_AS_DATA_SAY = "which draws numbers, or does not, as data decides: draw them before"
+_LENT = ("as data decide, where another generator, or the function itself, uses its bit generator, too\n  hint: another generator for "
+         "that, np.random.default_rng(another seed)")
+_COPIED = "after it has drawn as data decide\n  hint: copy it before, or make another one, np.random.default_rng(another seed)"
+_BITS = frozenset(("bit_generator", "_bit_generator"))
 _CHANGING = frozenset(("seed", "shuffle"))
 _TAKING_SIZES = frozenset(("permutation", "rand", "randn", "random_sample"))
 
 
-def seeded(generator: Any) -> None:
-    """A generator was made or seeded outside of loops: from here on there is a stream of its numbers."""
+def seeded(generator: Any, is_anew: bool = False) -> None:
+    """A generator was made or seeded (is_anew) outside of loops: from here on there is a stream of its numbers."""
     policy = open_policy()
-    if policy is not None and is_generator(generator):
-        policy.remembered[Stream, id(generator)] = Stream(generator, policy.bounded.get(_WANTED, False))
+    if policy is None or not is_generator(generator):
+        return
+    before = policy.remembered.get((Stream, id(generator)))
+    if before is not None and not is_anew:         # `default_rng` of a generator is that generator
+        return
+    others = [] if before is not None else _of_bits(bits_of(generator), policy)
+    stream = policy.remembered[Stream, id(generator)] = Stream(generator, policy.bounded.get(_WANTED, False))
+    stream.is_lent = bool(others) or (before is not None and before.is_lent)
+    for other in others:
+        other.lend(policy)
+
+
+def lend(x: Any, name: str = "") -> None:
+    """x.name is read, or set: where this gives others the bits of a generator, they may draw of them, or set their state."""
+    policy = open_policy()
+    if policy is not None and ((name in _BITS and is_generator(x)) or is_bits(x)):
+        for stream in _of_bits(bits_of(x), policy):
+            stream.lend(policy)
+
+
+def _of_bits(bits: Any, policy: Policy) -> list[Stream]:
+    return [stream for stream in policy.remembered.values() if type(stream) is Stream and bits_of(stream.generator) is bits]
+
+
+def require_known(x: Any) -> None:
+    """x is copied: a generator of which the program has drawn is not in the state that it is in when the program runs."""
+    policy = open_policy()
+    stream = None if policy is None else policy.remembered.get((Stream, id(x)))
+    if stream is not None and stream.touched:
+        stream.refuse("__deepcopy__", _COPIED)
+
+
+HANDLERS.update(lend=lend, require_known_state=require_known)
 
 
 def stream_of(generator: Any, policy: Policy) -> Stream | None:
@@ -109,11 +145,13 @@ class Stream:
     """The numbers of one generator.
 
     words    its state, as an array that loops and branches carry; None where the program does not draw.
+    is_lent  whether anything else may use its bits: then the program does not draw, as it knows nothing of that.
     """
 
     def __init__(self, generator: Any, is_wanted: bool) -> None:
         self.generator = generator
         self.region = open_region()
+        self.is_lent = False
         self.state = State(generator)
         self.words: Any = call(as_tracer, self.state.words(generator)).copy() if is_wanted else None
         self._known = None if self.words is None else self.words._storage.value
@@ -123,18 +161,25 @@ class Stream:
         """Whether the program has drawn, so that the generator itself is behind."""
         return self.words is not None and self.words._storage.value is not self._known
 
+    def lend(self, policy: Policy) -> None:
+        """Something else may use its bits from here on."""
+        self.is_lent = True
+        turn_off(policy, self.generator)
+        if self.touched:
+            self.refuse("bit_generator", _LENT)
+
     def method(self, name: str, plain: Callable[..., Any], policy: Policy) -> Callable[..., Any]:
         """A method of the generator; plain: what is called where its numbers are known."""
         def drawn(*args: Any, **kwargs: Any) -> Any:
             is_inside = open_region() is not self.region
             if policy.depth and not is_inside:     # something is tried that may only compute
                 self.refuse(name)
-            found = self._tabled(name, args, kwargs, policy) if is_inside else None
+            found = self._tabled(name, args, kwargs, policy) if is_inside and not self.is_lent else None
             if found is not None:
                 return found
             is_asked = is_inside or self.touched or _needs_program(self.generator, name, args, kwargs)
-            if is_asked and (name.startswith("_") or name in _OF_MANY):
-                self.refuse(name)
+            if is_asked and (self.is_lent or name.startswith("_") or name in _OF_MANY):
+                self.refuse(name, _LENT if self.is_lent else _AS_DATA_SAY)
             if is_asked:
                 return self.drawn(name, args, kwargs) if self.words is not None else _again(policy)
             found = plain(*args, **kwargs)
@@ -200,7 +245,7 @@ class Stream:
             require_traced(x, order)
         x[...] = np.take(x, order, axis)
 
-    def refuse(self, name: str, why: str = "which draws numbers, or does not, as data decides: draw them before") -> NoReturn:
+    def refuse(self, name: str, why: str = _AS_DATA_SAY) -> NoReturn:
         """What programs do not draw."""
         policy = open_policy()
         text = f"it calls {type(self.generator).__name__}.{name}(), {why}"

@@ -224,11 +224,12 @@ def assigned_to(x: Any) -> Any:
     """x, of which something is assigned to in a body; a proxy that notes the place where x is from outside."""
     if not scopes_around(x):
         return x
-    if type(x) in _LISTS or type(x) in _DICTIONARIES or is_plain_object(x):
+    if type(x) in _LISTS or type(x) in _DICTIONARIES or is_plain_object(x) or type(x) is types.FunctionType:
         return Shared(x)
     if type(x) is collections.deque or HANDLERS["is_queue"](x):
         return taking_along(x, lambda: x)()
-    return refuse_change(x)
+    refuse_change(x)
+    return x                                       # of which Python says why not
 
 
 def is_plain_object(x: Any) -> bool:

@@ -453,6 +453,51 @@ def test_elements_that_are_not_there():
         bw.jit(too_far)(np.array([1.3, 0.4, 0.7]))
 
 
+def last_few(x):
+    curve, total = [x[0]], 0.0
+    for _ in range(20):
+        curve.append(curve[-1] * 0.9 + x[1])
+        total = total + np.mean(curve[-6:]) + sum(curve[-3:]) * len(curve[-4:])
+    return total * x[2]
+
+
+def last_few_left_early(x):
+    curve = []
+    for k in range(12):
+        curve.append(np.sin(k + x[0]) * x[1])
+        if np.mean(curve[-6:]) < x[2] * 0.1:
+            break
+    return sum(curve) * len(curve)
+
+
+def last_few_as_data_say(x):
+    curve, total = [], 0.0
+    for k in range(12):
+        curve.append(total * 0.1 + x[k % 3])
+        if x[k % 3] > 0.5:
+            total = total + np.mean(curve[-6:])
+    return total
+
+
+def window_of_losses(x):
+    weight, curve = x[0], []
+    for _ in range(40):
+        weight = weight - 0.2 * (weight - x[1]) * x[2]
+        curve.append((weight - x[1]) ** 2 + 0.1)
+        if len(curve) > 7 and min(curve[-7:]) > curve[-8] * 0.98:
+            break
+    return curve[-1] * len(curve)
+
+
+@pytest.mark.parametrize("program", [last_few, last_few_left_early, last_few_as_data_say, window_of_losses])
+def test_slices_that_are_longer_than_the_list_at_first(program):
+    """Then they are as long as the list."""
+    x = np.array([1.3, 0.4, 0.7])
+    as_python(program, x, x * 0.3, x[::-1].copy())
+    if program is window_of_losses:                # which asks first
+        assert trace(program, (x,)).loops
+
+
 def backwards_from_the_end(x):
     kept, total = [x[k:k + 2] * 1.0 for k in range(12 - 1)], 0.0
     for k in range(10):

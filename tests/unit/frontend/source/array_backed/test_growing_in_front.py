@@ -50,6 +50,14 @@ def as_a_whole(x):
     return total
 
 
+def first_few(x):
+    made, total = [x[0]], 0.0
+    for _ in range(12):
+        made.insert(0, made[0] * 0.95 + x[1])
+        total = total + sum(made[:5]) * len(made[:3])
+    return total
+
+
 def at_places_that_move(x):
     made, total = [x[0]], 0.0
     for i in range(12):
@@ -104,7 +112,7 @@ def left_early(x):
 IN_FRONT = [smoother, numbers, nested, from_before, as_a_whole, at_places_that_move, changed]
 
 
-@pytest.mark.parametrize("program", [*IN_FRONT, window, at_both_ends, as_data_say, left_early], ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", [*IN_FRONT, window, at_both_ends, as_data_say, left_early, first_few], ids=lambda program: program.__name__)
 def test_as_python(program):
     as_python(program, X, X[::-1].copy(), X * 0.8)
 

@@ -1,5 +1,6 @@
 """Random numbers drawn in loops and branches: as many as data say, and those that NumPy draws."""
 
+import copy
 import random
 import time
 
@@ -8,6 +9,7 @@ import pytest
 from scipy import stats
 
 import bwcompiler as bw
+from bwcompiler.errors import TracerError
 
 
 def slope_of(fun, x, step=1e-6):
@@ -200,3 +202,90 @@ def test_what_was_drawn_is_remembered_by_the_state():
     for seed in (3, 4, 3, 5, 4, 3):
         assert compiled(0.2, seed) == pytest.approx(walk(0.2, seed), rel=1e-12)
     assert compiled(0.3, 3) == pytest.approx(walk(0.3, 3), rel=1e-12)
+
+
+def drawn_as_data_say(rng, x):
+    return sum(rng.normal() if one > 0.5 else 0.0 for one in x)
+
+
+def of_the_same_bits(x):
+    bits = np.random.PCG64(3)
+    first, second = np.random.Generator(bits), np.random.Generator(bits)
+    return drawn_as_data_say(first, x) + x[0] * second.normal()
+
+
+def of_the_same_bits_in_a_loop(x):
+    first = np.random.default_rng(3)
+    second, total = np.random.Generator(first.bit_generator), 0.0
+    for one in x:
+        total = 0.9 * total + one * first.normal() * second.normal()
+    return total + x[0] * first.normal()
+
+
+def of_two_kinds(x):
+    bits = np.random.MT19937(3)
+    first, second = np.random.RandomState(bits), np.random.Generator(bits)
+    return drawn_as_data_say(first, x) + x[0] * second.normal()
+
+
+def put_back(x):
+    rng = np.random.default_rng(3)
+    state = rng.bit_generator.state
+    total = drawn_as_data_say(rng, x)
+    rng.bit_generator.state = state
+    return total + x[0] * rng.normal()
+
+
+def put_back_by_its_bits(x):
+    bits = np.random.PCG64(3)
+    rng, state = np.random.Generator(bits), bits.state
+    total = drawn_as_data_say(rng, x)
+    bits.state = state
+    return total + x[0] * rng.normal()
+
+
+def moved_on(x):
+    bits = np.random.PCG64(3)
+    rng = np.random.Generator(bits)
+    total = drawn_as_data_say(rng, x)
+    bits.advance(5)
+    return total + x[0] * rng.normal()
+
+
+def state_taken(x):
+    rng, other = np.random.default_rng(3), np.random.default_rng(5)
+    total = drawn_as_data_say(rng, x)
+    other.bit_generator.state = rng.bit_generator.state
+    return total + x[0] * other.normal()
+
+
+def copied(x):
+    rng = np.random.default_rng(3)
+    total = drawn_as_data_say(rng, x)
+    return total + x[0] * copy.deepcopy(rng).normal()
+
+
+def handed_through(x):
+    rng = np.random.default_rng(3)
+    total = drawn_as_data_say(rng, x)
+    return total + x[0] * np.random.default_rng(rng).normal()
+
+
+@pytest.mark.parametrize("program", [of_the_same_bits, of_the_same_bits_in_a_loop, of_two_kinds, put_back, put_back_by_its_bits, moved_on,
+                                     state_taken, copied, handed_through], ids=lambda program: program.__name__)
+@pytest.mark.usefixtures("assuming")
+def test_bits_that_others_use(program):
+    """What the program draws, the generator itself does not know of, nor others that have its bits."""
+    compiled = bw.value_and_grad(program)
+    for x in (np.linspace(0.0, 1.0, 12), np.linspace(1.1, 0.3, 12), np.zeros(12)):
+        value, gradient = compiled(x)
+        assert value == pytest.approx(program(x))
+        slope = (program(x + 1e-6 * np.eye(12)[0]) - program(x - 1e-6 * np.eye(12)[0])) / 2e-6
+        assert gradient[0] == pytest.approx(slope, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("program", [of_the_same_bits, put_back, moved_on, copied], ids=lambda program: program.__name__)
+def test_bits_that_others_use_are_refused(program):
+    """Unless the function may be compiled for the sides that its branches take."""
+    with pytest.raises(TracerError, match=r"test_streams\.py:\d+"):
+        bw.jit(program)(np.linspace(0.0, 1.0, 12))
