@@ -27,7 +27,7 @@ def copying(function: Any) -> Callable[..., Any] | None:
     if function is copy.copy:
         return lambda x: _noted(_shallow(_known(x)), False)
     if function is copy.deepcopy:
-        return lambda x, *memo: _noted(copy.deepcopy(_known(x), *memo), True)
+        return _deep
     if function is dataclasses.replace:
         return _replaced
     owner = getattr(function, "__self__", None)
@@ -37,8 +37,15 @@ def copying(function: Any) -> Callable[..., Any] | None:
 
 
 def _known(x: Any) -> Any:
-    HANDLERS["require_known_state"](x)
+    HANDLERS["require_known_state"]((id(x),))
     return x
+
+
+def _deep(x: Any, memo: dict[int, Any] | None = None) -> Any:
+    reached: dict[int, Any] = {} if memo is None else memo       # by their ids
+    found = copy.deepcopy(x, reached)
+    HANDLERS["require_known_state"](reached)
+    return _noted(found, True)
 
 
 def _shallow(x: Any) -> Any:

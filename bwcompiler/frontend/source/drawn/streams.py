@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import inspect
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -73,12 +73,12 @@ def _of_bits(bits: Any, policy: Policy) -> list[Stream]:
     return [stream for stream in policy.remembered.values() if type(stream) is Stream and bits_of(stream.generator) is bits]
 
 
-def require_known(x: Any) -> None:
-    """x is copied: a generator of which the program has drawn is not in the state that it is in when the program runs."""
+def require_known(copied: Container[int]) -> None:
+    """Things of these ids are copied: a generator of which the program has drawn is not in the state that the program runs in."""
     policy = open_policy()
-    stream = None if policy is None else policy.remembered.get((Stream, id(x)))
-    if stream is not None and stream.touched:
-        stream.refuse("__deepcopy__", _COPIED)
+    for stream in () if policy is None else policy.remembered.values():
+        if type(stream) is Stream and stream.touched and id(stream.generator) in copied:
+            stream.refuse("__deepcopy__", _COPIED)
 
 
 HANDLERS.update(lend=lend, require_known_state=require_known)

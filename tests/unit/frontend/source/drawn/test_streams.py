@@ -265,6 +265,20 @@ def copied(x):
     return total + x[0] * copy.deepcopy(rng).normal()
 
 
+class Walk:
+    def __init__(self, rng):
+        self.rng, self.place = rng, [0.0]
+
+    def step(self):
+        return self.rng.normal()
+
+
+def copied_with_its_owner(x):
+    walk = Walk(np.random.default_rng(3))
+    total = drawn_as_data_say(walk.rng, x)
+    return total + x[0] * copy.deepcopy([walk])[0].step()
+
+
 def handed_through(x):
     rng = np.random.default_rng(3)
     total = drawn_as_data_say(rng, x)
@@ -272,7 +286,7 @@ def handed_through(x):
 
 
 @pytest.mark.parametrize("program", [of_the_same_bits, of_the_same_bits_in_a_loop, of_two_kinds, put_back, put_back_by_its_bits, moved_on,
-                                     state_taken, copied, handed_through], ids=lambda program: program.__name__)
+                                     state_taken, copied, copied_with_its_owner, handed_through], ids=lambda program: program.__name__)
 @pytest.mark.usefixtures("assuming")
 def test_bits_that_others_use(program):
     """What the program draws, the generator itself does not know of, nor others that have its bits."""
@@ -284,7 +298,7 @@ def test_bits_that_others_use(program):
         assert gradient[0] == pytest.approx(slope, rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("program", [of_the_same_bits, put_back, moved_on, copied], ids=lambda program: program.__name__)
+@pytest.mark.parametrize("program", [of_the_same_bits, put_back, moved_on, copied, copied_with_its_owner], ids=lambda program: program.__name__)
 def test_bits_that_others_use_are_refused(program):
     """Unless the function may be compiled for the sides that its branches take."""
     with pytest.raises(TracerError, match=r"test_streams\.py:\d+"):
