@@ -328,8 +328,8 @@ def _listing(kind: type) -> Callable[..., Any]:
     """list or tuple, also of as many elements as data select."""
     def listed(*args: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Selection):
-            args = (HANDLERS["call_of"](plain.listed)(args[0]),)
-            return args[0] if kind is builtins.list else HANDLERS["call_of"](kind)(args[0])
+            found = HANDLERS["call_of"](plain.listed)(args[0])
+            return found if kind is builtins.list else HANDLERS["call_of"](kind)(found)
         return kind(*args)
     return listed
 
