@@ -92,7 +92,7 @@ def _names_known(code: CodeType, variables: dict[str, Any], levels: int, within:
 def _calls_known(function: types.FunctionType, levels: int, within: tuple[Any, ...]) -> bool:
     """Whether a function computes with nothing but its arguments, and what is known."""
     if is_library(function.__code__):
-        return not (function.__closure__ and function.__module__.startswith("bwcompiler."))        # of ours it may be the user's function
+        return not (function.__closure__ and str(function.__module__).startswith("bwcompiler."))   # of ours it may be the user's function
     within = (*within, function)
     held = (*map(held_in, function.__closure__ or ()), *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
     return levels > 0 and _names_known(function.__code__, function.__globals__, levels - 1, within) and all(

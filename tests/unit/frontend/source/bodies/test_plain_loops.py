@@ -182,3 +182,19 @@ def test_draws_that_follow_those_of_data() -> None:
     compiled = bw.jit(program)
     for x in (np.linspace(0.0, 1.0, 10), np.linspace(0.3, 1.4, 10), np.zeros(10)):
         assert compiled(x) == pytest.approx(program(x))
+
+
+def test_library_functions_of_no_module() -> None:
+    """Such as are made by exec: what they hold is not looked at, as of others of libraries."""
+    made: dict[str, Any] = {}
+    exec(compile("def scaled(by):\n    return lambda k: by * k", np.__file__, "exec"), made)
+    double = made["scaled"](2)
+    assert double.__module__ is None
+
+    def program(x: Any) -> Any:
+        places = []
+        for k in range(12):
+            places.append(double(k))
+        return np.sum(x[places])
+    x = np.linspace(0.1, 1.0, 24)
+    np.testing.assert_allclose(bw.jit(program)(x), program(x))
