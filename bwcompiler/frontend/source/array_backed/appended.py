@@ -16,7 +16,7 @@ from bwcompiler.frontend.tracing.control_flow.shared_arrays import SharedView
 from bwcompiler.frontend.tracing.indexing.index_handle import IndexTracer, as_int64, index_handle
 from bwcompiler.frontend.tracing.operands import as_tracer
 from bwcompiler.frontend.tracing.storages.region import Storage
-from bwcompiler.frontend.tracing.storages.strided_views import StridedView
+from bwcompiler.frontend.tracing.storages.views import chain_at
 from bwcompiler.frontend.tracing.tracer import Tracer, handle
 from bwcompiler.ir.extent import Extent, Index, add_extents, scale_extent, substitute
 from bwcompiler.ir.op import Value
@@ -40,8 +40,7 @@ class Moved(NamedTuple):
 
     def at(self, environment: Mapping[Index, Extent]) -> Tracer:
         """What it is in the iteration of that index."""
-        chain = [step.at(environment) if isinstance(step, StridedView) and step.moves else step for step in self.leaf._chain]
-        return handle(self.leaf._storage, tuple(chain), self.leaf._type)
+        return handle(self.leaf._storage, chain_at(self.leaf._chain, environment), self.leaf._type)
 
 
 class Element(NamedTuple):

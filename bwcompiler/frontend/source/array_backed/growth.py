@@ -8,6 +8,7 @@ read from the other side.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -126,11 +127,8 @@ def growing(base: list[Any], name: str, queue: Callable[..., Any]) -> Callable[.
 def append(base: list[Any], *values: Any, front: bool = False) -> None:
     """Append to a list, which may be from outside of the bodies that are being traced; or put something in front of it."""
     scopes = scopes_around(base)
-    if not scopes and front:
-        base[:0] = values[::-1]
-        return
     if not scopes or is_queue(base):
-        taking_along(base, base.extend)(values)
+        taking_along(base, functools.partial(_put_in_front, base) if front else base.extend)(values)
         return
     note_change(scopes)
     if len(values) > MOST_IN_SIDE and scopes[-1].tails is not None:       # each would be a result of the branch
@@ -166,6 +164,11 @@ def append(base: list[Any], *values: Any, front: bool = False) -> None:
 
 
 HANDLERS["append_to_list"] = append
+
+
+def _put_in_front(base: list[Any], values: Sequence[Any]) -> None:
+    """One after the other."""
+    base[:0] = values[::-1]
 
 
 def expect(base: list[Any]) -> None:

@@ -329,7 +329,7 @@ def _listing(kind: type) -> Callable[..., Any]:
     def listed(*args: Any) -> Any:
         if len(args) == 1 and isinstance(args[0], Selection):
             found = HANDLERS["call_of"](plain.listed)(args[0])
-            return found if kind is builtins.list else HANDLERS["call_of"](kind)(found)
+            return found if kind is builtins.list else builtins.tuple(found)
         return kind(*args)
     return listed
 
